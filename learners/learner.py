@@ -40,9 +40,9 @@ class Request(Generic[OneTask_co, OneOptions_co]):
     are numbers of a category's levels, None: nowhere; near: weights (G, d + 1) in the caller's
     units, the intercept after a group's last one, from which a training of dense rows may start,
     by the groups' field `place`; NaN where there are none; source: the plans that were compared
-    before all rows of a source were read, as `Learner.source_plans` has them, None where none were;
-    mark: of a search, the column by whose values rows are dealt to folds, and whether these are in
-    the order of time; common: whether neighbouring groups have rows in common.
+    before all rows of a source were read, as `Learner.source_plans` has them, None where none
+    were; mark: of a search, the column by whose values rows are dealt to folds, and whether these
+    are in the order of time; common: whether neighbouring groups have rows in common.
     """
 
     task: OneTask_co

@@ -4,9 +4,8 @@ It writes the query of the aggregate `train_model` that a person would write, so
 and model values are those of SQL.
 """
 
-import dataclasses
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, overload
@@ -26,11 +25,13 @@ from tuskml.learners.options.table import MAX_TEXT
 from tuskml.learners.receiving import COMPARED, compared
 from tuskml.learners.registry import all_options, learner_of
 from tuskml.learners.row_groups import RowGroups
-from tuskml.model.by_group import Models, as_key
+from tuskml.model.by_group import Models
 from tuskml.model.model import Model
 from tuskml.text.calls import explained
 from tuskml.text.expressions import column_named, one, quoted
 from tuskml.training.asked import Asked, asked_for, pooled_of
+from tuskml.training.collected import collected
+from tuskml.training.pooling import train_pooled
 
 KEYWORDS = (
     *("source", "label", "features", "weight", "offset", "group_by", "into", "replace"),
@@ -193,12 +194,9 @@ def train(
     asked = asked_for(task, options_text(options))
     refuse_replace(replace, into)
     with opened(connection, into is not None) as database, rows_of(database, source) as rows:
-        training = resolve(database, asked, rows, label, features, group_by)
-        extras = scope_of(database, training.source).extras(weight, offset)
-        training = dataclasses.replace(training, extras=extras)
+        resolved = resolve(database, asked, rows, label, features, group_by)
+        training = weighed(database, resolved, weight, offset)
         if pooled:
-            from tuskml.training.pooling import train_pooled
-
             return train_pooled(database, training)
         if into is None and executor is None:
             model = streamed(database, training)
@@ -213,10 +211,16 @@ def train(
             from tuskml.training.clustered import train_clustered  # imports this module
 
             return train_clustered(database, training, executor, finished, into, replace)
-        query = training.query(database)
         if into is not None:
-            return keep(database, into, query, replace)
-        return collected(database.models(query), training)
+            return keep(database, into, training.query(database), replace)
+        return collected(database.models(training.query(database)), training)
+
+
+def weighed(
+    database: Database, training: Training, weight: str | None, offset: str | None
+) -> Training:
+    """The same, whose rows have weights and offsets."""
+    return replace(training, extras=scope_of(database, training.source).extras(weight, offset))
 
 
 def with_names(training: Training) -> Training:
@@ -329,43 +333,6 @@ def by_row_group(
         return None if plans is None else training.instead_of_its_task(compared(task, plans))
     last_training.note(models, None)
     return Model.of_batch(models, 0)
-
-
-def collected(
-    rows: Iterable[tuple[tuple[Any, ...], Mapping[str, Any] | None]], training: Training
-) -> Model | Models:
-    """The one model, or models by key."""
-    models = {
-        as_key(key): None if value is None else training.given.named(Model.of(value))
-        for key, value in rows
-    }
-    if not training.keys:
-        model = models[()]
-        if model is None:
-            raise DataError(
-                f"{training.source.name} has no row whose label and features are not NULL"
-            )
-        return model
-    return by_keys(models, training)
-
-
-def by_keys(models: Mapping[tuple[Any, ...], Model | None], training: Training) -> Models:
-    """The models of groups, in the order of their keys."""
-    names = training.given.group_by
-    by_key = sorted_by_key(models)
-    if len(names) == 1:
-        return Models(((key[0], model) for key, model in by_key), names)
-    return Models(by_key, names)
-
-
-def sorted_by_key(
-    models: Mapping[tuple[Any, ...], Model | None],
-) -> list[tuple[tuple[Any, ...], Model | None]]:
-    """Models in the order of their keys, None last; as they came where keys have no order."""
-    try:
-        return sorted(models.items(), key=lambda item: [(k is None, k) for k in item[0]])
-    except TypeError:
-        return list(models.items())
 
 
 def options_text(options: Mapping[str, Any]) -> str:
