@@ -17,10 +17,11 @@ from tuskml.learners.events import Event, tell
 from tuskml.model.by_group import Models
 from tuskml.shards.catalogue import catalogue_of
 from tuskml.text.expressions import quoted
+from tuskml.training.collected import collected
 from tuskml.training.on_worker import WORK
 from tuskml.training.reading import advice
 from tuskml.training.resuming import Finished
-from tuskml.training.training import Training, collected
+from tuskml.training.training import Training
 from tuskml.training.units import Units
 
 HOPELESS = 3

@@ -6,7 +6,7 @@ client's memory.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +17,15 @@ from tuskml.learners.learner import Arrays
 from tuskml.learners.registry import learner_of
 from tuskml.model.by_group import Models, as_key
 from tuskml.model.model import Model
-from tuskml.training.training import Training, by_keys, sorted_by_key
+from tuskml.training.collected import by_keys, sorted_by_key
+
+if TYPE_CHECKING:
+    from tuskml.training.training import Training
 
 CLASSES = 2
 
 
-def train_pooled(database: Database, training: Training) -> Models:
+def train_pooled(database: Database, training: "Training") -> Models:
     """The best of three models of each group. DataError for rows that cannot be pooled."""
     if training.asked.searches:
         raise OptionError("option 'pooled' is not available in a search, expected one of them")
@@ -51,7 +54,7 @@ def train_pooled(database: Database, training: Training) -> Models:
 
 
 def rows_of(
-    database: Database, training: Training
+    database: Database, training: "Training"
 ) -> tuple[list[tuple[Any, ...]], Arrays, NDArray[np.int64]]:
     """The keys of the groups, their rows, and how many rows of each had a NULL."""
     columns = [sql for _, sql in training.keys]

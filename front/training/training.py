@@ -5,7 +5,7 @@ and model values are those of SQL.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, overload
 
@@ -16,18 +16,20 @@ from tuskml.databases.keeping import Into, keep
 from tuskml.databases.opening import opened
 from tuskml.databases.postgres import Postgres
 from tuskml.databases.sources import FilePath, Rows, Source, find_source, listed, rows_of, scope_of
-from tuskml.errors import DataError, OptionError
+from tuskml.errors import OptionError
 from tuskml.groups import last_training
 from tuskml.learners.options.by_name import by_name
 from tuskml.learners.options.table import MAX_TEXT
 from tuskml.learners.receiving import COMPARED, compared
 from tuskml.learners.registry import learner_of
 from tuskml.learners.row_groups import RowGroups
-from tuskml.model.by_group import Models, as_key
+from tuskml.model.by_group import Models
 from tuskml.model.model import Model
 from tuskml.text.calls import explained
 from tuskml.text.expressions import one, quoted
 from tuskml.training.asked import Asked, asked_for, pooled_of
+from tuskml.training.collected import collected
+from tuskml.training.pooling import train_pooled
 from tuskml.training.refusing import (
     checked_into,
     refuse_replace,
@@ -192,7 +194,7 @@ def train(
     with opened(connection, into is not None) as database, rows_of(database, source) as rows:
         training = resolve(database, asked, rows, label, features, group_by, (weight, offset))
         if pooled:
-            return together(database, training)
+            return train_pooled(database, training)
         if into is None and executor is None:
             model = streamed(database, training)
             if isinstance(model, Model):
@@ -206,17 +208,16 @@ def train(
             from tuskml.training.clustered import train_clustered  # imports this module
 
             return train_clustered(database, training, executor, finished, into, replace)
-        query = training.query(database)
         if into is not None:
-            return keep(database, into, query, replace)
-        return collected(database.models(query), training)
+            return keep(database, into, training.query(database), replace)
+        return collected(database.models(training.query(database)), training)
 
 
-def together(database: Database, training: Training) -> Models:
-    """Of groups that learn from each other."""
-    from tuskml.training.pooling import train_pooled  # imports this module
-
-    return train_pooled(database, training)
+def weighed(
+    database: Database, training: Training, weight: str | None, offset: str | None
+) -> Training:
+    """The same, whose rows have weights and offsets."""
+    return replace(training, extras=scope_of(database, training.source).extras(weight, offset))
 
 
 def with_names(training: Training) -> Training:
@@ -293,43 +294,6 @@ def by_row_group(
         return None if plans is None else training.instead_of_its_task(compared(task, plans))
     last_training.note(models, None)
     return Model.of_batch(models, 0)
-
-
-def collected(
-    rows: Iterable[tuple[tuple[Any, ...], Mapping[str, Any] | None]], training: Training
-) -> Model | Models:
-    """The one model, or models by key."""
-    models = {
-        as_key(key): None if value is None else training.given.named(Model.of(value))
-        for key, value in rows
-    }
-    if not training.keys:
-        model = models[()]
-        if model is None:
-            raise DataError(
-                f"{training.source.name} has no row whose label and features are not NULL"
-            )
-        return model
-    return by_keys(models, training)
-
-
-def by_keys(models: Mapping[tuple[Any, ...], Model | None], training: Training) -> Models:
-    """The models of groups, in the order of their keys."""
-    names = training.given.group_by
-    by_key = sorted_by_key(models)
-    if len(names) == 1:
-        return Models(((key[0], model) for key, model in by_key), names)
-    return Models(by_key, names)
-
-
-def sorted_by_key(
-    models: Mapping[tuple[Any, ...], Model | None],
-) -> list[tuple[tuple[Any, ...], Model | None]]:
-    """Models in the order of their keys, None last; as they came where keys have no order."""
-    try:
-        return sorted(models.items(), key=lambda item: [(k is None, k) for k in item[0]])
-    except TypeError:
-        return list(models.items())
 
 
 def options_text(options: Mapping[str, Any]) -> str:
