@@ -213,13 +213,6 @@ def train(
         return collected(database.models(training.query(database)), training)
 
 
-def weighed(
-    database: Database, training: Training, weight: str | None, offset: str | None
-) -> Training:
-    """The same, whose rows have weights and offsets."""
-    return replace(training, extras=scope_of(database, training.source).extras(weight, offset))
-
-
 def with_names(training: Training) -> Training:
     """The same, whose models keep the names of their features, where there is one for each."""
     given = json.loads(training.options)

@@ -248,8 +248,8 @@ def nearer(v: Floats, problem: Problem, near: Floats | None) -> Floats:
     if near is None or problem.rows.sparse or near.shape[1] < v.shape[1]:
         return v
     known = near[problem.rows.groups["place"], : v.shape[1]]
-    usable = np.isfinite(known).all(axis=1)
-    return np.where(usable[:, None], problem.from_caller(np.nan_to_num(known)), v)
+    usable = np.isfinite(known).all(axis=1, keepdims=True)
+    return np.where(usable, problem.from_caller(np.nan_to_num(known)), v)
 
 
 def best_constant(problem: Problem, labels: NDArray[np.void]) -> Floats:
