@@ -110,10 +110,11 @@ def of_files(
     names = [f"tusk_key_{place}" for place in range(len(keys))]
     named = ", ".join(f"{sql} AS {name}" for sql, name in zip(keys, names, strict=True))
     texts = ", ".join(f"CAST({name} AS VARCHAR)" for name in names)
+    order = ", ".join(f"{name} ASC NULLS LAST" for name in names)  # whatever order is usual
     rows = database.fetch(
         f"SELECT {texts}, sum(n)::BIGINT, list({FILE} ORDER BY {FILE}) FROM "
         f"(SELECT {named}, {FILE}, count(*) AS n FROM {relation} GROUP BY ALL) "
-        f"GROUP BY {', '.join(names)} ORDER BY {', '.join(f'{name} NULLS LAST' for name in names)}"
+        f"GROUP BY {', '.join(names)} ORDER BY {order}"
     )
     paths = sorted({path for row in rows for path in row[-1]})
     place = {path: number for number, path in enumerate(paths)}

@@ -130,7 +130,7 @@ def local(
 def sorted_table(database: DuckDB, query: str, keys: Sequence[str]) -> Iterator[str]:
     """A temporary table whose row numbers follow the keys."""
     name = f"tusk_split_{secrets.token_hex(8)}"
-    order = ", ".join(f"{quoted(key)} NULLS LAST" for key in keys)
+    order = ", ".join(f"{quoted(key)} ASC NULLS LAST" for key in keys)
     setting = "preserve_insertion_order"
     ((kept,),) = database.fetch(f"SELECT current_setting('{setting}')")
     try:

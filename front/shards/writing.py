@@ -45,7 +45,7 @@ class Writing:
         texts = ", ".join(f"CAST({quoted(key)} AS VARCHAR)" for key in keys)
         self.groups = database.fetch(
             f"SELECT {texts}, count(*), min(rowid) AS first FROM {table} GROUP BY {names} "
-            "ORDER BY first"
+            "ORDER BY first ASC"
         )
         if not self.groups:
             raise DataError("source has no rows, expected some to split")
@@ -104,7 +104,7 @@ class Writing:
         path, last = self.path(number), rows.end - 1
         self.database.fetch(
             f"COPY (SELECT * FROM {self.table} WHERE rowid BETWEEN {rows.begin} AND {last} "
-            f"ORDER BY rowid) TO {self.database.text(str(path))} "
+            f"ORDER BY rowid ASC) TO {self.database.text(str(path))} "
             f"(FORMAT parquet, ROW_GROUP_SIZE {ROW_GROUP})"
         )
         return path.stat().st_size

@@ -4,8 +4,10 @@ It needs the rows of all groups at once, which an aggregate does not see: they a
 client's memory.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -61,7 +63,7 @@ def rows_of(
     columns += [database.as_double(training.label, ""), training.features]
     found = database.fetch(f"SELECT {', '.join(columns)} FROM {training.source.sql}")
     n = len(training.keys)
-    each = [tuple(row[:n]) for row in found]
+    each = alike([tuple(row[:n]) for row in found])
     numbers = {key: place for place, (key, _) in enumerate(sorted_by_key(dict.fromkeys(each)))}
     group = np.array([numbers[key] for key in each], np.intp)
     none: Sequence[Any] = [None] * (training.n_features or 0)
@@ -80,3 +82,14 @@ def rows_of(
     keys = list(numbers)
     y, x = np.ascontiguousarray(table[kept, 0]), np.ascontiguousarray(table[kept, 1:])
     return [keys[g] for g in used.tolist()], Arrays(x, y, place[group[kept]], len(used)), skipped
+
+
+def alike(keys: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """The keys, whose NaN are one object: two would be two groups. DataError for lists."""
+    nan: dict[type, Any] = {}
+
+    def value_of(value: Any) -> Any:
+        is_nan = isinstance(value, float | Decimal) and math.isnan(value)
+        return nan.setdefault(type(value), value) if is_nan else value
+
+    return [as_key(tuple(map(value_of, key))) for key in keys]

@@ -41,8 +41,8 @@ def scheduled(
     told = [json.loads(text) for text in learner.explain(seen.groups, asked, memory)]
     chosen = [one for text in told for one in text["candidates"] if one["chosen"]]
     one = sum(plan["seconds"]["point"] for plan in chosen if plan["seconds"])
-    kept, sets = 1 - about["held_out"], about["folds"]
-    passes = 1 + sum(rung["candidates"] * rung["rows"] for rung in about["rungs"]) * kept * sets
+    kept = sum(len(search.dealt.kept(out)) for out in search.sets) / search.dealt.folds
+    passes = 1 + sum(rung["candidates"] * rung["rows"] for rung in about["rungs"]) * kept
     threads = request.options.threads or budget.threads()
     return Load(seen.groups["n_rows"].astype(np.int64), threads, passes).estimated(one)
 

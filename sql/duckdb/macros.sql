@@ -208,7 +208,7 @@ trees AS (
     SELECT max(item) FILTER (i = 2)::BIGINT AS n, 3 + max(item) FILTER (i = 3)::BIGINT AS head,
            greatest(max(item) FILTER (i = 3)::BIGINT, 1) AS outputs FROM items WHERE i <= 3),
 sizes AS (
-    SELECT i - head AS tree, item AS size, sum(item) OVER (ORDER BY i) - item AS before
+    SELECT i - head AS tree, item AS size, sum(item) OVER (ORDER BY i ASC) - item AS before
     FROM items, trees WHERE i BETWEEN head + 1 AND head + n),
 nodes AS (
     SELECT (i - head - 1 - n) // 6 AS place,
@@ -322,10 +322,10 @@ CREATE OR REPLACE TEMP MACRO _tusk_permuted_sql(features) AS
 -- the order of their values, so that the order in which they are read changes nothing.
 CREATE OR REPLACE TEMP MACRO permutation_importance(source, model, label, features, group_by := '', repeats := 5, seed := 0) AS TABLE
 FROM query(_tusk_given_sql(source, model, label, features, group_by)
-    || 'rows AS MATERIALIZED (SELECT row_number() OVER (PARTITION BY g ORDER BY y, ' || _tusk_each(features, 'c%') || ') AS i, * '
+    || 'rows AS MATERIALIZED (SELECT row_number() OVER (PARTITION BY g ORDER BY y ASC, ' || _tusk_each(features, 'c% ASC') || ') AS i, * '
     || 'FROM (SELECT g, y, ' || _tusk_each(features, 'c%') || ', ' || _tusk_loss_sql(features) || ' AS loss FROM given JOIN models USING (g) '
     || 'WHERE y IS NOT NULL) WHERE loss IS NOT NULL), '
-    || 'donors AS (SELECT g, i, k, row_number() OVER (PARTITION BY g, k ORDER BY md5(concat_ws('':'', ' || CAST(seed AS BIGINT) || ', k, i)), i) AS place '
+    || 'donors AS (SELECT g, i, k, row_number() OVER (PARTITION BY g, k ORDER BY md5(concat_ws('':'', ' || CAST(seed AS BIGINT) || ', k, i)) ASC, i ASC) AS place '
     || 'FROM rows, range(' || CAST(repeats AS BIGINT) || ') AS t (k)), '
     || 'places AS (SELECT g, unnest(range(1, 1 + ' || CASE WHEN len(_tusk_expression_names(features)) = 0 THEN 'max(len(c1))'
                                                        ELSE CAST(len(_tusk_expressions(features)) AS VARCHAR) END || ')) AS j FROM rows GROUP BY g), '
@@ -360,8 +360,8 @@ FROM query(_tusk_given_sql(source, model, 'NULL', features, group_by)
     || 'counted AS (SELECT g, v, count(*) AS n, typeof(v) SIMILAR TO ''VARCHAR|BOOLEAN|ENUM.*'' AS by_count FROM (SELECT g, '
     || CASE WHEN len(_tusk_expression_names(features)) = 0 THEN 'c1[place]' ELSE 'c' || _tusk_place_sql(features, feature) END
     || ' AS v FROM rows) WHERE v IS NOT NULL AND lower(CAST(v AS VARCHAR)) <> ''nan'' GROUP BY g, v), '
-    || 'ranked AS (SELECT *, sum(n) OVER (PARTITION BY g ORDER BY v) AS up, sum(n) OVER (PARTITION BY g) AS total, '
-    || 'count(*) OVER (PARTITION BY g) AS levels, row_number() OVER (PARTITION BY g ORDER BY n DESC, v) AS rank FROM counted), '
+    || 'ranked AS (SELECT *, sum(n) OVER (PARTITION BY g ORDER BY v ASC) AS up, sum(n) OVER (PARTITION BY g) AS total, '
+    || 'count(*) OVER (PARTITION BY g) AS levels, row_number() OVER (PARTITION BY g ORDER BY n DESC, v ASC) AS rank FROM counted), '
     || 'grid AS (SELECT g, v FROM ranked WHERE levels <= ' || points || ' OR CASE WHEN by_count THEN rank <= ' || points
     || ' ELSE _tusk_shares_reached(up, total, ' || points || ') > _tusk_shares_reached(up - n, total, ' || points || ') END), '
     || 'classes AS (SELECT g, unnest(CASE WHEN m.probable THEN m.class_names[greatest(1, 4 - len(m.class_names)):] ELSE [NULL] END) AS class FROM models), '

@@ -54,7 +54,7 @@ class LocalRay:
         """The processes of tuskml's workers."""
         raylets = [node.all_processes["raylet"][0].process.pid for node in self.nodes]
         below = [one for pid in raylets for one in psutil.Process(pid).children(recursive=True)]
-        return [one for one in below if "ray::Worker" in " ".join(one.cmdline())]
+        return [one for one in below if is_worker(one)]
 
     def stop(self) -> None:
         """Ends all processes that were started here."""
@@ -62,6 +62,14 @@ class LocalRay:
 
         ray.shutdown()
         self.cluster.shutdown()
+
+
+def is_worker(process: psutil.Process) -> bool:
+    """Whether it is a worker of tuskml; not so of one that has just ended."""
+    try:
+        return "ray::Worker" in " ".join(process.cmdline())
+    except psutil.NoSuchProcess:
+        return False
 
 
 @pytest.fixture(scope="module")

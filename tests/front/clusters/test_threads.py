@@ -262,6 +262,17 @@ def test_nothing_is_tried_for_long_that_fails_everywhere(
     assert caught.value.models is None
 
 
+def test_the_usual_order_of_the_database_does_not_matter(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(units, "BATCH_ROWS", 8_000)  # so that a unit has several groups
+    source = sharded.shuffled(con, tmp_path / "s")
+    expected = tuskml.train(con, "linear", source="rows", **sharded.GIVEN)
+    con.execute("SET default_order = 'DESC'")
+    found = tuskml.train(con, "linear", source=source, executor="threads", **sharded.GIVEN)
+    sharded.assert_same_bits(found, expected)
+
+
 def test_units_hold_all_groups_once_and_are_small() -> None:
     groups = [Group((str(n),), n, (0,)) for n in (1, 5, 2_000, 9_000, 1, 2, 2_999, 3_000)]
     made = list(units.batches(groups, 3_000))

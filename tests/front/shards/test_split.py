@@ -41,6 +41,16 @@ def test_all_rows_are_there_in_shards_below_the_limit(
     assert manifest.rows == 100_000
 
 
+def test_the_usual_order_of_the_database_does_not_matter(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    con.execute("SET default_order = 'DESC'")
+    manifest = tuskml.split(con, source=ROWS, group_by="g", into=tmp_path / "s")
+    assert [group.key[0] for group in manifest.groups][-2:] == ["large", None]
+    difference = f"SELECT count(*) FROM (({ROWS}) EXCEPT ALL FROM '{manifest.source}')"
+    assert con.execute(difference).fetchall() == [(0,)]
+
+
 def test_the_manifest_says_what_the_shards_hold(
     con: duckdb.DuckDBPyConnection, tmp_path: Path
 ) -> None:

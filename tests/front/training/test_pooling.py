@@ -221,6 +221,15 @@ def test_pooled_needs_groups_and_two_classes(con: Any) -> None:
         pooled(con, "logistic", frame("linear", 0.0))
 
 
+def test_nan_is_one_group_and_a_list_is_none(con: Any) -> None:
+    con.execute(ROWS)
+    nan = "CASE WHEN g < 3 THEN 'NaN'::DOUBLE ELSE g END AS h"
+    models = pooled(con, "linear", "t", group_by=nan)
+    assert sorted(model.n_rows for model in models.values()) == [20, 20, 20, 60]
+    with pytest.raises(DataError, match="group_by has values of type list"):
+        pooled(con, "linear", "t", group_by="[g] AS h")
+
+
 def test_an_aggregate_says_who_can(con: Any) -> None:
     con.register("rows", frame("linear", 0.0))
     with pytest.raises(Exception, match=r"option 'pooled'.*tuskml.train"):

@@ -49,6 +49,19 @@ def test_explained_before(ask: Any, task: str) -> None:
     assert "makespan: about " in text
 
 
+def test_in_time_a_training_has_the_rows_before(con: Any) -> None:
+    """Of 6 stretches 1, 2, 3, 4 or 5; of 5 folds always 4; and then all rows, of one model."""
+    con.execute(f"{ROWS.format(series='range(300)')}".replace("AS b", "AS b, i"))
+    seconds = []
+    for option in ("fold_by", "time_by"):
+        given = {"seed": [1, 2], "folds": 5, option: "i", "format": "json", "threads": 2}
+        row = "{'a': a, 'b': b, 'i': i}"
+        sql = f"SELECT explain_training('linear', y::INT, {row}, '{json.dumps(given)}') FROM rows"
+        ((text,),) = con.execute(sql).fetchall()
+        seconds.append(json.loads(text)["search"]["schedule"]["seconds"])
+    assert seconds[1] / seconds[0] == pytest.approx((1 + 2 * 15 / 6) / (1 + 2 * 4))
+
+
 def test_measured_after(ask: Any) -> None:
     text = json.dumps({"l2": [1, 0.1], "folds": 3, "threads": 2})
     sql = f"SELECT g, (train_model('logistic', y, {{x}}, '{text}')).trials FROM rows GROUP BY g"

@@ -221,3 +221,22 @@ def test_another_feature_is_refused(db: Database) -> None:
         db.ask(
             f"SELECT * FROM partial_dependence('t', '(SELECT m FROM f)', {db.features('a', 'b', 'c')}, 'z')"
         )
+
+
+def test_the_usual_order_of_the_database_does_not_matter(con: Any) -> None:
+    """Nor for the nodes of trees."""
+    con.execute(ROWS.format(temp=""))
+    con.execute("CREATE TABLE f AS SELECT train_model('gbdt', a + b, [a, b]) AS m FROM t")
+    calls = (
+        "tree_dump((SELECT m FROM f))",
+        "partial_dependence('t', '(SELECT m FROM f)', '[a, b]', 'x1', points := 5)",
+        "permutation_importance('t', '(SELECT m FROM f)', 'a + b', '[a, b]')",
+    )
+
+    def found() -> list[Any]:
+        return [con.execute(f"SELECT * FROM {one} ORDER BY ALL ASC").fetchall() for one in calls]
+
+    expected = found()
+    con.execute("SET default_order = 'DESC'")
+    for one, other in zip(found(), expected, strict=True):
+        assert one == [pytest.approx(row) for row in other]

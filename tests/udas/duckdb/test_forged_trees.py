@@ -175,3 +175,18 @@ def test_more_features_than_memory_has_room_for_are_refused(
         asked = f"SELECT predict({{'payload': from_hex('{text}')}}, sparse([0], [1.0]))"
         with pytest.raises(duckdb.Error, match="are not the nodes of its trees"):
             con.execute(asked).fetchall()
+
+
+@pytest.mark.parametrize("classes", [0.0, 1e15, float("nan")])
+def test_trees_of_any_number_of_classes_are_damaged(
+    con: duckdb.DuckDBPyConnection, model: tuskml.Model, classes: float
+) -> None:
+    """Flags say that predictions are NULL, so that nothing else depends on how many labels."""
+    assert model.payload
+    head = list(HEAD.unpack(model.payload[: HEAD.size]))
+    head[4] |= 8 | 32  # TUSK_HAS_NULLS, TUSK_HAS_LABELS
+    head[12] = classes
+    forged = signed(HEAD.pack(*head) + model.payload[HEAD.size :])
+    for call in (*CALLS.values(), "SELECT _tusk_tree_numbers(from_hex('{}'))"):
+        with pytest.raises(duckdb.Error, match="the payload of the model is damaged"):
+            con.execute(call.format(forged.hex())).fetchall()

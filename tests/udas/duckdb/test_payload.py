@@ -137,3 +137,13 @@ def test_duckdb_reads_the_payload_alone(db) -> None:
     query = "SELECT predict(m.model, [r.i]) FROM range(10) r(i) JOIN many AS m ON m.g = r.i"
     (_, plan), *_ = db.execute(f"EXPLAIN {query}").fetchall()
     assert "model.payload" in plan.replace("\n", "")
+
+
+@pytest.mark.parametrize("payload", ["4200000::BIGINT", "'text'", "[1, 2]", "{'a': 1}", "NULL"])
+def test_a_payload_of_another_type_is_none(db, payload: str) -> None:
+    """model_payload takes any STRUCT with a model's fields: a number is no address of bytes."""
+    with pytest.raises(duckdb.Error, match="model_payload: the model lacks its trees"):
+        db.execute(
+            f"""SELECT model_payload({{'task': 'gbdt', 'coef': NULL::DOUBLE[], 'intercept': 1.0, 'classes': NULL::DOUBLE[],
+            'options': '{{}}', 'iterations': 3, 'payload': {payload}}}) FROM range(3000)"""
+        ).fetchall()

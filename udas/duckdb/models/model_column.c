@@ -24,11 +24,15 @@ duckdb_vector field_of(duckdb_vector v, const char *name) {
     return field;
 }
 
-bool is_null_type(duckdb_vector v) {
+static bool is_of_type(duckdb_vector v, duckdb_type id) {
     duckdb_logical_type type = duckdb_vector_get_column_type(v);
-    bool null = duckdb_get_type_id(type) == DUCKDB_TYPE_SQLNULL;
+    bool same = duckdb_get_type_id(type) == id;
     duckdb_destroy_logical_type(&type);
-    return null;
+    return same;
+}
+
+bool is_null_type(duckdb_vector v) {
+    return is_of_type(v, DUCKDB_TYPE_SQLNULL);
 }
 
 static bool no_models(idx_t n, scratch *s, model_column *m) {
@@ -51,8 +55,8 @@ bool model_column_of_any(duckdb_vector v, idx_t n, scratch *s, model_column *m) 
     duckdb_vector preparation = field_of(v, MODEL_FIELD[M_PREPARATION].name);
     duckdb_vector payload = field_of(v, MODEL_FIELD[M_PAYLOAD].name);
     duckdb_vector iterations = field_of(v, MODEL_FIELD[M_ITERATIONS].name);
-    if (!(payload && !is_null_type(payload) ? (m->payload = column_of(payload), true)
-                                            : all_null(n, s, &m->payload)) ||
+    bool blob = payload && is_of_type(payload, DUCKDB_TYPE_BLOB); /* else it has no trees */
+    if (!(blob ? (m->payload = column_of(payload), true) : all_null(n, s, &m->payload)) ||
         !(iterations ? numbers_of_any(iterations, n, s, &m->iterations, NULL)
                      : all_null(n, s, &m->iterations)))
         return false;

@@ -356,7 +356,9 @@ static bool refuse_damage(char *sentence, const char **sqlstate) {
 static bool whole_classes(const tusk_payload_head *h) {
     bool labels = h->flags & TUSK_HAS_LABELS;
     bool whole = h->task == TUSK_NET || h->task == TUSK_BOOSTED; /* all classes share weights */
-    if (h->flags & TUSK_HAS_COMPACT_TREES && h->task != TUSK_BOOSTED)
+    /* Where predictions are NULL, nothing says how many labels are before the trees. */
+    if (h->flags & TUSK_HAS_COMPACT_TREES &&
+        (h->task != TUSK_BOOSTED || h->flags & TUSK_HAS_NULLS))
         return false;
     if (whole && h->flags & TUSK_IN_STORE)
         return false;

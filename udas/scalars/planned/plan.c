@@ -12,7 +12,7 @@
 #define MANY_ROWS 32 /* that pay for a plan */
 /* Of one model: for so many, each tree is unpacked and they walk together. */
 #define WALK_ROWS 48
-#define KEY_BYTES 16 /* of the payload's head, with its CRC */
+#define KEY_BYTES 64 /* of the payload's head, with its CRC */
 
 struct tusk_plan {
     tusk_layout *layout; /* NULL: it scores a row as any other model */
@@ -45,7 +45,7 @@ static void plan_free(tusk_layouts *layouts, tusk_plan *p) {
 /* Before its trees are packed. */
 static size_t bytes_of(const tusk_plan *p) {
     return sizeof *p + p->payload_bytes +
-           (p->packs ? tusk_packed_bytes(&p->scorer.trees, false) : 0);
+           (p->packs ? tusk_packed_bytes(&p->scorer.trees, true) : 0);
 }
 
 static tusk_plan *plan_new(tusk_layouts *layouts, tusk_text payload, const tusk_stores *stores,
