@@ -82,8 +82,8 @@ static uint64_t bytes_of(const char *text, size_t length) {
     return x;
 }
 
-static int is_at(const tusk_levels *l, const tusk_level_place *p, uint64_t start,
-                  const char *text, size_t length) {
+static int is_at(const tusk_levels *l, const tusk_level_place *p, uint64_t start, const char *text,
+                 size_t length) {
     if (p->length != length || p->start != start)
         return 0;
     size_t same;

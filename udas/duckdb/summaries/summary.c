@@ -12,8 +12,8 @@
 #include "../../scalars/ratio.h"
 #include "../../scalars/student.h"
 #include "../any_type.h"
-#include "distribution.h"
 #include "../models/model_column.h"
+#include "distribution.h"
 
 enum term_field {
     T_FEATURE,
