@@ -125,6 +125,7 @@ def test_an_address_where_nothing_listens_is_a_sentence() -> None:
         refuse_unreachable("127.0.0.1:1")
 
 
+@pytest.mark.nightly
 def test_a_cluster_without_a_free_processor_is_a_sentence(
     local_ray: Any, con: duckdb.DuckDBPyConnection, source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,6 +180,7 @@ def test_a_killed_worker_costs_a_note_and_no_model(
     sharded.assert_same_bits(found, expected)
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("all_have_started")
 def test_a_worker_that_stops_is_overtaken(
     local_ray: Any,
@@ -208,6 +210,7 @@ def test_a_worker_that_stops_is_overtaken(
     sharded.assert_same_bits(found, expected)
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("all_have_started")
 def test_groups_that_no_worker_survives_are_not_tried_for_ever(
     local_ray: Any, con: duckdb.DuckDBPyConnection, source: str, monkeypatch: pytest.MonkeyPatch
@@ -278,6 +281,7 @@ def test_a_cancelled_run_ends_and_frees_its_workers(
     assert local_ray.workers() == []
 
 
+@pytest.mark.nightly
 def test_a_node_that_vanishes_costs_no_model(
     local_ray: Any, con: duckdb.DuckDBPyConnection, source: str, expected: tuskml.Models
 ) -> None:
@@ -288,6 +292,7 @@ def test_a_node_that_vanishes_costs_no_model(
     sharded.assert_same_bits(found, expected)
 
 
+@pytest.mark.nightly
 def test_the_bits_of_one_machine_with_four_workers(
     local_ray: Any, con: duckdb.DuckDBPyConnection, source: str, expected: tuskml.Models
 ) -> None:
