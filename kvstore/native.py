@@ -217,7 +217,7 @@ _SIGNATURES: dict[str, tuple[list[Any], Any]] = {
     "ks_route_neighbours": ([_ADDRESS, _INT64, _ADDRESS, _ADDRESS], None),
     "ks_route_linked": ([_ADDRESS, _ADDRESS, _INT64, _ADDRESS, _ADDRESS], None),
     "ks_route_tally": ([_ADDRESS] * 3, None),
-    "ks_route_rests": ([_ADDRESS] * 4, _INT64),
+    "ks_route_rests": ([_ADDRESS] * 3, _INT64),
     "ks_route_order": ([_ADDRESS, _INT64] + [_ADDRESS] * 4, None),
     "ks_route_resting": (
         [_ADDRESS, _INT64, _INT32, _ADDRESS, _ADDRESS, _ADDRESS],

@@ -59,15 +59,15 @@ class Range:
             ctypes.byref(self._native()), address(around), address(takes)
         )
 
-    def resting(self, around: Counts, out: Array) -> tuple[Array, Counts]:
+    def resting(self, around: Counts) -> tuple[Array, Counts]:
         """The ids of the features that rest with their chunk between passes, chunk after chunk,
-        and how many these are of each, (C,); out: with room for n + 1 ids.
+        and how many these are of each, (C,). They take the place of all ids.
         """
         counts = np.empty(len(self.lengths), np.uint32)
         n = native.library().ks_route_rests(
-            ctypes.byref(self._native()), address(around), address(out), address(counts)
+            ctypes.byref(self._native()), address(around), address(counts)
         )
-        return out[:n], counts
+        return self.ids[:n], counts
 
     def _native(self) -> native.Range:
         ids, lengths = address(self.ids), address(self.lengths)

@@ -11,22 +11,18 @@ from numpy.typing import NDArray
 
 from tuskml.kvstore.working.records import Records, ahead
 from tuskml.kvstore.working.route_range import Range
-from tuskml.learners.stored.ranges import Ranges, Some
+from tuskml.learners.stored.ranges import Ranges, Some, is_sparse
 from tuskml.learners.stored.resting import Resting
 
 Array = NDArray[Any]
 Ids = NDArray[np.int64]
-PAIR_BYTES = 20
-"""Of memory for each pair of a range while it is linked."""
 LINK_SHARE, TAKES_SHARE, CUTS_SHARE = 3 / 4, 1 / 8, 1 / 16
 """Of memory for the ranges in hand, for pairs of chunks, and for where ranges begin."""
-SPARSE = 8
-"""Ids for each pair of a range from which on its pairs are sorted."""
 
 
-def most_pairs(memory: int, lanes: int) -> int:
-    """Pairs that a range may have, where each of so many threads has one."""
-    return max(1, int(memory * LINK_SHARE) // (PAIR_BYTES * lanes))
+def range_bytes(memory: int, lanes: int) -> int:
+    """Of memory that a range may take, where each of so many threads has one."""
+    return int(memory * LINK_SHARE) // lanes
 
 
 class Linking:
@@ -67,12 +63,12 @@ class Linking:
         try:
             of, around = Range(lane.ids[:n], lengths, low, width), lane.around[:n]
             self._ids.read_runs(begins, lengths, of.ids)
-            if width <= SPARSE * n:
-                of.linked(around)
-            else:
+            if is_sparse(n, width):
                 of.sorted(around, lane.scratch[:n])
+            else:
+                of.linked(around)
             self.around.write_runs(begins, lengths, around)
-            ids, counts = of.resting(around, lane.rests)
+            ids, counts = of.resting(around)
             with self._lock:
                 at, self._rests.count = self._rests.count, self._rests.count + len(ids)
                 if self.takes is not None:
@@ -97,12 +93,12 @@ class Linking:
 
 class _Lane:
     """What a thread has for the pairs of a range: made once, as memory that a thread frees stays
-    with the process.
+    with the process. What is not used takes none.
     """
 
     def __init__(self, most: int) -> None:
-        self.ids, self.rests = np.empty(most, np.int32), np.empty(most + 1, np.int32)
-        self.around, self.scratch = np.empty(most, np.uint32), np.empty(most, np.uint64)
+        self.ids, self.around = np.empty(most, np.int32), np.empty(most, np.uint32)
+        self.scratch = np.empty(most, np.uint64)
 
 
 def made(stack: ExitStack, folder: Path, dtype: str) -> Records:

@@ -16,8 +16,14 @@ from tuskml.kvstore.working.records import Records
 
 Ids = NDArray[np.int64]
 Some = tuple[int, int, Ids, Ids]
-GRAIN_BITS = 16
-"""Ranges begin at multiples of 2^16, so that no block of a store is in two."""
+GRAIN_BITS = 12
+"""Ranges begin at multiples of 2^12, so that no block of a store is in two."""
+PAIR_BYTES, SORTED_BYTES = 12, 16
+"""Of memory for each pair of a range that is linked by a table, and by a sort; a third of the former
+is for sealing, where ranges are read ahead.
+"""
+SPARSE = 8
+"""Ids for each pair of a range from which on its pairs are sorted."""
 FINER = 4
 """Parts that a range is put together of, about: so much may the sample be wrong."""
 PER_PART = 64
@@ -27,10 +33,11 @@ PER_PART = 64
 class Ranges:
     """Ranges, and where they begin in each chunk, which `add` tells."""
 
-    def __init__(self, group: np.void, entries: int, most: int, folder: Path) -> None:
-        """group: of sparse rows; entries: of them; most: pairs that a range is to have."""
-        self.most, self._cuts = most, Records(folder, "u4")
-        self._bounds = _bounds(group, entries, FINER * max(1, -(-entries // most)))
+    def __init__(self, group: np.void, entries: int, memory: int, folder: Path) -> None:
+        """group: of sparse rows; entries: of them; memory: bytes that a range is to take."""
+        self.memory, self._cuts = max(1, memory), Records(folder, "u4")
+        parts = FINER * max(1, -(-entries * SORTED_BYTES // self.memory))
+        self._bounds = _bounds(group, entries, parts)
         self.begin()
 
     def begin(self) -> None:
@@ -88,19 +95,32 @@ class Ranges:
 
     def spans(self) -> Iterator[tuple[int, int]]:
         """Of each range its first id, and how many there may be."""
-        lows = np.concatenate(([0], self._bounds, [max(self.dimension, 1)])).astype(np.int64)
-        for low, high in pairwise(lows[self._edges()].tolist()):
+        for low, high in pairwise(self._lows()[self._edges()].tolist()):
             yield low, high - low
+
+    def _lows(self) -> Ids:
+        """The first id of each part, and one above all."""
+        return np.concatenate(([0], self._bounds, [max(self.dimension, 1)])).astype(np.int64)
 
     def _edges(self) -> Ids:
         """The parts at which ranges begin, and their number."""
-        edges, total = [0], 0
+        edges, total, lows = [0], 0, self._lows().tolist()
         for part, n in enumerate(self._totals.tolist()):
-            if total and total + n > self.most:
+            if total and bytes_of(total + n, lows[part + 1] - lows[edges[-1]]) > self.memory:
                 edges.append(part)
                 total = 0
             total += n
         return np.array([*edges, len(self._totals)])
+
+
+def is_sparse(pairs: int, width: int) -> bool:
+    """Whether the pairs of a range of so many ids are to be sorted."""
+    return width > SPARSE * pairs
+
+
+def bytes_of(pairs: int, width: int) -> int:
+    """Of memory that a range of so many ids takes."""
+    return pairs * (SORTED_BYTES if is_sparse(pairs, width) else PAIR_BYTES)
 
 
 def _bounds(group: np.void, entries: int, parts: int) -> NDArray[np.int32]:

@@ -30,7 +30,7 @@ from tuskml.kvstore.working.route_plan import (
     resting,
 )
 from tuskml.kvstore.working.routes import Routes
-from tuskml.learners.stored.linking import Linking, made, most_pairs
+from tuskml.learners.stored.linking import Linking, made, range_bytes
 from tuskml.learners.stored.ranges import Ranges
 from tuskml.learners.stored.resting import Pairs, Resting, parts_of
 
@@ -86,8 +86,8 @@ class Routing:
         with ExitStack() as stack:
             self._ids, self.moves = made(stack, folder, "i4"), made(stack, folder, "i4")
             self.folder = folder
-            most = most_pairs(memory, self.lanes)
-            self._ranges = Ranges(rows.groups[0], self.entries, most, folder)
+            each = range_bytes(memory, self.lanes)
+            self._ranges = Ranges(rows.groups[0], self.entries, each, folder)
             stack.callback(self._ranges.close)
             self.chunks = self._cut(rows, fewest)
             stack.callback(self.chunks.close)
@@ -230,7 +230,7 @@ class Routing:
 
     def pairs(self, routes: Routes) -> Pairs:
         """(ids, weights) of all features but some whose weight is 0, ids rising throughout, in
-        parts that end at multiples of 2^16; of routes at rest.
+        parts that end at multiples of 2^12; of routes at rest.
 
         First the weights that rest with each chunk are put in the order of ids; then each range
         takes its part of every chunk.

@@ -65,7 +65,7 @@ KS_API void ks_route_neighbours(const uint64_t *pairs, int64_t n, int64_t *next,
 /* The pairs of a range of ids, low .. low + width - 1: those of each chunk rising, one chunk after
  * the other. */
 typedef struct ks_range {
-    const int32_t *ids;
+    int32_t *ids;
     const int64_t *lengths; /* (chunks,) */
     int32_t chunks, low;
     int64_t width;
@@ -78,11 +78,9 @@ KS_API void ks_route_linked(const ks_range *range, uint32_t *table, int64_t bloc
                             uint32_t *out);
 /* Adds to takes, shape (chunks, chunks), how many pairs of a range have each chunk before. */
 KS_API void ks_route_tally(const ks_range *range, const uint32_t *around, uint32_t *takes);
-/* The ids of those pairs of a range that rest with their chunk between passes, in the same order,
- * and how many of each chunk: counts, shape (chunks,). Returns how many in all; one is written
- * beyond. */
-KS_API int64_t ks_route_rests(const ks_range *range, const uint32_t *around, int32_t *out,
-                              uint32_t *counts);
+/* Leaves of the ids of a range those of pairs that rest with their chunk between passes, in the
+ * same order; counts, shape (chunks,): how many of each chunk. Returns how many in all. */
+KS_API int64_t ks_route_rests(const ks_range *range, const uint32_t *around, uint32_t *counts);
 /* For each weight of a chunk the chunk before and the one after, as above: its place in the
  * chunk's region, and these places in the order of the regions to which they go. takes, gives:
  * shape (chunks,), where the buckets begin in either; they count on. */

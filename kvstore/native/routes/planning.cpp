@@ -82,10 +82,9 @@ void ks_route_tally(const ks_range *range, const uint32_t *around, uint32_t *tak
             takes[static_cast<uint16_t>(*around++)]++;
 }
 
-int64_t ks_route_rests(const ks_range *range, const uint32_t *around, int32_t *out,
-                       uint32_t *counts) {
+int64_t ks_route_rests(const ks_range *range, const uint32_t *around, uint32_t *counts) {
     const int32_t *ids = range->ids;
-    int32_t *begin = out;
+    int32_t *out = range->ids; // never beyond what is read
     for (int32_t j = 0; j < range->chunks; j++) {
         int32_t *first = out;
         for (int64_t k = 0; k < range->lengths[j]; k++) {
@@ -94,7 +93,7 @@ int64_t ks_route_rests(const ks_range *range, const uint32_t *around, int32_t *o
         }
         counts[j] = static_cast<uint32_t>(out - first);
     }
-    return out - begin;
+    return out - range->ids;
 }
 
 void ks_route_order(const uint32_t *around, int64_t n, uint32_t *takes, uint32_t *gives,

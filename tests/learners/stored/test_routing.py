@@ -155,7 +155,7 @@ def test_memory_is_bounded_by_construction(tmp_path):
 
 
 def test_weights_come_out_as_they_went_in_by_rising_id(tmp_path):
-    """In parts that are cut between multiples of 2^16, so that no block of a store is in two."""
+    """In parts that are cut between multiples of 2^12, so that no block of a store is in two."""
     rng, dimension = np.random.default_rng(8), 1 << 21
     rows = [(ids, np.ones(100)) for ids in rng.integers(0, dimension, (12_000, 100))]
     groups = block(rows, np.ones(len(rows)), "sparse float32", 2000, dimension)
@@ -168,7 +168,7 @@ def test_weights_come_out_as_they_went_in_by_rising_id(tmp_path):
         parts = list(routing.pairs(routes))
     assert (np.concatenate([ids for ids, _ in parts]) == expected).all()
     assert (np.concatenate([weights for _, weights in parts]) == expected + 1).all()
-    ranges = [np.unique(ids >> 16) for ids, _ in parts if len(ids)]
+    ranges = [np.unique(ids >> 12) for ids, _ in parts if len(ids)]
     assert len(np.unique(np.concatenate(ranges))) == sum(map(len, ranges))
     assert max(len(ids) for ids, _ in parts) < 2 * PART_WEIGHTS
     assert len(parts) > 3
@@ -300,7 +300,7 @@ def test_neighbours_by_a_table_and_by_a_sort_are_those_in_a_circle(seed, n_chunk
     for j, ids in enumerate(lists):
         before = [last_before(lists, j, feature) for feature in ids]
         assert (takes[j] == np.bincount(before, minlength=n_chunks)).all()
-    found, counts = of.resting(by_table, np.empty(len(pairs) + 1, np.int32))
+    found, counts = of.resting(by_table)
     firsts = [(j, f) for j, f in pairs if not any(f in ids for ids in lists[:j])]
     assert found.tolist() == [feature for _, feature in firsts]
     assert counts.tolist() == np.bincount([j for j, _ in firsts], minlength=n_chunks).tolist()
