@@ -201,6 +201,7 @@ class Newton(Algorithm):
     sets_steps = False
     proves_gap = True
     speeds_up = True
+    begins_by_curvature = True
     step_widths = (8, 64, 256, 512)
     step_storage = "dense float64"
 

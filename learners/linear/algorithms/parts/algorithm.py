@@ -86,6 +86,8 @@ class Algorithm(ABC):
     """It needs a gradient that is continuous."""
     resumes = True
     """It goes on from weights as if they were its own."""
+    begins_by_curvature = False
+    """Its first pass is for the curvature, where losses are smooth."""
     counts_features = False
     """It counts how often sparse features occur."""
 
