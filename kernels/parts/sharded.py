@@ -64,7 +64,7 @@ class ShardedPass(Pass):
     classifies: bool = False
 
     @property
-    def struct(self) -> structures.Pass:  # type: ignore[override]
+    def struct(self) -> structures.Pass:
         """Of no group; a kernel never sees rows that are elsewhere."""
         if self.n_groups:
             raise RuntimeError("a kernel needs the rows of a group that lies in parts")

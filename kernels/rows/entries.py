@@ -12,8 +12,8 @@ def entry_sums(rows: Pass) -> tuple[Floats, Floats]:
     of the weights of rows, by one pass over the entries.
     """
     if isinstance(rows, ShardedPass) and rows.n_groups:
-        sums, squares = zip(*rows.asked("entry_sums"), strict=True)
-        return added(sums), added(squares)
+        found = rows.asked("entry_sums")
+        return added([one[0] for one in found]), added([one[1] for one in found])
     n, d = rows.n_groups, rows.n_features
     nothing, direction = np.zeros((n, d + 1)), np.zeros((n, d + 1))
     direction[:, -1] = 1.0
