@@ -121,6 +121,7 @@ def train(
     group_by: str | Sequence[str],
     into: None = None,
     executor: str | None = None,
+    placement: str | None = None,
     finished: FilePath | None = None,
     **options: Any,
 ) -> Models: ...
@@ -138,6 +139,7 @@ def train(
     into: Into,
     replace: bool = False,
     executor: str | None = None,
+    placement: str | None = None,
     finished: FilePath | None = None,
     **options: Any,
 ) -> int: ...
@@ -155,6 +157,7 @@ def train(
     into: Into | None = None,
     replace: bool = False,
     executor: str | None = None,
+    placement: str | None = None,
     finished: FilePath | None = None,
     **options: Any,
 ) -> Model | Models | int:
@@ -170,8 +173,10 @@ def train(
     added to its margin, such as "ln(exposure)"; columns or expressions. into: keep the models in
     a new table of this name, or in DuckDB in a Parquet file, "models.parquet". replace: whether
     into may replace an existing one. executor: where groups of Parquet files are trained: "ray",
-    the address of a Ray cluster, or "threads" of this process. finished: a folder that keeps the
-    groups it has trained: the same call again trains the others. options: as for `train_model`.
+    the address of a Ray cluster, or "threads" of this process. placement: "gtp" trains each
+    group on one worker, "gap" groups of several files by sums over these. finished: a folder that
+    keeps the groups it has trained: the same call again trains the others. options: as for
+    `train_model`.
 
     Returns a Model; with group_by `Models`, a dict by key (or by a tuple of keys if there are
     several), with None for a group without a usable row; with into, the number of models. Raises
@@ -201,16 +206,23 @@ def train(
                 return training.given.named(model)
             training = model or training
         if into is not None:
-            training = with_names(training)
-            refuse_same_names(database, [name for name, _ in training.keys])
-            checked_into(into)
-        if executor is not None or finished is not None:
+            training = to_be_kept(database, training, into)
+        if executor is not None or finished is not None or placement is not None:
             from tuskml.training.clustered import train_clustered  # imports this module
 
-            return train_clustered(database, training, executor, finished, into, replace)
+            place = executor, placement
+            return train_clustered(database, training, place, finished, into, replace)
         if into is not None:
             return keep(database, into, training.query(database), replace)
         return collected(database.models(training.query(database)), training)
+
+
+def to_be_kept(database: Database, training: Training, into: Into) -> Training:
+    """The same for models in a table or a file. OptionError where they cannot be kept there."""
+    training = with_names(training)
+    refuse_same_names(database, [name for name, _ in training.keys])
+    checked_into(into)
+    return training
 
 
 def with_names(training: Training) -> Training:

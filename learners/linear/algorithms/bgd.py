@@ -155,6 +155,7 @@ class Bgd(Algorithm):
     multinomial = True
     title = "batch gradient descent with Barzilai and Borwein's steps"
     source = "Barzilai and Borwein 1988, Raydan 1997"
+    by_parts = True
     max_iter = 1000
     line_search = True
     stepped = True

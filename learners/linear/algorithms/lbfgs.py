@@ -243,6 +243,7 @@ class Lbfgs(Algorithm):
     multinomial = True
     title = "L-BFGS, with l1 OWL-QN"
     source = "Liu and Nocedal 1989, Andrew and Gao 2007"
+    by_parts = True
     last_choice = True
     max_iter = 1000
     sets_steps = False

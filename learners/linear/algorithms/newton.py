@@ -196,6 +196,7 @@ class Newton(Algorithm):
     multinomial = True
     title = "Newton's method; at the hinge an interior-point method"
     source = "Nocedal and Wright 2006, Mehrotra 1992"
+    by_parts = True
     first_choice = True
     max_iter = 100
     sets_steps = False

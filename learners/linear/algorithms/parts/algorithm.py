@@ -118,6 +118,8 @@ class Algorithm(ABC):
     stored_by_default = False
     """It trains these where none is asked for."""
     streams = Streams.NO
+    by_parts = False
+    """It needs sums over the rows alone, so that these may lie in parts."""
 
     # What it takes.
     vectors = VECTORS
