@@ -5,7 +5,7 @@ import secrets
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from os import PathLike
+from functools import partial
 
 from tuskml.databases.database import Database
 from tuskml.databases.duckdb import DuckDB
@@ -17,6 +17,7 @@ from tuskml.learners.events import Event, tell
 from tuskml.model.by_group import Models
 from tuskml.shards.catalogue import catalogue_of
 from tuskml.text.expressions import quoted
+from tuskml.training.asked import Where
 from tuskml.training.collected import collected
 from tuskml.training.on_worker import WORK
 from tuskml.training.reading import advice
@@ -31,26 +32,24 @@ HOPELESS = 3
 def train_clustered(
     database: Database,
     training: Training,
-    place: str | None,
-    folder: str | PathLike[str] | None,
+    where: Where,
     into: Into | None,
     replace: bool,
 ) -> Models | int:
     """The models of all groups, or with into their number.
 
-    place: the argument `executor`; folder: of finished units, or None. Raises ClusterError,
-    with the finished groups as its `models`, where some were not trained.
+    Raises ClusterError, with the finished groups as its `models`, where some were not trained.
     """
-    executor = executor_of(place)
+    executor = executor_of(where.executor, where.worker_timeout)
     checked = files_by_group(database, training)
     found = catalogue_of(checked, training.source.files, training.source.sql, training.keys)
     units = Units(checked, training, found)
     slow = advice(checked, units)
     if slow is not None:
-        warnings.warn(slow, ClusterWarning, stacklevel=4)
-    outcomes = list(finished(executor, units, Finished(folder)))
+        warnings.warn(slow, ClusterWarning, stacklevel=5)
+    outcomes = list(finished(executor, units, Finished(where.finished)))
     for note in dict.fromkeys(executor.notes):
-        warnings.warn(note, ClusterWarning, stacklevel=4)
+        warnings.warn(note, ClusterWarning, stacklevel=5)
     failed = [one for one in outcomes if one.answer is None]
     answers = [one.answer for one in outcomes if one.answer is not None]
     with arrow_view(checked, answers) as view:
@@ -86,7 +85,9 @@ def files_by_group(database: Database, training: Training) -> DuckDB:
 def finished(executor: Executor, units: Units, kept: Finished) -> Iterator[Outcome]:
     """Outcomes as they come; they end early where nothing works."""
     failures = successes = 0
-    for outcome in kept.outcomes(executor, WORK, [unit for unit, _ in units.batches.values()]):
+    all_units = [unit for unit, _ in units.batches.values()]
+    wrong = partial(wrong_answer, units)
+    for outcome in kept.outcomes(executor, WORK, all_units, wrong):
         yield outcome
         batch = units.batches[outcome.key][1]
         if outcome.answer is None:
@@ -97,6 +98,23 @@ def finished(executor: Executor, units: Units, kept: Finished) -> Iterator[Outco
                 tell(Event(len(batch.groups), batch.rows, 0, math.nan))
         if failures >= HOPELESS and not successes:
             return
+
+
+def wrong_answer(units: Units, key: str, answer: bytes) -> str | None:
+    """What is wrong with an answer to the unit of a key; None where it has a model per group."""
+    import pyarrow as pa
+
+    asked = len(units.batches[key][1].groups)
+    try:
+        found = pa.ipc.open_stream(answer).read_all().num_rows
+    except (pa.ArrowInvalid, OSError) as error:
+        return f"a worker's answer cannot be read: {' '.join(str(error).split())}"
+    if found == asked:
+        return None
+    return (
+        f"a worker answered with {found:,} models for {asked:,} groups: the files have changed "
+        "since the training began, or other files lie at their paths on the worker"
+    )
 
 
 def typed(training: Training, types: Sequence[str]) -> list[str]:

@@ -6,13 +6,15 @@ query, the options, the shards and the version of tuskml: what has changed is tr
 
 import hashlib
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
 
 from tuskml.errors import DataError
 from tuskml.groups.execution.executor import Executor, Outcome, Unit
 
+Wrong = Callable[[str, bytes], str | None]
+"""What is wrong with an answer, by the unit's key; None where it is right."""
 DIGEST = hashlib.sha256().digest_size
 
 
@@ -29,16 +31,22 @@ class Finished:
                     f"finished is {str(folder)!r}, which cannot be made: {error.strerror}"
                 ) from error
 
-    def outcomes(self, executor: Executor, work: str, units: Sequence[Unit]) -> Iterator[Outcome]:
+    def outcomes(
+        self, executor: Executor, work: str, units: Sequence[Unit], wrong: Wrong
+    ) -> Iterator[Outcome]:
         """Those of finished units first, then those of the others as they come."""
         left = []
         for unit in units:
             answer = self.read(unit.key)
-            if answer is None:
+            if answer is None or wrong(unit.key, answer):
                 left.append(unit)
             else:
                 yield Outcome(unit.key, answer)
         for outcome in executor.run(work, left) if left else ():
+            why = outcome.answer and wrong(outcome.key, outcome.answer)
+            if why:
+                yield Outcome(outcome.key, None, str(why))
+                continue
             if outcome.answer is not None:
                 self.write(outcome.key, outcome.answer)
             yield outcome

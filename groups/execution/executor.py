@@ -17,11 +17,13 @@ Work = Callable[[bytes], bytes]
 
 @dataclass(frozen=True)
 class Unit:
-    """key: its name; size: how much work it is, in any measure; payload: what the work reads."""
+    """key: its identity; size: how much work it is, in rows; payload: what the work reads; name:
+    what a person calls it."""
 
     key: str
     size: float
     payload: bytes
+    name: str = ""
 
 
 @dataclass(frozen=True)

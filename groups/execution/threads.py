@@ -4,6 +4,7 @@ import contextvars
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
+from tuskml.groups.execution.activity import noted
 from tuskml.groups.execution.executor import Outcome, Unit, attempt, largest_first
 from tuskml.kernels.library import cancel_mark, raise_if_cancelled, watching_sigint
 from tuskml.schedule import budget
@@ -34,8 +35,14 @@ class Threads:
         mark = cancel_mark()
         left: set[Future[Outcome]] = set()
         for unit in largest_first(units):
-            left.add(pool.submit(contextvars.copy_context().run, attempt, work, unit))
+            left.add(pool.submit(contextvars.copy_context().run, attempt_here, work, unit))
         while left:
             done, left = wait(left, LOOK_SECONDS, FIRST_COMPLETED)
             raise_if_cancelled(mark)
             yield from (future.result() for future in done)
+
+
+def attempt_here(work: str, unit: Unit) -> Outcome:
+    """As `attempt`, and seen by those who ask what is at work."""
+    with noted(unit, "this process"):
+        return attempt(work, unit)
