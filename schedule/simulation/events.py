@@ -65,9 +65,9 @@ class Run:
 
 
 class Gate(NamedTuple):
-    """count: tasks that feed it; delay: seconds from the last one until it opens."""
+    """feeding: tasks that feed it; delay: seconds from the last one until it opens."""
 
-    count: int
+    feeding: int
     delay: float
 
 
@@ -89,7 +89,7 @@ class Simulation:
         if workers < 1:
             raise ValueError(f"there are {workers} workers, expected at least 1")
         self.tasks, self.dispatch, self.failures, self.traced = tasks, dispatch, failures, traced
-        self.gates, self.counts = gates, [gate.count for gate in gates]
+        self.gates, self.counts = gates, [gate.feeding for gate in gates]
         self.run = Run(workers)
         self.events: list[tuple[float, int, int, int, int]] = []
         self.serial, self.hands, self.left = 0, 0.0, len(tasks)
