@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         OptionError,
         TuskError,
     )
+    from tuskml.groups.execution.activity import activity
     from tuskml.groups.last_training import last_training
     from tuskml.kernels.passes import cancel
     from tuskml.learners.linear.own.operators import (
@@ -52,6 +53,7 @@ __all__ = [
     "OptionError",
     "TuskError",
     "__version__",
+    "activity",
     "cancel",
     "connect",
     "evaluate",
@@ -85,6 +87,7 @@ _HOMES = {
         "OptionError",
         "TuskError",
     ),
+    "groups.execution.activity": ("activity",),
     "groups.last_training": ("last_training",),
     "kernels.passes": ("cancel",),
     "learners.linear.own.operators": (

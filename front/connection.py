@@ -14,10 +14,13 @@ from tuskml.databases.interrupts import share_interrupts
 from tuskml.databases.limits import share_limits
 from tuskml.errors import ExtensionError, StoreError
 from tuskml.groups.contract.trainer import attach
+from tuskml.groups.execution.choosing import checked_place
 from tuskml.udas.model_fields import MODEL_FIELDS
 from tuskml.version import VERSION
 
 PATH_BYTES = 4096
+USUAL_EXECUTOR = "CREATE OR REPLACE TEMP MACRO _tusk_executor() AS '{}';"
+"""What remembers where a connection trains by group."""
 UNSIGNED = "allow_unsigned_extensions"
 _loading = threading.RLock()
 os.register_at_fork(
@@ -34,24 +37,34 @@ def extension_path() -> Path:
 
 
 def connect(
-    path: str | Path = ":memory:", *, store_root: str | Path | None = None, **config: Any
+    path: str | Path = ":memory:",
+    *,
+    store_root: str | Path | None = None,
+    executor: str | None = None,
+    **config: Any,
 ) -> duckdb.DuckDBPyConnection:
     """Opens a DuckDB database with tuskml loaded.
 
     path: a file, or ":memory:"; config: `read_only`, and DuckDB's settings such as
     `memory_limit="4GB"` or `threads=8`; store_root: the directory of models with the option
-    `store`; by default the environment's TUSKML_STORE_ROOT, or the user's data folder.
+    `store`; by default the environment's TUSKML_STORE_ROOT, or the user's data folder; executor:
+    where `tuskml.train` on this connection trains groups of Parquet files, unless it is told
+    otherwise: "ray", the address of a Ray cluster, or "threads".
 
     >>> con = connect(threads=2)
     >>> con.execute("SELECT accuracy(a, b) FROM (VALUES (1, 1), (0, 1)) t(a, b)").fetchone()
     (0.5,)
     """
+    usual = None if executor is None else checked_place(executor)
     read_only = bool(config.pop("read_only", False))
     settings: dict[str, Any] = {name: str(value) for name, value in config.items()}
     settings[UNSIGNED] = "true"
     connection = duckdb.connect(str(path), read_only=read_only, config=settings)
     try:
-        return load(connection, store_root)
+        load(connection, store_root)
+        if usual is not None:
+            create_macros(connection, USUAL_EXECUTOR.format(usual))
+        return connection
     except BaseException:
         connection.close()
         raise

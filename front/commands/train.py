@@ -67,6 +67,8 @@ def add_train(commands: "Commands[Any]") -> None:
     command.add_argument("--executor", metavar="WHERE", help=executor)
     finished = "a folder of the groups that are trained already, for --executor"
     files(command.add_argument("--finished", metavar="FOLDER", help=finished))
+    timeout = "seconds after which a task of a worker is given to another one, for --executor"
+    command.add_argument("--worker-timeout", type=float, metavar="SECONDS", help=timeout)
     add_into(command, "keep the models in a new table instead of printing them")
     add_json(command, "print one JSON object per model, one per line")
 
@@ -119,6 +121,7 @@ def trained(database: Database, given: argparse.Namespace, expressions: Sequence
         replace=given.replace,
         executor=given.executor,
         finished=given.finished,
+        worker_timeout=given.worker_timeout,
         **options(given.option),
     )
 

@@ -44,6 +44,11 @@ class DuckDB:
                 raise TuskError(f"DuckDB's client failed: {error}") from error
             raise Interrupted(INTERRUPTED) from error
 
+    def usual_executor(self) -> str | None:
+        """Where `tuskml.connect(executor=...)` said that groups of files are trained."""
+        made = "SELECT 1 FROM duckdb_functions() WHERE function_name = '_tusk_executor' LIMIT 1"
+        return str(self.fetch("SELECT _tusk_executor()")[0][0]) if self.fetch(made) else None
+
     def columns(self, query: str) -> Columns:
         return [(name, kind) for name, kind, *_ in self.fetch(f"DESCRIBE {query}")]
 

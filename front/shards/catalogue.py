@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tuskml.databases.duckdb import DuckDB
-from tuskml.errors import DataError
+from tuskml.errors import DataError, TuskError
 from tuskml.shards.manifest import Manifest, read_manifest
 from tuskml.text.expressions import quoted
 
@@ -17,12 +17,14 @@ FILE = "tusk_file"
 @dataclass(frozen=True)
 class Shard:
     """A file of rows. checksum: SHA-256 as hexadecimal digits; where it is not known, modified is
-    when the file was last changed, in nanoseconds."""
+    when the file was last changed, in nanoseconds; of a file that is not this machine's, footer is
+    a digest of what its Parquet footer says of each column of each row group."""
 
     path: str
     bytes: int
     checksum: str | None = None
     modified: int = 0
+    footer: str | None = None
 
 
 @dataclass(frozen=True)
@@ -120,13 +122,37 @@ def of_files(
     place = {path: number for number, path in enumerate(paths)}
     types = tuple(kind for _, kind in database.columns(f"SELECT {named} FROM {source}"))
     groups = (Group(tuple(key), n, tuple(place[p] for p in held)) for *key, n, held in rows)
-    return Catalogue(types, tuple(map(shard_of, paths)), tuple(groups))
+    return Catalogue(types, tuple(shard_of(database, path) for path in paths), tuple(groups))
 
 
-def shard_of(path: str) -> Shard:
-    """A file without a checksum; of one that is not this machine's nothing is known."""
+def shard_of(database: DuckDB, path: str) -> Shard:
+    """A file without a checksum."""
     try:
         found = Path(path).stat()
     except OSError:
-        return Shard(path, 0)
+        return remote_shard(database, path)
     return Shard(path, found.st_size, modified=found.st_mtime_ns)
+
+
+FOOTER = """
+SELECT md5(string_agg(
+    concat_ws('|', row_group_id, row_group_num_rows, column_id, path_in_schema, type, num_values,
+              stats_min_value, stats_max_value, stats_null_count, compression, encodings,
+              data_page_offset, total_compressed_size, total_uncompressed_size),
+    chr(10) ORDER BY row_group_id, column_id))
+FROM parquet_metadata({file})
+"""
+LOOKED_AT = "SELECT size, epoch_ns(last_modified::TIMESTAMP_NS) FROM read_blob({file})"
+"""Columns that need no look into the file; not every storage knows them."""
+
+
+def remote_shard(database: DuckDB, path: str) -> Shard:
+    """A file of an object store or the like: its size and time where they are known, and what its
+    footer says."""
+    file = database.text(path)
+    try:
+        size, modified = database.fetch(LOOKED_AT.format(file=file))[0]
+    except TuskError:
+        size, modified = 0, 0
+    footer = database.fetch(FOOTER.format(file=file))[0][0]
+    return Shard(path, size or 0, modified=modified or 0, footer=footer)

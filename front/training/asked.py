@@ -1,6 +1,7 @@
 """What a caller of `tuskml.train` or of the command line asks for, before there is a database."""
 
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any
 
 from tuskml.errors import OptionError, one_of
@@ -26,6 +27,16 @@ class Asked:
     def classifies(self) -> bool:
         """Whether labels are classes."""
         return any(learner_of(one.task).classifies(one) for one in self.requests)
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where groups are trained, as the caller wrote it: the arguments of `train`."""
+
+    executor: str | None = None
+    placement: str | None = None
+    finished: str | PathLike[str] | None = None
+    worker_timeout: float | None = None
 
 
 def asked_for(task: object, text: str) -> Asked:

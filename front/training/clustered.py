@@ -5,7 +5,7 @@ import secrets
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from os import PathLike
+from functools import partial
 
 from tuskml.databases.database import Database
 from tuskml.databases.duckdb import DuckDB
@@ -16,6 +16,7 @@ from tuskml.learners.events import Event, tell
 from tuskml.model.by_group import Models
 from tuskml.shards.catalogue import catalogue_of
 from tuskml.text.expressions import quoted
+from tuskml.training.asked import Where
 from tuskml.training.collected import collected
 from tuskml.training.on_worker import WORK
 from tuskml.training.parted.groups import PartedGroups
@@ -32,17 +33,15 @@ HOPELESS = 3
 def train_clustered(
     database: Database,
     training: Training,
-    place: tuple[str | None, str | None],
-    folder: str | PathLike[str] | None,
+    where: Where,
     into: Into | None,
     replace: bool,
 ) -> Models | int:
     """The models of all groups, or with into their number.
 
-    place: the arguments `executor` and `placement`; folder: of finished units, or None. Raises
-    ClusterError, with the finished groups as its `models`, where some were not trained.
+    Raises ClusterError, with the finished groups as its `models`, where some were not trained.
     """
-    executor, placed = placement_of(*place)
+    executor, placed = placement_of(where)
     checked = files_by_group(database, training)
     found = catalogue_of(checked, training.source.files, training.source.sql, training.keys)
     large = apart(placed, found)
@@ -52,11 +51,11 @@ def train_clustered(
     if why is not None:
         why = f"placement is '{placed.name}', but each group is trained on one worker: {why}"
     for note in filter(None, (why, advice(checked, units))):
-        warnings.warn(note, ClusterWarning, stacklevel=4)
-    outcomes = list(finished(executor, units, parted, Finished(folder)))
+        warnings.warn(note, ClusterWarning, stacklevel=5)
+    outcomes = list(finished(executor, units, parted, Finished(where.finished)))
     batches = {key: batch for key, (_, batch) in units.batches.items()} | parted.batches
     for note in dict.fromkeys(executor.notes):
-        warnings.warn(note, ClusterWarning, stacklevel=4)
+        warnings.warn(note, ClusterWarning, stacklevel=5)
     failed = [one for one in outcomes if one.answer is None]
     answers = [one.answer for one in outcomes if one.answer is not None]
     with arrow_view(checked, answers) as view:
@@ -95,18 +94,36 @@ def finished(
     """Outcomes as they come; they end early where nothing works."""
     failures = successes = 0
     ordinary = [unit for unit, _ in units.batches.values()]
-    for outcome in kept.outcomes(executor, WORK, ordinary, parted):
+    batches = {key: batch for key, (_, batch) in units.batches.items()} | parted.batches
+    wrong = partial(wrong_answer, batches)
+    for outcome in kept.outcomes(executor, WORK, ordinary, parted, wrong):
         yield outcome
-        led = outcome.key in parted.batches
-        batch = parted.batches[outcome.key] if led else units.batches[outcome.key][1]
+        batch = batches[outcome.key]
         if outcome.answer is None:
             failures += 1
         else:
             successes += 1
-            if executor.remote or led:
+            if executor.remote or outcome.key in parted.batches:
                 tell(Event(len(batch.groups), batch.rows, 0, math.nan))
         if failures >= HOPELESS and not successes:
             return
+
+
+def wrong_answer(batches: Mapping[str, Batch], key: str, answer: bytes) -> str | None:
+    """What is wrong with an answer to the unit of a key; None where it has a model per group."""
+    import pyarrow as pa
+
+    asked = len(batches[key].groups)
+    try:
+        found = pa.ipc.open_stream(answer).read_all().num_rows
+    except (pa.ArrowInvalid, OSError) as error:
+        return f"a worker's answer cannot be read: {' '.join(str(error).split())}"
+    if found == asked:
+        return None
+    return (
+        f"a worker answered with {found:,} models for {asked:,} groups: the files have changed "
+        "since the training began, or other files lie at their paths on the worker"
+    )
 
 
 def typed(training: Training, types: Sequence[str]) -> list[str]:

@@ -14,7 +14,7 @@ from tuskml.text.expressions import column_named
 
 KEYWORDS = (
     *("source", "label", "features", "weight", "offset", "group_by", "into", "replace"),
-    *("executor", "finished"),
+    *("executor", "finished", "worker_timeout"),
 )
 """What `train` takes besides options."""
 

@@ -27,7 +27,7 @@ from tuskml.model.by_group import Models
 from tuskml.model.model import Model
 from tuskml.text.calls import explained
 from tuskml.text.expressions import one, quoted
-from tuskml.training.asked import Asked, asked_for, pooled_of
+from tuskml.training.asked import Asked, Where, asked_for, pooled_of
 from tuskml.training.collected import collected
 from tuskml.training.pooling import train_pooled
 from tuskml.training.refusing import (
@@ -123,6 +123,7 @@ def train(
     executor: str | None = None,
     placement: str | None = None,
     finished: FilePath | None = None,
+    worker_timeout: float | None = None,
     **options: Any,
 ) -> Models: ...
 @overload
@@ -141,6 +142,7 @@ def train(
     executor: str | None = None,
     placement: str | None = None,
     finished: FilePath | None = None,
+    worker_timeout: float | None = None,
     **options: Any,
 ) -> int: ...
 @explained
@@ -159,6 +161,7 @@ def train(
     executor: str | None = None,
     placement: str | None = None,
     finished: FilePath | None = None,
+    worker_timeout: float | None = None,
     **options: Any,
 ) -> Model | Models | int:
     """Trains on the rows of a source: one model, or with group_by one per group.
@@ -173,10 +176,11 @@ def train(
     added to its margin, such as "ln(exposure)"; columns or expressions. into: keep the models in
     a new table of this name, or in DuckDB in a Parquet file, "models.parquet". replace: whether
     into may replace an existing one. executor: where groups of Parquet files are trained: "ray",
-    the address of a Ray cluster, or "threads" of this process. placement: "gtp" trains each
-    group on one worker, "gap" groups of several files by sums over these. finished: a folder that
-    keeps the groups it has trained: the same call again trains the others. options: as for
-    `train_model`.
+    the address of a Ray cluster, or "threads" of this process; by default as
+    `tuskml.connect(executor=...)` says, else in the database. placement: "gtp" trains each group
+    on one worker, "gap" groups of several files by sums over these. finished: a folder that keeps
+    the groups it has trained: the same call again trains the others. worker_timeout: seconds after
+    which a task of a worker is given to another one. options: as for `train_model`.
 
     Returns a Model; with group_by `Models`, a dict by key (or by a tuple of keys if there are
     several), with None for a group without a usable row; with into, the number of models. Raises
@@ -200,6 +204,7 @@ def train(
         training = resolve(database, asked, rows, label, features, group_by, (weight, offset))
         if pooled:
             return train_pooled(database, training)
+        executor = executor or usual_executor(database, training)
         if into is None and executor is None:
             model = streamed(database, training)
             if isinstance(model, Model):
@@ -207,14 +212,29 @@ def train(
             training = model or training
         if into is not None:
             training = to_be_kept(database, training, into)
-        if executor is not None or finished is not None or placement is not None:
-            from tuskml.training.clustered import train_clustered  # imports this module
+        where = Where(executor, placement, finished, worker_timeout)
+        return trained(database, training, where, into, replace)
 
-            place = executor, placement
-            return train_clustered(database, training, place, finished, into, replace)
-        if into is not None:
-            return keep(database, into, training.query(database), replace)
-        return collected(database.models(training.query(database)), training)
+
+def trained(
+    database: Database, training: Training, where: Where, into: Into | None, replace: bool
+) -> Model | Models | int:
+    """As `train` returns it."""
+    if where != Where():
+        from tuskml.training.clustered import train_clustered  # imports this module
+
+        return train_clustered(database, training, where, into, replace)
+    if into is not None:
+        return keep(database, into, training.query(database), replace)
+    return collected(database.models(training.query(database)), training)
+
+
+def usual_executor(database: Database, training: Training) -> str | None:
+    """The connection's own, for what workers can train: groups of files, not in a store."""
+    stored = any(request.options.store is not None for request in training.asked.requests)
+    if not isinstance(database, DuckDB) or not training.keys or stored:
+        return None
+    return database.usual_executor() if training.source.files else None
 
 
 def to_be_kept(database: Database, training: Training, into: Into) -> Training:

@@ -23,6 +23,8 @@ BATCH_ROWS = 200_000
 """Rows of a unit of small groups, over the number of candidates of a search. A linear model reads
 about a million rows a second, so a unit is some 100 ms of work and more."""
 BATCH_GROUPS = 5_000
+MOST_NAME = 60
+"""Characters of a key in a log."""
 INEXACT = ("FLOAT", "DOUBLE")
 
 
@@ -87,7 +89,17 @@ class Units:
             "tuskml": VERSION,
         }
         payload = json.dumps(given, ensure_ascii=False).encode()
-        return Unit(hashlib.sha256(payload).hexdigest(), batch.rows, payload)
+        return Unit(hashlib.sha256(payload).hexdigest(), batch.rows, payload, self.named(batch))
+
+    def named(self, batch: Batch) -> str:
+        """What a log calls the batch: its first group, and how many more."""
+        names = [name for name, _ in self.training.keys]
+        first = ", ".join(
+            f"{name} = {'NULL' if value is None else repr(value[:MOST_NAME])}"
+            for name, value in zip(names, batch.groups[0].key, strict=True)
+        )
+        more = len(batch.groups) - 1
+        return f"{first} and {more:,} more" if more else first
 
     def parted(self, group: Group, place: int) -> dict[str, Any]:
         """What a worker reads of the rows of a group in a shard (`parted/on_parts.py`)."""

@@ -5,29 +5,44 @@ import re
 from tuskml.errors import OptionError, nearest
 from tuskml.groups.execution.executor import Executor
 from tuskml.groups.execution.packages import imported
+from tuskml.groups.execution.pulse import checked_timeout
 
-ADDRESS = re.compile(r"(ray://)?[^\s:/]+:\d+")
+ADDRESS = re.compile(r"(ray://)?[^\s:/']+:\d+")
 NAMES = ("ray", "threads")
 
 
-def executor_of(given: object) -> Executor:
+def executor_of(given: object, worker_timeout: object = None) -> Executor:
     """Of the argument `executor`: "ray", "threads", or the address of a Ray cluster.
 
-    OptionError for anything else. Ray is imported here and nowhere before.
+    worker_timeout: seconds after which a worker's task is given to another one. OptionError for
+    anything else. Ray is imported here and nowhere before.
     """
-    if given == "threads":
+    most_seconds = checked_timeout(worker_timeout)
+    if given is None:
+        name = "finished" if most_seconds is None else "worker_timeout"
+        raise OptionError(
+            f"{name} is given without executor, expected executor too, such as 'ray'"
+        )
+    place = checked_place(given)
+    if place == "threads":
+        if most_seconds is not None:
+            raise OptionError(
+                "worker_timeout is given with executor='threads', expected 'ray' or an address: a "
+                "thread of this process cannot be given up"
+            )
         from tuskml.groups.execution.threads import Threads
 
         imported("pyarrow", "threads", "pip install pyarrow")
         return Threads()
-    if isinstance(given, str) and (given == "ray" or ADDRESS.fullmatch(given)):
-        from tuskml.groups.execution.ray_cluster import RayCluster
+    from tuskml.groups.execution.ray_cluster import RayCluster
 
-        return RayCluster(None if given == "ray" else given)
-    if given is None:
-        raise OptionError(
-            "finished is given without executor, expected executor too, such as 'ray'"
-        )
+    return RayCluster(None if place == "ray" else place, most_seconds)
+
+
+def checked_place(given: object) -> str:
+    """The argument `executor`, if it is a name or an address. Raises OptionError."""
+    if isinstance(given, str) and (given in NAMES or ADDRESS.fullmatch(given)):
+        return given
     near = nearest(given, NAMES) if isinstance(given, str) else ""
     raise OptionError(
         f"executor is {given!r}, expected 'ray', 'threads' or the address of a Ray cluster such "

@@ -20,7 +20,8 @@ Work = Callable[[bytes], bytes]
 
 @dataclass(frozen=True)
 class Unit:
-    """key: its name; size: how much work it is, in any measure; payload: what the work reads.
+    """key: its identity; size: how much work it is, in rows; payload: what the work reads; name:
+    what a person calls it.
 
     pin: what should stay on the worker that runs it, for the next unit with the same pin, such as
     a shard in memory; None: nothing. Any worker can run it all the same. work: `module:function`
@@ -30,6 +31,7 @@ class Unit:
     key: str
     size: float
     payload: bytes
+    name: str = ""
     pin: str | None = None
     work: str | None = None
 

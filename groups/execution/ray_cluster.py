@@ -3,6 +3,7 @@
 One worker per processor takes units one at a time, the largest first, so fast workers take more.
 The driver alone decides what runs where: Ray restarts nothing. A unit whose worker died, or is
 very slow, is given to another one. That is safe: a unit is named by its key and writes nothing.
+A worker that does not answer, as one whose process is stopped, is ended and replaced.
 
 Source: S. Li and A. Kumar, Towards an Optimized GROUP BY Abstraction for Large-Scale Machine
 Learning, PVLDB 2021, section 2: group task parallelism (GTP).
@@ -18,10 +19,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from tuskml.errors import ClusterError
-from tuskml.groups.execution import leading, ray_session
+from tuskml.groups.execution import activity, leading, ray_session
 from tuskml.groups.execution.executor import Outcome, Unit, largest_first
 from tuskml.groups.execution.leading import Leaders, Ran
 from tuskml.groups.execution.pinned import Pins
+from tuskml.groups.execution.pulse import Pulses
 from tuskml.groups.execution.versions import difference, mismatch, versions
 from tuskml.groups.execution.worker import ANSWERED, Worker
 from tuskml.kernels.library import cancel_mark, raise_if_cancelled
@@ -29,9 +31,13 @@ from tuskml.kernels.library import cancel_mark, raise_if_cancelled
 LOOK_SECONDS = 0.1
 LEADING_SECONDS = 0.002
 """The same where a worker is idle and a leader may ask at any moment."""
+ACTOR = {"num_cpus": 1, "max_restarts": 0, "max_task_retries": 0, "max_concurrency": 2}
+"""A worker has a thread for its unit and one that says that it lives."""
 ATTEMPTS = 3
 """How often a unit is tried, and how often in a row workers may fail to start."""
 START_SECONDS = 60.0
+SILENT_SECONDS = 60.0
+"""A worker at work that does not answer for so long is ended."""
 SLOW_SECONDS, SLOW_TIMES = 10.0, 5.0
 """A unit that takes longer than both, the second times what others took by their size, is given to
 an idle worker too: its own may be stopped, or on a machine that swaps."""
@@ -49,39 +55,51 @@ def start_seconds() -> float:
 
 
 class RayCluster:
-    """The cluster at an address, or where it is None the one at hand."""
+    """The cluster at an address, or where it is None the one at hand.
+
+    most_seconds: after which a worker's unit is given to another worker; None: never.
+    """
 
     remote = True
 
-    def __init__(self, address: str | None) -> None:
+    def __init__(self, address: str | None, most_seconds: float | None = None) -> None:
         ray_session.imported()
-        self.address = address
+        self.address, self.most_seconds = address, most_seconds
         self.notes: list[str] = []
 
     def run(
         self, work: str, units: Sequence[Unit], leaders: Leaders | None = None
     ) -> Iterator[Outcome]:
         with ray_session.connected(self.address) as ray:
-            yield from Run(ray, work, units, self.notes, leaders or leading.none()).outcomes()
+            leaders = leaders or leading.none()
+            yield from Run(ray, work, units, self, leaders).outcomes()
 
 
 @dataclass(frozen=True)
 class Task:
-    """A unit that a worker has had since a time of the monotonic clock."""
+    """A unit that a worker has had since a time of the monotonic clock.
+
+    counted: the same by the clock of `pulse.py`; mark: of `activity.begin`.
+    """
 
     worker: Any
     unit: Unit
     began: float
+    counted: float
+    mark: object
 
 
 class Run:
     """One run of units: workers that start, work or wait, and the units that are left."""
 
     def __init__(
-        self, ray: Any, work: str, units: Sequence[Unit], notes: list[str], leaders: Leaders
+        self, ray: Any, work: str, units: Sequence[Unit], cluster: RayCluster, leaders: Leaders
     ) -> None:
-        self.ray, self.work, self.notes = ray, work, notes
+        self.ray, self.work, self.notes = ray, work, cluster.notes
         self.leaders, self.pins = leaders, Pins()
+        self.most_seconds, self.pulses = cluster.most_seconds, Pulses(SILENT_SECONDS)
+        self.names: dict[Any, str] = {}
+        """Of each worker its host and process."""
         self.units = units
         self.left = deque(largest_first(units))
         self.done: set[str] = set()
@@ -89,7 +107,7 @@ class Run:
         """The most that a unit took, over its size."""
         self.tries: Counter[str] = Counter()
         self.here = versions()
-        self.actor = ray.remote(Worker).options(num_cpus=1, max_restarts=0, max_task_retries=0)
+        self.actor = ray.remote(Worker).options(**ACTOR)
         self.memory = ray_session.memory_per_processor(ray)
         self.starting: dict[Any, Any] = {}
         self.working: dict[Any, Task] = {}
@@ -147,7 +165,11 @@ class Run:
                 continue
             self.tries[unit.key] += 1
             reference = worker.run.remote(unit.work or self.work, unit.payload)
-            self.working[reference] = Task(worker, unit, time.monotonic())
+            mark = activity.begin(unit, self.names[worker])
+            self.pulses.begin(worker)
+            self.working[reference] = Task(
+                worker, unit, time.monotonic(), self.pulses.clock.now, mark
+            )
 
     def late(self) -> Unit | None:
         """A unit that takes much longer than others did, and that one worker alone has."""
@@ -166,16 +188,37 @@ class Run:
 
     def look(self) -> Iterator[Outcome]:
         """Waits a moment, and takes what has come."""
-        for reference in self.ready([*self.starting, *self.working]):
+        for reference in self.ready([*self.starting, *self.working, *self.pulses.ask()]):
             if reference in self.starting:
                 self.welcome(reference)
-            else:
+            elif not self.pulses.take(reference):
                 yield from self.take(reference)
+        yield from self.give_up()
         now = time.monotonic()
         if self.idle or self.working:
             self.last_seen = now
         elif (self.left or self.pins.waiting) and now > self.last_seen + start_seconds():
             raise ClusterError(ray_session.no_processor(self.ray, start_seconds()))
+
+    def give_up(self) -> Iterator[Outcome]:
+        """Ends workers that do not answer, or have had a unit for longer than they may."""
+        most, now = self.most_seconds, self.pulses.clock.now
+        for reference, task in list(self.working.items()):
+            if most is not None and now > task.counted + most:
+                why = f"it was not done within {most:g} s (worker_timeout)"
+            elif self.pulses.is_silent(task.worker):
+                why = f"its worker gave no sign of life for {self.pulses.silent:g} s"
+            else:
+                continue
+            del self.working[reference]
+            self.ended(task, "given up")
+            self.ray.kill(task.worker)
+            yield from self.lost(task, why)
+
+    def ended(self, task: Task, how: str) -> None:
+        """Nobody waits for the task any more."""
+        self.pulses.end(task.worker)
+        activity.end(task.mark, how)
 
     def ready(self, pending: list[Any]) -> list[Any]:
         """What has come, after a moment if nothing has."""
@@ -205,6 +248,7 @@ class Run:
             raise ClusterError(wrong)
         if note and note not in self.notes:
             self.notes.append(note)
+        self.names[worker] = f"{there['host']} (process {there['pid']})"
         self.idle.append(worker)
 
     def take(self, reference: Any) -> Iterator[Outcome]:
@@ -214,9 +258,10 @@ class Run:
         try:
             answer = self.ray.get(reference)
         except self.ray.exceptions.RayError as error:
-            self.pins.forget(task.worker)
-            yield from self.lost(unit, error)
+            self.ended(task, "lost")
+            yield from self.lost(task, reason(error))
             return
+        self.ended(task, "trained" if answer[:1] == ANSWERED else "failed")
         self.idle.append(task.worker)
         if not self.wanted(unit):  # a copy was faster
             return
@@ -239,15 +284,18 @@ class Run:
         else:
             self.leaders.settle(outcome)
 
-    def lost(self, unit: Unit, error: Exception) -> Iterator[Outcome]:
+    def lost(self, task: Task, cause: str) -> Iterator[Outcome]:
         """Tries a unit again whose worker was lost, unless it may be what kills them."""
-        if not self.wanted(unit) or unit in (task.unit for task in self.working.values()):
+        unit = task.unit
+        self.pins.forget(task.worker)
+        activity.log.warning("%s: a worker was lost: %s", unit.name, cause)
+        if not self.wanted(unit) or unit in (one.unit for one in self.working.values()):
             pass  # a copy was faster, or may still be
         elif self.tries[unit.key] >= ATTEMPTS:
-            why = f"{ATTEMPTS} workers were lost while they trained these groups: {reason(error)}"
+            why = f"{ATTEMPTS} workers were lost while they trained {unit.name}: {cause}"
             yield from self.given(unit, Outcome(unit.key, None, why))
         else:
-            self.notes.append(f"a worker was lost and its groups trained again: {reason(error)}")
+            self.notes.append(f"a worker was lost and its groups trained again: {cause}")
             if unit.pin is None:
                 self.left.appendleft(unit)
             else:
@@ -259,6 +307,8 @@ class Run:
         """Ends all workers and with them what they still compute, and the leaders."""
         self.leaders.close()
         working = [task.worker for task in self.working.values()]
+        for task in self.working.values():
+            self.ended(task, "stopped")
         for worker in [*self.starting.values(), *working, *self.idle]:
             self.ray.kill(worker)
 

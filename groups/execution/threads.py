@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from tuskml.groups.execution import leading
+from tuskml.groups.execution.activity import noted
 from tuskml.groups.execution.executor import Outcome, Unit, attempt, largest_first
 from tuskml.groups.execution.leading import Leaders, Ran
 from tuskml.kernels.library import cancel_mark, raise_if_cancelled, watching_sigint
@@ -87,7 +88,8 @@ class Run:
 def attempted(work: str, unit: Unit) -> Outcome:
     """What became of a unit."""
     begin = time.monotonic()
-    outcome = attempt(work, unit)
+    with noted(unit, "this process"):
+        outcome = attempt(work, unit)
     if unit.pin is not None:
         for hear in leading.heard:
             hear(Ran(threading.current_thread().name, unit, begin, time.monotonic()))

@@ -24,6 +24,10 @@ class Worker:
         """Who it is, and the versions it has, as JSON."""
         return json.dumps({"pid": os.getpid(), "host": socket.gethostname(), **versions()})
 
+    def alive(self) -> bool:
+        """Answers while a unit is at work: the process has a thread for each of the two."""
+        return True
+
     def run(self, work: str, payload: bytes) -> bytes:
         """The unit's answer after ANSWERED, or a sentence after FAILED."""
         outcome = attempt(work, Unit("", 0, payload))

@@ -1,5 +1,10 @@
 """The names of options in scikit-learn, XGBoost, Keras and Spark, with the conversion."""
 
+ON_WORKERS = (
+    "an aggregate has the rows already, so it trains in its database: "
+    "tuskml.train(..., group_by=..., executor=...) and tuskml train --executor train groups of "
+    "Parquet files on workers"
+)
 OTHER_NAMES = {
     "c": "scikit-learn's C is l2 = 1 / (C * n) here, n the number of rows",
     "alpha": "alpha is l2 = alpha / n of scikit-learn's Ridge (n rows), l2 = alpha of "
@@ -44,6 +49,9 @@ OTHER_NAMES = {
     "standardization": "features are always centred and scaled, so there is nothing to set",
     "pooled": "models that learn from other groups need all groups, which an aggregate does not "
     "see: tuskml.train(..., group_by=..., pooled=True) trains them",
+    "executor": ON_WORKERS,
+    "worker_timeout": ON_WORKERS,
+    "finished": ON_WORKERS,
     "verbose": "tuskml.progress() shows the progress of a training",
     "checkpoint": "a training with option store writes checkpoints; resume = true continues it",
 }

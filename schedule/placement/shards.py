@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Sizes = NDArray[np.int64]
+WHOLE = 10
 SHARD = np.dtype([("group", "i8"), ("worker", "i8"), ("first", "i8"), ("last", "i8")])
 """Rows [first, last) of a group, counted within the group."""
 
@@ -36,7 +37,25 @@ def wrap_around(sizes: Sizes, workers: int) -> NDArray[np.void]:
     next worker, a whole row at least. All workers but the last of those in use hold C* rows, and
     no group is on more than two workers.
     """
-    capacity = least_makespan(sizes, workers)
+    return _in_a_row(sizes, least_makespan(sizes, workers))
+
+
+def evenly(sizes: Sizes, workers: int) -> NDArray[np.void]:
+    """Shards (S,) of dtype SHARD as `wrap_around`, of learners that add partial sums.
+
+    Their workers train on a group together, so its own rows are no bound: no worker has more than
+    the mean. Groups of less than a tenth of a worker's rows are left out: they need no cut, and
+    fill up what is left.
+    """
+    capacity = -(-int(sizes.sum()) // workers)
+    large = np.flatnonzero(sizes * WHOLE > capacity)
+    shards = _in_a_row(sizes[large], capacity)
+    shards["group"] = large[shards["group"]]
+    return shards
+
+
+def _in_a_row(sizes: Sizes, capacity: int) -> NDArray[np.void]:
+    """Groups one after the other on workers one after the other, each with capacity rows."""
     ends = np.cumsum(sizes)
     total = int(ends[-1]) if len(ends) else 0
     # All groups in a row: they are cut where a group ends and where a worker is full.

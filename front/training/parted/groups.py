@@ -87,7 +87,7 @@ class PartedGroups:
             pin = f"{self.run} {hashlib.sha256(text.encode()).hexdigest()}"
             payload = with_message(given | {"pin": pin})
             size = batch.rows / len(group.shards)
-            yield Unit(pin, size, payload, pin=pin, work=WORK)
+            yield Unit(pin, size, payload, self.units.named(batch), pin=pin, work=WORK)
 
     def answer(self, group: Group, models: Models | None) -> bytes:
         """The key as text, and the model, as an Arrow stream; no model: NULL."""

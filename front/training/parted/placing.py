@@ -12,6 +12,7 @@ from tuskml.groups.execution.executor import Executor
 from tuskml.learners.registry import learner_of
 from tuskml.shards.catalogue import Catalogue, Group
 from tuskml.training import units
+from tuskml.training.asked import Where
 from tuskml.training.training import Training
 
 AT_ONCE = 12
@@ -39,19 +40,18 @@ PLACEMENTS = (
 BY_NAME = {one.name: one for one in PLACEMENTS}
 
 
-def placement_of(executor: object, given: object) -> tuple[Executor, Placement]:
-    """Of the arguments `executor` and `placement`, of which None is the first one.
-
-    OptionError for anything else.
-    """
-    if given is not None and executor is None:
+def placement_of(where: Where) -> tuple[Executor, Placement]:
+    """Of the arguments; placement None is the first one. OptionError for anything else."""
+    given = where.placement
+    if given is not None and where.executor is None:
         raise OptionError(
             "placement is given without executor, expected executor too, such as 'ray'"
         )
+    executor = executor_of(where.executor, where.worker_timeout)
     if given is None:
-        return executor_of(executor), PLACEMENTS[0]
+        return executor, PLACEMENTS[0]
     if isinstance(given, str) and given in BY_NAME:
-        return executor_of(executor), BY_NAME[given]
+        return executor, BY_NAME[given]
     near = nearest(given, BY_NAME) if isinstance(given, str) else ""
     raise OptionError(f"placement is {given!r}, expected {one_of(BY_NAME)}{near}")
 

@@ -210,6 +210,42 @@ def test_a_worker_that_stops_is_overtaken(
     sharded.assert_same_bits(found, expected)
 
 
+@pytest.mark.usefixtures("all_have_started")
+@pytest.mark.parametrize(
+    "limit", ["silence", pytest.param("worker_timeout", marks=pytest.mark.nightly)]
+)
+def test_a_run_whose_every_worker_is_stopped_goes_on(
+    local_ray: Any,
+    con: duckdb.DuckDBPyConnection,
+    source: str,
+    expected: tuskml.Models,
+    monkeypatch: pytest.MonkeyPatch,
+    limit: str,
+) -> None:
+    """Their processes neither answer nor end; others take their place."""
+    given: dict[str, Any] = sharded.GIVEN
+    why = "gave no sign of life"
+    if limit == "silence":
+        monkeypatch.setattr(ray_cluster, "SILENT_SECONDS", 2.0)
+    else:
+        given, why = given | {"worker_timeout": 30}, r"not done within 30 s \(worker_timeout\)"
+    stopped: list[int] = []
+
+    def stop() -> None:
+        for worker in local_ray.workers():
+            stopped.append(worker.pid)
+            os.kill(worker.pid, signal.SIGSTOP)
+
+    with (
+        when_the_first_unit_is_done(stop),
+        pytest.warns(tuskml.ClusterWarning, match=f"a worker was lost and its groups.*{why}"),
+    ):
+        found = tuskml.train(con, "logistic", source=source, executor="ray", **given)
+    assert stopped
+    sharded.assert_same_bits(found, expected)
+    assert tuskml.activity() == []
+
+
 @pytest.mark.nightly
 @pytest.mark.usefixtures("all_have_started")
 def test_groups_that_no_worker_survives_are_not_tried_for_ever(

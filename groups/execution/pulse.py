@@ -1,0 +1,82 @@
+"""How long a worker may be silent, and how long its work may take.
+
+Each worker is asked again and again whether it lives, and answers while it computes. A process
+that is stopped, or whose machine hangs, does not answer. Time in which this process itself stands
+still, such as a laptop that sleeps, does not count.
+"""
+
+import time
+from typing import Any
+
+from tuskml.errors import OptionError
+
+LOOKS = 4
+"""How often a worker is asked in the time that it may be silent."""
+MOST_STEP = 1.0
+"""Seconds between two looks of which no more count."""
+
+
+class Clock:
+    """Seconds in which this process ran."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self._last = time.monotonic()
+
+    def tick(self) -> float:
+        """Looks at the time, and says how much of it counts so far."""
+        now = time.monotonic()
+        self.now += min(now - self._last, MOST_STEP)
+        self._last = now
+        return self.now
+
+
+class Pulses:
+    """Of all workers that have work. silent: seconds after which one is given up."""
+
+    def __init__(self, silent: float) -> None:
+        self.clock = Clock()
+        self.silent = silent
+        self._heard: dict[Any, float] = {}
+        self._asked: dict[Any, Any] = {}
+        """Workers by the reference of the answer that is awaited."""
+
+    def begin(self, worker: Any) -> None:
+        """The worker has just been given work."""
+        self._heard[worker] = self.clock.now
+
+    def end(self, worker: Any) -> None:
+        """The worker is idle, or gone."""
+        self._heard.pop(worker, None)
+        for reference in [ref for ref, one in self._asked.items() if one is worker]:
+            del self._asked[reference]
+
+    def ask(self) -> list[Any]:
+        """Asks those that are due, and returns the references of all answers that are awaited."""
+        now, waiting = self.clock.tick(), set(map(id, self._asked.values()))
+        for worker, heard in self._heard.items():
+            if id(worker) not in waiting and now >= heard + self.silent / LOOKS:
+                self._asked[worker.alive.remote()] = worker
+        return list(self._asked)
+
+    def take(self, reference: Any) -> bool:
+        """Whether this is such an answer. One that is an error is heard of by its work too."""
+        worker = self._asked.pop(reference, None)
+        if worker in self._heard:
+            self._heard[worker] = self.clock.now
+        return worker is not None
+
+    def is_silent(self, worker: Any) -> bool:
+        """Whether it was last heard of too long ago."""
+        return self.clock.now > self._heard.get(worker, self.clock.now) + self.silent
+
+
+def checked_timeout(given: object) -> float | None:
+    """The argument `worker_timeout`, in seconds. Raises OptionError."""
+    if given is None:
+        return None
+    if isinstance(given, bool) or not isinstance(given, int | float) or not given > 0:
+        raise OptionError(
+            f"worker_timeout is {given!r}, expected a number of seconds above 0, such as 600"
+        )
+    return float(given)

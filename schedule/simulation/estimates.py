@@ -1,0 +1,102 @@
+"""How long each approach would take, by formulas: sections 3 and 4.6 of the paper.
+
+TP, task parallelism: a group is trained by one worker. MTP, model task parallelism: so is a
+configuration of it. DP, data parallelism: all workers train one configuration at a time and wait
+for each other after each pass. GAP, gradient accumulation parallelism: large groups are cut, and
+workers go on with other work until partial sums have come.
+
+Each estimate is (compute + load + network) / p + idle, as in the paper. Where the paper bounds the
+idle time by the largest group, this takes what the schedule leaves: the fullest worker's share
+over the mean. Its weights alpha to delta are 1, since the costs are measured in seconds.
+"""
+
+import heapq
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from tuskml.schedule.placement.order import heaviest_first
+from tuskml.schedule.placement.shards import Sizes, evenly
+from tuskml.schedule.simulation.workload import Costs, Workload
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Seconds: compute, load and network of all workers together, idle of the last one to end."""
+
+    approach: str
+    compute: float
+    load: float
+    network: float
+    idle: float
+    workers: int
+    start: float = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """From the call to its end."""
+        shared = self.compute + self.load + self.network
+        return self.start + shared / self.workers + self.idle
+
+
+def estimates(work: Workload, workers: int, costs: Costs) -> list[Estimate]:
+    """Of TP, MTP, DP and GAP on so many workers, the shortest first."""
+    found = [make(work, workers, costs) for make in (tp, mtp, dp, gap)]
+    return sorted(found, key=lambda one: one.seconds)
+
+
+def tp(work: Workload, workers: int, costs: Costs) -> Estimate:
+    """Task parallelism by group (GTP)."""
+    each = costs.trained(work, 1, 0, work.configurations) + costs.loaded(work, 1)
+    idle = each * unbalanced(work.sizes, workers)
+    tasks = costs.task * len(work.sizes)
+    load = costs.loaded(work, work.rows)
+    return Estimate("TP", computed(work, costs), load, tasks, idle, workers, costs.start)
+
+
+def mtp(work: Workload, workers: int, costs: Costs) -> Estimate:
+    """Task parallelism by configuration of a group, of which each worker reads the rows."""
+    s = work.configurations
+    copies = min(s, workers)
+    load = costs.loaded(work, work.rows) * copies
+    each = costs.trained(work, 1, 0, 1) + costs.loaded(work, 1)
+    idle = each * unbalanced(np.repeat(work.sizes, s), workers)
+    tasks = costs.task * len(work.sizes) * s
+    return Estimate("MTP", computed(work, costs), load, tasks, idle, workers, costs.start)
+
+
+def dp(work: Workload, workers: int, costs: Costs) -> Estimate:
+    """Data parallelism: one exchange per pass, configuration and group, for which all wait."""
+    steps = work.configurations * work.passes * len(work.sizes)
+    wait = costs.sync if workers > 1 else 0.0
+    network = costs.send * work.model_bytes * steps * (workers - 1)
+    load = costs.loaded(work, work.rows)
+    # The exchange is not shared among workers: each of them waits for it.
+    idle = wait * steps + costs.task * len(work.sizes)
+    return Estimate("DP", computed(work, costs), load, network, idle, workers, costs.start)
+
+
+def gap(work: Workload, workers: int, costs: Costs) -> Estimate:
+    """Grouped learning: the cut groups' partial sums travel while workers train other groups."""
+    shards = evenly(work.sizes, workers)
+    pieces = np.bincount(shards["group"], minlength=len(work.sizes))
+    exchanged = int(pieces[pieces > 1].sum())
+    network = costs.send * work.model_bytes * work.configurations * work.passes * exchanged
+    network += costs.task * (len(work.sizes) + exchanged * work.passes)
+    wait = costs.sync * work.passes if exchanged else 0.0
+    load = costs.loaded(work, work.rows)
+    return Estimate("GAP", computed(work, costs), load, network, wait, workers, costs.start)
+
+
+def computed(work: Workload, costs: Costs) -> float:
+    """Seconds of all passes over all rows."""
+    return costs.trained(work, work.rows, len(work.sizes), work.configurations)
+
+
+def unbalanced(sizes: Sizes, workers: int) -> float:
+    """Rows that the fullest worker has over the mean where the largest group comes first."""
+    ends = [0] * workers
+    for rows in sizes[heaviest_first(sizes)].tolist():
+        heapq.heapreplace(ends, ends[0] + rows)
+    return max(ends) - math.fsum(ends) / workers
