@@ -77,9 +77,9 @@ class Records:
         self.write(self.count, items)
         self.count += len(items)
 
-    def read(self, at: int, n: int) -> Array:
-        """n items from place `at`."""
-        out = np.empty(n, self.dtype)
+    def read(self, at: int, n: int, out: Array | None = None) -> Array:
+        """n items from place `at`; out: where to put them."""
+        out = np.empty(n, self.dtype) if out is None else out
         self._fill(out, at)
         return out
 

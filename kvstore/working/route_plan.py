@@ -191,7 +191,11 @@ def ordered(around: Counts, takes: Counts, gives: Counts) -> tuple[Array, Array]
 
 
 def resting(
-    chunk: int, around: Counts, takes: Counts, region: NDArray[np.float32], out: Array
+    chunk: int,
+    around: Counts,
+    takes: Counts,
+    region: NDArray[np.float32],
+    out: NDArray[np.float32],
 ) -> int:
     """Puts the weights that rest in a chunk's region into `out`, by rising id; how many.
 

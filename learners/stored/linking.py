@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tuskml.kvstore.working.records import Records, ahead
 from tuskml.kvstore.working.route_range import Range
 from tuskml.learners.stored.ranges import Ranges, Some, is_sparse
-from tuskml.learners.stored.resting import Resting
+from tuskml.learners.stored.resting import Resting, Shelves
 
 Array = NDArray[Any]
 Ids = NDArray[np.int64]
@@ -29,7 +29,8 @@ class Linking:
     """The links of all pairs, in files; to be closed.
 
     around: uint32, as of `Range`, by chunk and by rising id; takes: how many weights each
-    chunk takes over from each, uint32 of shape (chunks, chunks), None where that is too much.
+    chunk takes over from each, uint32 of shape (chunks, chunks), None where that is too much;
+    most_resting: features that rest in a range, at most.
     """
 
     def __init__(
@@ -47,9 +48,11 @@ class Linking:
             self._lanes = [_Lane(ranges.largest) for _ in range(lanes)]
             each = enumerate(ranges.each(int(memory * CUTS_SHARE)))
             self._at: list[int] = []  # of the features that rest in each range, in `_rests`
-            for at in ahead(self._link, each, lanes):
+            self.most_resting = 0
+            for at, n in ahead(self._link, each, lanes):
                 check()
                 self._at.append(at)
+                self.most_resting = max(self.most_resting, n)
             del self._lanes
             self._close = stack.pop_all()
 
@@ -57,7 +60,7 @@ class Linking:
         """Forgets the files."""
         self._close.close()
 
-    def _link(self, item: tuple[int, Some]) -> int:
+    def _link(self, item: tuple[int, Some]) -> tuple[int, int]:
         number, (low, width, begins, lengths) = item
         lane, n = self._lanes.pop(), int(lengths.sum())  # there is one for each thread
         try:
@@ -75,7 +78,7 @@ class Linking:
                     of.tally(around, self.takes)
             self._rests.write(at, ids)
             self._counts.write(number * self.n_chunks, counts)
-            return at
+            return at, len(ids)
         finally:
             self._lanes.append(lane)
 
@@ -83,12 +86,13 @@ class Linking:
         """How many features of a range rest with each chunk, (chunks,)."""
         return self._counts.read(number * self.n_chunks, self.n_chunks).astype(np.int64)
 
-    def resting(self, of: Resting, weights: Records) -> tuple[Array, Array]:
+    def resting(self, of: Resting, weights: Records, to: Shelves) -> tuple[Array, Array]:
         """Of a range the ids of the features that rest with each chunk, int32, chunk after chunk,
         and their weights; weights: of all that rest with each chunk, by rising id.
         """
-        ids = self._rests.read(self._at[of.number], int(of.lengths.sum()))
-        return ids, weights.read_runs(of.begins, of.lengths)
+        ids, found = to.of(of.number, int(of.lengths.sum()))
+        self._rests.read(self._at[of.number], len(ids), ids)
+        return ids, weights.read_runs(of.begins, of.lengths, found)
 
 
 class _Lane:

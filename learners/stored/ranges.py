@@ -19,8 +19,8 @@ Some = tuple[int, int, Ids, Ids]
 GRAIN_BITS = 12
 """Ranges begin at multiples of 2^12, so that no block of a store is in two."""
 PAIR_BYTES, SORTED_BYTES = 12, 16
-"""Of memory for each pair of a range that is linked by a table, and by a sort; a third of the former
-is for sealing, where ranges are read ahead.
+"""Of memory for each pair of a range that is linked by a table, and by a sort; sealing needs a
+third of the former, as it reads ranges ahead.
 """
 SPARSE = 8
 """Ids for each pair of a range from which on its pairs are sorted."""

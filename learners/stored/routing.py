@@ -32,7 +32,7 @@ from tuskml.kvstore.working.route_plan import (
 from tuskml.kvstore.working.routes import Routes
 from tuskml.learners.stored.linking import Linking, made, range_bytes
 from tuskml.learners.stored.ranges import Ranges
-from tuskml.learners.stored.resting import Pairs, Resting, parts_of
+from tuskml.learners.stored.resting import Pairs, Resting, Shelves
 
 Ids = NDArray[np.int64]
 Array = NDArray[Any]
@@ -243,10 +243,14 @@ class Routing:
             for _ in ahead(rested, range(self.n_chunks), self.lanes):
                 self._check()
             give_back()
-            read = lambda of: (of, *self._links.resting(of, found))  # noqa: E731
-            for of, ids, weights in ahead(read, self._resting_ranges(first)):
+            shelves = Shelves(self._links.most_resting)
+
+            def read(of: Resting) -> tuple[Resting, Array, Array]:
+                return of, *self._links.resting(of, found, shelves)
+
+            for item in ahead(read, self._resting_ranges(first)):
                 self._check()
-                yield from parts_of(ids, weights, of.low, of.width)
+                yield from shelves.parts(*item)
             give_back()
 
     def _rested(self, routes: Routes, found: Records, first: Ids, chunk: int) -> None:

@@ -31,9 +31,9 @@ MOST_START = 1 << 24
 
 
 def train_in_memory(
-    groups: NDArray[np.void], request: Request, memory: int, root: StoreRoot
+    groups: NDArray[np.void], request: Request, memory: int, root: StoreRoot, many: bool = False
 ) -> Models:
-    """Trains one group (`passes.GROUP`) and seals its weights.
+    """Trains one group (`passes.GROUP`) and seals its weights; many: it has over two classes.
 
     A group of one class has a constant model, which is a value and not stored. Raises DataError,
     OptionError, StoreError, and MemoryError where the training needs more than it may have.
@@ -51,7 +51,10 @@ def train_in_memory(
         own = replace(request, options=replace(start, store=None))
         if start is options:
             own = own_request(own, ids, width)
-        (model,) = train_in_parts(seen.groups, np.zeros(1, np.intp), own, memory)
+        try:
+            (model,) = train_in_parts(seen.groups, np.zeros(1, np.intp), own, memory)
+        except MemoryError as error:
+            raise no_room(error, groups, options, many) from None
         if model.status.pool[model.status.code[0]] == "one class":
             return replace(model, n_features=groups["dim"].astype(np.int64))
         weights, places, dimension = laid_out(model, ids, width)
@@ -61,6 +64,24 @@ def train_in_memory(
         several = n if n > 2 else 1
         version = root.publish_pairs(options.store, pairs, *given, several=several)
     return stored(model, version.reference, width)
+
+
+def no_room(
+    error: MemoryError, groups: NDArray[np.void], options: LinearOptions, many: bool
+) -> MemoryError:
+    """What to do where weights that could lie in a store do not fit into memory."""
+    if groups["kind"][0] < 2:  # dense rows take more than their weights
+        return error
+    what = "a model of more than two classes" if many else f"algorithm '{options.algorithm}'"
+    instead = (
+        "train each class against the others, with a label of two values"
+        if many
+        else "leave 'algorithm' out"
+    )
+    return MemoryError(
+        f"no memory for the training: {what} trains in memory, also with option 'store'; "
+        f"raise memory_limit, or {instead}, so that the weights may lie on disk"
+    )
 
 
 def loaded(options: LinearOptions, ids: Ids | None, width: int, root: StoreRoot) -> LinearOptions:

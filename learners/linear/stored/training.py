@@ -71,7 +71,7 @@ def train_stored(
     labels = rows.labels()
     refuse_labels(request.task, labels)
     if many_classes(request.task, options, labels).any():
-        return train_in_memory(groups, request, memory, root)
+        return train_in_memory(groups, request, memory, root, many=True)
     check_classes(request.task, options, labels)
     rows = replace(
         rows,

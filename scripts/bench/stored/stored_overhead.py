@@ -1,6 +1,7 @@
 """A stored model on tmpfs against the same training in memory: figure 7.
 
     stored_overhead.py [--data splice,movielens] [--threads 1,2] [--epochs 10] [--out DIR]
+                       [--methods KV,KV-VP]
 
 Same rows, threads, steps and batches, HogBatch (for ratings the engine's own SGD). Seconds an
 epoch are the difference of trainings of one and of --epochs epochs, by their number: what either
@@ -25,6 +26,8 @@ def main() -> None:
     made = stored_runs.parser(__doc__ or "", "splice,movielens", "1,2")
     made.add_argument("--epochs", type=int, default=10)
     made.add_argument("--cache", default="1GiB", help="of the stored models (default 1GiB)")
+    known = list(METHODS)
+    made.add_argument("--methods", type=stored_runs.words, default=known, help="beside memory")
     given = made.parse_args()
     facts = stored_runs.begin(given)
     rows: list[dict[str, Any]] = []
@@ -38,9 +41,9 @@ def main() -> None:
         draw(rows, given)
 
 
-def contenders(threads: int, memory: str) -> dict[str, Options]:
+def contenders(threads: int, given: argparse.Namespace) -> dict[str, Options]:
     """The options of each."""
-    kept = {method: stored_runs.stored(method, threads, memory) for method in METHODS}
+    kept = {one: stored_runs.stored(one, threads, given.cache) for one in given.methods}
     return {MEMORY: {"threads": threads}} | kept
 
 
@@ -49,7 +52,7 @@ def measure(name: str, threads: int, given: argparse.Namespace) -> list[dict[str
     data = stored_runs.data_of(name, given)
     stored_runs.say(f"{name}, {threads} threads")
     rows: list[dict[str, Any]] = []
-    made = contenders(threads, given.cache)
+    made = contenders(threads, given)
     for method, timed in stored_runs.timed_in_turns(made, data, given.epochs, given).items():
         if isinstance(timed, Refused):
             stored_runs.say(f"  {method}: {timed}")
@@ -83,7 +86,7 @@ def draw(rows: list[dict[str, Any]], given: argparse.Namespace) -> None:
     for name, ax in zip(names, axes, strict=True):
         heights = {
             method: [at.get((name, method, n)) for n in given.threads]
-            for method in (MEMORY, *reversed(METHODS))
+            for method in (MEMORY, *reversed(given.methods))
         }
         stored_plots.bars(ax, [str(n) for n in given.threads], heights)
         stored_plots.dress(ax, f"{name}, store on tmpfs", "threads", "time of an epoch (s)")

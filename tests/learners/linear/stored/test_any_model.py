@@ -271,3 +271,27 @@ def test_own_losses_on_weights_that_travel(con, own, monkeypatch) -> None:
     travelled = train(con, "logit", **given)
     assert "weights travel" in travelled.plan
     assert travelled.loss == pytest.approx(kept.loss, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("label", "more", "expected"),
+    [
+        ("(hash(i) % 3)::VARCHAR", {}, "a model of more than two classes trains in memory.*each class"),
+        ("hash(i) % 2 = 0", {"algorithm": "newton_cg"}, "algorithm 'newton_cg' trains in memory.*leave 'algorithm' out"),
+    ],
+    ids=["classes", "algorithm"],
+)  # fmt: skip
+def test_a_model_that_memory_cannot_train_says_what_the_store_can(tmp_path, label, more, expected):
+    """And not that option 'store', which is given, would help."""
+    entries = "[(hash(i * 60 + j) % 1000000)::INTEGER FOR j IN range(60)]"
+    with tuskml.connect(store_root=tmp_path, threads=2) as con:
+        con.execute(
+            f"CREATE TABLE t AS SELECT {entries} AS ids, [1.0::FLOAT FOR j IN range(60)] AS vals, "
+            f"{label} AS y FROM range(20000) r(i)"
+        )
+        con.execute("SET memory_limit = '40MB'")
+        options = json.dumps({"store": "s", "cache": "16MB"} | more)
+        with pytest.raises(duckdb.Error, match=f"no memory for the training: {expected}"):
+            con.execute(
+                f"SELECT train_model('logistic', y, sparse(ids, vals), '{options}') FROM t"
+            )
