@@ -23,7 +23,7 @@ using Vector = std::vector<double>;
 // Row i of a packed triangle, as a row and as a column of the whole: it is read once.
 void times_row(const double *__restrict row, const double *__restrict x, double *__restrict y,
                int64_t i) {
-    constexpr int64_t WIDTH = 32;
+    constexpr int64_t WIDTH = 16;
     double sum[WIDTH] = {}, left = row[i] * x[i];
     const double by = x[i];
     int64_t j = 0;

@@ -19,7 +19,7 @@ from tuskml.kernels.passes import Floats
 from tuskml.kernels.speculated import Method, Tridiagonal, speculate, speculate_apart
 from tuskml.optimizer.curves import Interval, fit
 
-MOST = 500
+MOST = 400
 """Iterations of a method on the model; beyond, a curve that is fitted to them is continued."""
 FEWER = 120
 """The same where some of the eigenvalues are not known."""

@@ -32,10 +32,13 @@ TOO_WIDE = 0.125
 """Features of sparse rows for each of them, beyond which none is tried on a sample."""
 LEAST_OVERHEAD = 0.0012
 """Seconds that a sketch may take of however short a training: 2 ms with all that comes before."""
+TABLES = 0.0015
+"""Seconds of what planning does beside a second sketch."""
 
 
-NARROW = 64
-"""Features up to which a pass for the curvature takes as long as a few for the gradient."""
+NARROW, NARROW_QUADRATIC = 64, 128
+"""Features up to which a pass for the curvature takes as long as a few for the gradient, and as
+many as plans make at least that could spare it, where one such pass is nearly all there is."""
 
 
 def statistics(groups: NDArray[np.void], memory: int = 0) -> Statistics:
@@ -169,16 +172,19 @@ def decide(problem: Problem, start: Floats, own: Plan, question: Question) -> Ch
     if question.options.validation == 0:
         question = measured(problem, start, question)
         if not question.options.ordered:
-            question, kept = looked_closer(problem, start, question, own, LEAST_OVERHEAD)
+            question, kept = looked_first(problem, start, question, own)
         question = with_rows_seen(problem, question)
     # The others are chosen after a trial alone.
     first = by_statistics(own, question, None if question.measured else choice.BATCH)
     quiet = question.options.ordered or question.options.validation > 0 or not first.candidates
     if quiet:
         return first
-    if question.sketch is None and not choice.takes_less(first.candidates, own, choice.INSTANT):
-        seconds = most_overhead(first.candidates)
-        seen, kept = looked_closer(problem, start, question, first.plan, seconds, known=True)
+    seconds = most_overhead(first.candidates)
+    if question.sketch is not None:
+        seconds -= TABLES + LEAST_OVERHEAD
+    instant = choice.takes_less(first.candidates, own, choice.INSTANT)
+    if not instant and kept is None and sketching.finer(question, first.plan, seconds):
+        seen, kept = looked_closer(problem, start, question, first.plan, seconds)
         if seen is not question:
             question = seen
             first = by_statistics(own, question, None if question.measured else choice.BATCH)
@@ -187,22 +193,30 @@ def decide(problem: Problem, start: Floats, own: Plan, question: Question) -> Ch
     return replace(estimated(first), asked=question, kept=kept)
 
 
+def looked_first(
+    problem: Problem, start: Floats, question: Question, own: Plan
+) -> tuple[Question, Kept | None]:
+    """A closer look before anything is estimated, where it costs little.
+
+    Where a pass for the curvature costs more than a few others it is of a sample, since another
+    plan than the rule's may be the likeliest.
+    """
+    narrow = NARROW_QUADRATIC if question.task.quadratic else NARROW
+    if question.seen.n_features <= narrow:
+        return looked_closer(problem, start, question, own, LEAST_OVERHEAD)
+    return sketching.sketched(problem, start, question, LEAST_OVERHEAD), None
+
+
 def looked_closer(
-    problem: Problem,
-    start: Floats,
-    question: Question,
-    plan: Plan,
-    seconds: float,
-    known: bool = False,
+    problem: Problem, start: Floats, question: Question, plan: Plan, seconds: float
 ) -> tuple[Question, Kept | None]:
     """The question with a sketch, if there is time, and the first pass of the training if made.
 
-    plan: the likeliest; known: whether estimates say so.
+    plan: the likeliest.
     """
-    if known or question.seen.n_features <= NARROW:
-        seen, kept = sketching.begun(problem, start, question, plan, seconds)
-        if kept is not None:
-            return seen, kept
+    seen, kept = sketching.begun(problem, start, question, plan, seconds)
+    if kept is not None:
+        return seen, kept
     return sketching.sketched(problem, start, question, seconds), None
 
 
@@ -230,7 +244,9 @@ def most_overhead(candidates: tuple[Candidate, ...]) -> float:
     """Seconds that may be spent on knowing better which of some plans takes least."""
     possible = [one for one in candidates if one.refusal is None]
     best = min(possible, key=lambda one: one.expected, default=None)
-    return LEAST_OVERHEAD if best is None else max(LEAST_OVERHEAD, 0.9 * SHARE * best.seconds.low)
+    if best is None:
+        return LEAST_OVERHEAD
+    return max(LEAST_OVERHEAD, 0.9 * SHARE * best.seconds.low)
 
 
 def estimated(chosen: Choice) -> Choice:

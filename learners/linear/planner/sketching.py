@@ -23,7 +23,7 @@ LEAST_ROWS, ROWS_A_WEIGHT = 1024, 8
 MOST_FEATURES = 1024
 STEPS, FEWEST = 128, 24
 """Of Lanczos' method: so many of the eigenvalues are known, at most and at least."""
-STEP_SECONDS = 2.0e-10
+STEP_SECONDS = 2.4e-10
 """Of such a step, for each entry of the curvature."""
 TRIANGLE_SECONDS = 5e-11
 RUNS_SECONDS, RUN_SECONDS = 2e-4, 1e-5
@@ -119,6 +119,13 @@ def begun(
     largest = largest_of(problem)
     seen = with_sketch(question, problem.of(largest), kept.found.of(largest), kept.stride, steps)
     return replace(seen, spent=pass_seconds(question, plan)), kept
+
+
+def finer(question: Question, plan: Plan, seconds: float) -> bool:
+    """Whether so many seconds suffice for a sketch, of more steps than the one at hand."""
+    own = 0.0 if begins(question, plan) else curvature_seconds(question)
+    known = 0 if question.sketch is None else len(question.sketch.curvature.diagonal)
+    return steps_for(question, seconds - own) > known
 
 
 def begins(question: Question, plan: Plan) -> bool:

@@ -184,9 +184,9 @@ ROW_BYTES = 57
 """Kept for each row."""
 VARIABLES = 1e-7
 """Seconds a row of an iteration, for the work on its variables."""
-ITERATIONS, ITERATIONS_A_DECADE = 1.0, 2.7
-"""Before any digit, and for each: medians of the fitted half of the sets of
-`scripts/bench/planner/truth_data.py`, nine of ten of which take 0.6 to 1.9 times as many."""
+ITERATIONS, ITERATIONS_A_DECADE = 2.0, 2.5
+"""Before any digit, and for each: about the medians of the sets of `scripts/bench/planner` but the
+last half, nine of ten of which take 0.6 to 1.9 times as many."""
 
 
 def cost(costs: Costs, weights: float, memory: float) -> Cost:
