@@ -27,9 +27,10 @@ typedef struct database {
     struct sealed_cache *models;  /* open files of the stores */
     struct plan_pool *plans;      /* models of rows by name that predictions read again */
     struct eras *eras;
-    const v1 *v1;                /* NULL with DuckDB 2.0 or later */
-    _Atomic int64_t looked_at;   /* when the settings were last read: ms */
-    _Atomic int64_t readable_at; /* when the current root was last found readable: ms */
+    struct numberings *numberings; /* of the texts that rows by name bring */
+    const v1 *v1;                  /* NULL with DuckDB 2.0 or later */
+    _Atomic int64_t looked_at;     /* when the settings were last read: ms */
+    _Atomic int64_t readable_at;   /* when the current root was last found readable: ms */
     int references;
     int process; /* forks_so_far() when the database was loaded */
 } database;

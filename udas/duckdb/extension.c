@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "../../kvstore/mapped/sealed_cache.h"
+#include "features/numberings.h"
 #include "models/plan_pool.h"
 #include "training/eras.h"
 #include "training/specs.h"
@@ -38,6 +39,7 @@ static database *database_new(void) {
     d->specs = spec_table_new();
     d->models = sealed_cache_new();
     d->plans = plan_pool_new();
+    d->numberings = numberings_new();
     d->eras = d->memory ? eras_new(d->memory) : NULL;
     d->references = 1;
     d->process = forks_so_far();
@@ -59,6 +61,7 @@ void database_release(void *p) {
     store_root_free(d);
     sealed_cache_free(d->models);
     plan_pool_free(d->plans);
+    numberings_free(d->numberings);
     free(d);
 }
 

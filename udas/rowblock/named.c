@@ -211,12 +211,54 @@ tusk_part *tusk_part_for(tusk_memory *memory, tusk_block *b, const tusk_schema *
     return b->parts = b->last_part = part;
 }
 
+/* --- codes by number --- */
+
+#define FIRST_KNOWN 16
+#define MOST_KNOWN 256
+
+static void know_more(tusk_memory *memory, tusk_part *part, uint32_t n) {
+    size_t columns = (size_t)part->schema->n_columns;
+    tusk_slab *slab;
+    int code;
+    uint8_t *known = tusk_memory_take(memory, columns * n, &slab, &code);
+    if (!known)
+        return;
+    memset(known, 0, columns * n);
+    for (size_t j = 0; j < columns && part->known; j++)
+        memcpy(known + j * n, part->known + j * part->n_known, part->n_known);
+    if (part->known_slab)
+        tusk_slab_drop(part->known_slab);
+    part->known = known;
+    part->known_slab = slab;
+    part->n_known = n;
+}
+
+uint8_t *tusk_part_known(tusk_memory *memory, tusk_part *part, uint64_t numbering, int32_t column,
+                         uint8_t number, int64_t rows) {
+    if (part->numbering != numbering) {
+        if (part->known)
+            memset(part->known, 0, (size_t)part->schema->n_columns * part->n_known);
+        part->numbering = numbering;
+    }
+    if (number >= part->n_known) {
+        uint32_t n = FIRST_KNOWN;
+        while (n <= number)
+            n *= 4;
+        if (n > MOST_KNOWN || n > FIRST_KNOWN + rows)
+            return NULL;
+        know_more(memory, part, n);
+    }
+    return number < part->n_known ? part->known + column * (size_t)part->n_known + number : NULL;
+}
+
 void tusk_parts_free(tusk_part *head) {
     while (head) {
         tusk_part *next = head->next;
         for (int32_t i = 0; i <= head->schema->n_columns; i++)
             if (head->levels[i].slab)
                 tusk_slab_drop(head->levels[i].slab);
+        if (head->known_slab)
+            tusk_slab_drop(head->known_slab);
         tusk_slab_drop(head->slab);
         head = next;
     }

@@ -55,6 +55,11 @@ typedef struct tusk_part {
     const tusk_segment *head; /* its first segment; the next part's first one ends it */
     const tusk_schema *schema;
     tusk_slab *slab;
+    /* For the packer alone: codes by the numbers that texts have in a numbering. */
+    uint64_t numbering;
+    uint8_t *known; /* [n_columns][n_known], each code + 1; 0: not known */
+    uint32_t n_known;
+    tusk_slab *known_slab;
     tusk_levels levels[]; /* [n_columns + 1], the last one for the label */
 } tusk_part;
 
@@ -76,6 +81,11 @@ static inline void tusk_part_appended(tusk_block *block) {
 /* The code of a text, which becomes a new level if it is none. Returns a tusk_code. */
 int tusk_level_code(tusk_memory *memory, tusk_levels *levels, const char *text, size_t length,
                     uint32_t *code);
+
+/* Where the part notes the code of a text with a number, in this numbering; NULL if there is no
+ * memory for it, or if rows are too few to pay for it. The byte is the code + 1, or 0. */
+uint8_t *tusk_part_known(tusk_memory *memory, tusk_part *part, uint64_t numbering, int32_t column,
+                         uint8_t number, int64_t rows);
 
 /* To be called some rows ahead: asks for the memory that finding the code will read. */
 void tusk_level_expect(const tusk_levels *levels, const char *text, size_t length);

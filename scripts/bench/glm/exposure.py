@@ -80,6 +80,7 @@ def main() -> None:
     parser.add_argument("--features", type=int, default=20)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--without", default="", help="peers that are left out")
     given = parser.parse_args()
     x, y, exposure = rows_of(given.rows, given.features)
     con: Any = tuskml.connect(threads=given.threads)
@@ -91,7 +92,7 @@ def main() -> None:
     calls: dict[str, Call] = {"tuskml": lambda: in_tuskml(con, given.threads)}
     peers = {"statsmodels": in_statsmodels, "sklearn": in_sklearn, "glum": in_glum}
     for name, peer in peers.items():
-        if importlib.util.find_spec(name):
+        if importlib.util.find_spec(name) and name not in given.without:
             calls[name] = lambda peer=peer: peer(x, y, exposure)
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in calls}
     found: dict[str, Floats] = {}

@@ -48,14 +48,14 @@ def test_models_that_alternate(
         for g in range(0, GROUPS, 7)
     ]
     trained.execute(
-        f"SET work_mem = '{memory}'; SET enable_mergejoin = off; SET max_parallel_workers_per_gather = 0"
+        f"SET work_mem = '{memory}'; SET tuskml.memory_limit = '{memory}'; SET enable_mergejoin = off; SET max_parallel_workers_per_gather = 0"
     )
     try:
         mixed = "(SELECT * FROM joined ORDER BY a, c OFFSET 0) AS j JOIN joined_models USING (g)"
         found = {row[0]: row for row in trained.execute(ask.format(mixed)).fetchall()}
     finally:
         trained.execute(
-            "RESET work_mem; RESET enable_mergejoin; RESET max_parallel_workers_per_gather"
+            "RESET work_mem; RESET tuskml.memory_limit; RESET enable_mergejoin; RESET max_parallel_workers_per_gather"
         )
     assert len(found) == GROUPS
     for row in alone:
@@ -75,3 +75,29 @@ def test_a_changing_model_is_read_again(trained: psycopg.Connection) -> None:
         ).fetchall()
     )
     assert found == [by_group[k % 3] for k in range(1, 10)]
+
+
+def test_models_in_toast_stay_within_their_memory(trained: psycopg.Connection) -> None:
+    """What is kept of them is their bytes, not the pointers to them."""
+    trained.execute(
+        "CREATE TABLE toasted AS SELECT g, large AS m FROM joined_models LIMIT 0;"
+        "ALTER TABLE toasted ALTER m SET STORAGE EXTERNAL;"
+        "INSERT INTO toasted SELECT g, large FROM joined_models"
+    )
+    row = f"(SELECT q FROM (SELECT c || repeat('long level ', 30 + {GROUPS}) AS c, a) AS q)"
+    twice = "(SELECT * FROM joined JOIN toasted USING (g) ORDER BY a, c, g OFFSET 0)"
+    used = "(SELECT sum(total_bytes) FROM pg_backend_memory_contexts WHERE name = 'tuskml model')"
+    ask = f"SELECT n, {used} FROM (SELECT count(predict(m, {row})) AS n FROM {twice} AS j OFFSET 0) AS k"
+    found = {}
+    for memory in ("256kB", "64MB"):
+        trained.execute(f"SET work_mem = '{memory}'; SET tuskml.memory_limit = '{memory}'")
+        trained.execute("SET max_parallel_workers_per_gather = 0")
+        ((n, found[memory]),) = trained.execute(ask).fetchall()
+        assert n == 6000
+    trained.execute(
+        "RESET work_mem; RESET tuskml.memory_limit; RESET max_parallel_workers_per_gather"
+    )
+    ((size,),) = trained.execute("SELECT min(pg_column_size(m)) FROM toasted").fetchall()
+    assert size > 2100  # larger values go to TOAST
+    assert found["64MB"] > 2 * found["256kB"], found
+    assert found["256kB"] < 384 * 1024, found

@@ -11,6 +11,7 @@ struct eras {
     pthread_mutex_t lock; /* protects the list and what is eras.c's own in each era */
     era *list;            /* the first one takes new runs */
     atomic_bool untidy;
+    _Atomic int64_t newest;
 };
 
 eras *eras_new(tusk_memory *account) {
@@ -48,6 +49,10 @@ void eras_free(eras *all) {
     pthread_rwlock_destroy(&all->inside);
     pthread_mutex_destroy(&all->lock);
     free(all);
+}
+
+int64_t eras_newest(eras *all) {
+    return atomic_load_explicit(&all->newest, memory_order_relaxed);
 }
 
 /* --- giving memory back --- */
@@ -112,6 +117,7 @@ static era *era_new(eras *all, int64_t cancels) {
     }
     static _Atomic int64_t eras_so_far;
     e->number = atomic_fetch_add(&eras_so_far, 1) + 1;
+    atomic_store(&all->newest, e->number);
     e->next = all->list;
     all->list = e;
     return e;

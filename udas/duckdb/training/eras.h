@@ -51,6 +51,9 @@ typedef struct run {
 eras *eras_new(tusk_memory *account);
 void eras_free(eras *all);
 
+/* The number of the newest era; each statement that comes alone has one of its own. */
+int64_t eras_newest(eras *all);
+
 /* Called around each callback. No rows are freed while any thread is inside. */
 void eras_enter(eras *all);
 void eras_leave(eras *all);

@@ -5,6 +5,7 @@
 
 #include "../any_type.h"
 #include "../features/named.h"
+#include "../features/numberings.h"
 #include "interrupt.h"
 #include "train_model.h"
 
@@ -416,7 +417,10 @@ void train_update_any(duckdb_function_info info, duckdb_data_chunk chunk,
     rows r;
     if (rows_of_any(chunk, o, &kept, &r)) {
         r.columns.extras = extras_from(&r, 0);
+        bool numbered = r.by_name && number_texts(o->database, &r.columns, states, r.n, &kept);
         take_in(info, states, r.n, CALLER, &r, take);
+        if (numbered)
+            numbering_give(o->database->numberings);
     } else if (kept.out_of_memory) {
         refuse(info, "out of memory");
     } else {

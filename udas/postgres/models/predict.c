@@ -3,10 +3,12 @@
  * A model is read once and kept as long as the next rows bring the same bytes. Usually all rows
  * of a query have one model, passed as the few bytes that say where TOAST keeps it. A model that
  * comes again after others, as rows joined with a model each bring them, is kept from its second
- * time on, within work_mem. The columns of rows by name are found once for all models.
+ * time on, within a share of the memory for rows (kept_room). The columns of rows by name are
+ * found once for all models.
  */
 #include "predict.h"
 
+#include "access/detoast.h"
 #include "access/htup_details.h"
 #include "catalog/pg_type.h"
 #include "common/hashfn.h"
@@ -27,6 +29,7 @@
 #include "../../scalars/trees/packed.h"
 #include "../stores.h"
 #include "../training/refusals.h"
+#include "model_value.h"
 
 enum argument { A_MODEL, A_FEATURES };
 
@@ -57,6 +60,7 @@ struct predictor {
     tusk_packed *packed; /* its trees from then on; NULL: none, or not in such a form */
     class_names names;   /* for answers by class */
     row_reader *reader;
+    Size charged;        /* of its call site's kept bytes */
     uint64 n_named;      /* rows by name that it has scored */
     tusk_layout *layout; /* NULL: there is none yet, or none of such a model */
     MemoryContextCallback end;
@@ -83,30 +87,6 @@ static void refuse(const tusk_scorer *s, enum tusk_answer answer, const char *se
 
 /* --- reading the model --- */
 
-/* A field of a model, whatever the order of its type's fields; 0 for NULL. */
-static Datum read_field(HeapTupleHeader model, const char *name) {
-    TupleDesc type =
-        lookup_rowtype_tupdesc(HeapTupleHeaderGetTypeId(model), HeapTupleHeaderGetTypMod(model));
-    int place = SPI_fnumber(type, name);
-    ReleaseTupleDesc(type);
-    if (place <= 0)
-        ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
-                        errmsg("tuskml_model has no field %s: ALTER EXTENSION tuskml UPDATE "
-                               "adds it",
-                               name)));
-    bool null;
-    Datum datum = GetAttributeByNum(model, (AttrNumber)place, &null);
-    return null ? (Datum)0 : datum;
-}
-
-static tusk_text read_payload(HeapTupleHeader model) {
-    Datum datum = read_field(model, MODEL_FIELD[M_PAYLOAD].name);
-    if (!datum)
-        return (tusk_text){NULL, 0};
-    bytea *bytes = DatumGetByteaPP(datum);
-    return (tusk_text){VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes)};
-}
-
 /* The bytes that identify a model: its value in the row, or the pointer that says where TOAST
  * keeps it. An address in memory does not identify it, because another model may lie there
  * later. */
@@ -114,15 +94,6 @@ static struct varlena *telling_bytes(Datum model) {
     struct varlena *bytes = (struct varlena *)DatumGetPointer(model);
     bool pointer = VARATT_IS_EXTERNAL(bytes) && !VARATT_IS_EXTERNAL_ONDISK(bytes);
     return pointer ? pg_detoast_datum(bytes) : bytes;
-}
-
-/* The names of the model's classes, in its memory, which is the current context. */
-static void read_names(class_names *names, HeapTupleHeader model) {
-    *names = (class_names){.context = CurrentMemoryContext};
-    Datum listed = read_field(model, "class_names");
-    if (listed)
-        deconstruct_array(DatumGetArrayTypeP(listed), TEXTOID, -1, false, TYPALIGN_INT,
-                          &names->name, &names->null, &names->n);
 }
 
 void read_model(predictor *p, const struct varlena *bytes, enum tusk_answer answer) {
@@ -138,10 +109,8 @@ void read_model(predictor *p, const struct varlena *bytes, enum tusk_answer answ
     Size size = VARSIZE_ANY(bytes);
     void *copy = MemoryContextAllocHuge(p->model, size);
     memcpy(copy, bytes, size);
-    HeapTupleHeader header = DatumGetHeapTupleHeader(PointerGetDatum(copy));
-    tusk_text payload = read_payload(header);
-    if (answer == TUSK_PREDICT_CLASS || answer == TUSK_PREDICT_PROBAS)
-        read_names(&p->names, header);
+    bool named = answer == TUSK_PREDICT_CLASS || answer == TUSK_PREDICT_PROBAS;
+    tusk_text payload = read_payload(copy, named ? &p->names : NULL);
     tusk_stores stores = backend_stores();
     char sentence[TUSK_SENTENCE] = TUSK_NO_PAYLOAD;
     if (!payload.data || !tusk_read_model(payload, &stores, answer, &p->scorer, sentence))
@@ -223,32 +192,50 @@ static noted_model *note(call_site *site, const struct varlena *bytes, MemoryCon
     return found;
 }
 
+/* The bytes of a model, of which the row may only say where TOAST keeps them. */
+static Size raw_size(struct varlena *bytes) {
+    return toast_raw_datum_size(PointerGetDatum(bytes));
+}
+
+/* What models that are kept may take. */
+static Size kept_room(void) {
+    return Max((Size)work_mem * 1024, (Size)backend_budget() / 4);
+}
+
+/* Notes what a kept model takes since it was read. */
+static void charge_for(call_site *site, predictor *p) {
+    Size now = MemoryContextMemAllocated(p->model, true) + KEPT_BYTES;
+    if (p == site->passing)
+        return;
+    site->kept_bytes += now - p->charged;
+    p->charged = now;
+}
+
 /* A predictor that has the model, or is to read it. */
-static predictor *place_for(call_site *site, const struct varlena *bytes, MemoryContext context) {
+static predictor *place_for(call_site *site, struct varlena *bytes, MemoryContext context) {
     bool again;
     noted_model *noted = note(site, bytes, context, &again);
     if (!noted || !again)
         return site->passing;
-    Size more = 2 * VARSIZE_ANY(bytes) + VARSIZE_ANY(bytes) / 2 + KEPT_BYTES;
-    if (!noted->kept && site->kept_bytes + more <= (Size)work_mem * 1024) {
+    if (!noted->kept && site->kept_bytes + raw_size(bytes) + KEPT_BYTES <= kept_room())
         noted->kept = predictor_with(context, site->passing->reader);
-        site->kept_bytes += more;
-    }
     bool usable = noted->kept && (!noted->kept->bytes || is_of(noted->kept, bytes));
     return usable ? noted->kept : site->passing;
 }
 
 static predictor *predictor_of(FmgrInfo *called, Datum model, enum tusk_answer answer) {
     call_site *site = called->fn_extra;
-    const struct varlena *bytes = telling_bytes(model);
+    struct varlena *bytes = telling_bytes(model);
     if (!site) {
         called->fn_extra = site = MemoryContextAllocZero(called->fn_mcxt, sizeof *site);
         site->last = site->passing = new_predictor(called->fn_mcxt);
     } else if (!is_of(site->last, bytes)) {
         site->last = place_for(site, bytes, called->fn_mcxt);
     }
-    if (!is_of(site->last, bytes))
+    if (!is_of(site->last, bytes)) {
         read_model(site->last, bytes, answer);
+        charge_for(site, site->last);
+    }
     return site->last;
 }
 
@@ -323,7 +310,7 @@ static bool expand_row(predictor *p, enum tusk_answer answer, tusk_sparse_row *f
 static bool score_laid_out(predictor *p, enum tusk_answer answer, double *margin, bool *null) {
     tusk_layouts *all = &p->reader->layouts;
     char sentence[TUSK_SENTENCE];
-    if (++p->n_named == LAID_OUT && all->bytes + all->lexica.bytes <= (Size)work_mem * 1024)
+    if (++p->n_named == LAID_OUT && all->bytes + all->lexica.bytes <= kept_room())
         p->layout = tusk_layout_new(all, &p->scorer);
     if (!p->layout)
         return false;

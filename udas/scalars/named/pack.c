@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../../rowblock/text_hash.h"
+#include "numbering.h"
 
 bool tusk_named_complete(const tusk_named_chunk *c) {
     for (int32_t i = 0; i < c->schema->n_columns; i++)
@@ -42,6 +43,26 @@ typedef struct packing {
     tusk_fault *fault;
 } packing;
 
+/* The code of a text in a column of the row with this number. */
+static int code_of(const packing *p, const tusk_named_chunk *c, int32_t j, uint64_t row,
+                   uint32_t *code) {
+    const tusk_text *text = c->column[j].texts + row;
+    tusk_levels *levels = p->part->levels + j;
+    uint8_t number = c->numbers ? c->numbers[row * (uint64_t)c->schema->n_columns + (uint64_t)j]
+                                : TUSK_NO_NUMBER;
+    uint8_t *known = number == TUSK_NO_NUMBER ? NULL
+                                              : tusk_part_known(p->memory, p->part, c->numbering,
+                                                                j, number, p->block->n_rows);
+    if (known && *known) {
+        *code = *known - 1u;
+        return TUSK_OK;
+    }
+    int failed = tusk_level_code(p->memory, levels, text->data, text->length, code);
+    if (known && !failed && *code < UINT8_MAX)
+        *known = (uint8_t)(*code + 1);
+    return failed;
+}
+
 static bool same_text(const tusk_text *a, const tusk_text *b) {
     return a->length == b->length && tusk_same_bytes(a->data, b->data, a->length);
 }
@@ -66,8 +87,9 @@ static bool same_text(const tusk_text *a, const tusk_text *b) {
         }                                                                                         \
         return TUSK_OK;                                                                           \
     }                                                                                             \
-    static int put_codes_##T(const packing *p, const tusk_given_column *c, tusk_levels *levels,   \
-                             T *out, int32_t width) {                                             \
+    static int put_codes_##T(const packing *p, const tusk_named_chunk *chunk, int32_t j, T *out,  \
+                             int32_t width) {                                                     \
+        const tusk_given_column *c = chunk->column + j;                                           \
         const tusk_text *last = NULL;                                                             \
         uint32_t code = 0;                                                                        \
         for (uint64_t i = 0; i < p->n; i++, out += width) {                                       \
@@ -78,7 +100,7 @@ static bool same_text(const tusk_text *a, const tusk_text *b) {
             }                                                                                     \
             int failed = TUSK_OK;                                                                 \
             if (!last || !same_text(last, text))                                                  \
-                failed = tusk_level_code(p->memory, levels, text->data, text->length, &code);     \
+                failed = code_of(p, chunk, j, p->row + i, &code);                                 \
             if (!failed && (*out = (T)code) != code)                                              \
                 failed = TUSK_TOO_MANY_LEVELS;                                                    \
             if (failed)                                                                           \
@@ -92,9 +114,8 @@ static bool same_text(const tusk_text *a, const tusk_text *b) {
         int32_t width = c->schema->n_columns;                                                     \
         int code = TUSK_OK;                                                                       \
         for (int32_t j = 0; !code && j < width; j++)                                              \
-            code = c->column[j].texts                                                             \
-                       ? put_codes_##T(p, c->column + j, p->part->levels + j, out + j, width)     \
-                       : put_numbers_##T(p, c->column + j, out + j, width);                       \
+            code = c->column[j].texts ? put_codes_##T(p, c, j, out + j, width)                    \
+                                      : put_numbers_##T(p, c->column + j, out + j, width);        \
         return code;                                                                              \
     }
 
@@ -125,14 +146,32 @@ int tusk_append_named(tusk_memory *memory, tusk_block *block, const tusk_named_c
 
 void tusk_named_expect(const tusk_block *block, const tusk_named_chunk *c) {
     const tusk_part *part = block->last_part;
-    for (int32_t j = 0; part && part->schema == c->schema && j < c->schema->n_columns; j++)
+    if (c->numbers && part)
+        __builtin_prefetch(part);
+    for (int32_t j = 0;
+         !c->numbers && part && part->schema == c->schema && j < c->schema->n_columns; j++)
         if (c->column[j].texts)
             __builtin_prefetch(part->levels + j);
 }
 
+/* The bytes of a row's numbers. */
+static void expect_known(const tusk_part *part, const tusk_named_chunk *c, uint64_t row) {
+    int32_t width = c->schema->n_columns;
+    const uint8_t *number = c->numbers + row * (uint64_t)width;
+    for (int32_t j = 0; j < width; j++)
+        if (c->column[j].texts && number[j] < part->n_known)
+            __builtin_prefetch(part->known + (size_t)j * part->n_known + number[j]);
+}
+
 void tusk_named_expect_row(const tusk_block *block, const tusk_named_chunk *c, uint64_t row) {
     const tusk_part *part = block->last_part;
-    for (int32_t j = 0; part && part->schema == c->schema && j < c->schema->n_columns; j++)
+    if (!part || part->schema != c->schema)
+        return;
+    if (c->numbers) {
+        expect_known(part, c, row);
+        return;
+    }
+    for (int32_t j = 0; j < c->schema->n_columns; j++)
         if (c->column[j].texts && tusk_given_valid(c->column + j, row))
             tusk_level_expect(part->levels + j, c->column[j].texts[row].data,
                               c->column[j].texts[row].length);

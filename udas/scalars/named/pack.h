@@ -7,6 +7,8 @@
 
 #define TUSK_NAMED_RUN 64 /* rows that are packed at once */
 
+typedef struct tusk_numbering tusk_numbering; /* numbering.h */
+
 /* The columns of some rows. */
 typedef struct tusk_named_chunk {
     const tusk_schema *schema;
@@ -14,6 +16,8 @@ typedef struct tusk_named_chunk {
     void *buffer;              /* room for TUSK_NAMED_RUN rows, float or double */
     bool complete;             /* no row has a NULL: tusk_named_complete */
     tusk_extras extras;        /* of its rows */
+    const uint8_t *numbers;    /* [rows][schema->n_columns] of the texts; NULL: they have none */
+    uint64_t numbering;        /* what numbers mean differs between numberings */
 } tusk_named_chunk;
 
 /* Whether no column can have a NULL. */

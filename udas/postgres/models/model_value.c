@@ -1,0 +1,67 @@
+#include "model_value.h"
+
+#include "access/htup_details.h"
+#include "catalog/pg_type.h"
+#include "executor/executor.h"
+#include "executor/spi.h"
+#include "fmgr.h"
+#include "utils/array.h"
+#include "utils/memutils.h"
+#include "utils/typcache.h"
+
+#include "../../rowblock/batch.h"
+
+/* A field of a model, whatever the order of its type's fields; 0 for NULL. */
+static Datum read_field(HeapTupleHeader model, const char *name) {
+    TupleDesc type =
+        lookup_rowtype_tupdesc(HeapTupleHeaderGetTypeId(model), HeapTupleHeaderGetTypMod(model));
+    int place = SPI_fnumber(type, name);
+    ReleaseTupleDesc(type);
+    if (place <= 0)
+        ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+                        errmsg("tuskml_model has no field %s: ALTER EXTENSION tuskml UPDATE "
+                               "adds it",
+                               name)));
+    bool null;
+    Datum datum = GetAttributeByNum(model, (AttrNumber)place, &null);
+    return null ? (Datum)0 : datum;
+}
+
+static tusk_text payload_of(HeapTupleHeader model) {
+    Datum datum = read_field(model, MODEL_FIELD[M_PAYLOAD].name);
+    if (!datum)
+        return (tusk_text){NULL, 0};
+    bytea *bytes = DatumGetByteaPP(datum);
+    return (tusk_text){VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes)};
+}
+
+/* The names of the model's classes, in its memory, which is the current context. */
+static void read_names(class_names *names, HeapTupleHeader model) {
+    *names = (class_names){.context = CurrentMemoryContext};
+    Datum listed = read_field(model, "class_names");
+    if (listed)
+        deconstruct_array(DatumGetArrayTypeP(listed), TEXTOID, -1, false, TYPALIGN_INT,
+                          &names->name, &names->null, &names->n);
+}
+
+/* The payload without the model's other fields, where these were read from TOAST. */
+static tusk_text alone(tusk_text payload, HeapTupleHeader model, const void *value) {
+    const char *from = (const char *)model, *to = from + HeapTupleHeaderGetDatumLength(model);
+    if (!payload.data || (const void *)model == value)
+        return payload;
+    if (payload.data >= from && payload.data < to) {
+        char *bytes = MemoryContextAllocHuge(CurrentMemoryContext, payload.length + 1);
+        payload.data = memcpy(bytes, payload.data, payload.length);
+    }
+    pfree(model);
+    return payload;
+}
+
+tusk_text read_payload(void *value, class_names *names) {
+    HeapTupleHeader model = DatumGetHeapTupleHeader(PointerGetDatum(value));
+    tusk_text payload = payload_of(model);
+    if (!names)
+        return alone(payload, model, value);
+    read_names(names, model);
+    return payload;
+}

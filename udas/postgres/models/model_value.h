@@ -1,0 +1,12 @@
+/* Reads the fields of a tuskml_model that predictions need. */
+#ifndef TUSK_POSTGRES_MODEL_VALUE_H
+#define TUSK_POSTGRES_MODEL_VALUE_H
+
+#include "predict.h"
+
+/* The payload of a model, in the current context or in the value itself, which is a tuskml_model
+ * or the TOAST pointer to one; its data is NULL if there is none. names: set to the model's class
+ * names; NULL: not wanted. */
+tusk_text read_payload(void *value, class_names *names);
+
+#endif
