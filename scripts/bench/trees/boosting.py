@@ -73,7 +73,7 @@ def one_model(given: argparse.Namespace, con: duckdb.DuckDBPyConnection) -> None
     ours = f"SELECT train_model('gbdt', y, x, '{options}') FROM t"
 
     def peer(by_row: bool) -> Any:
-        read = con.execute(f"SELECT y, {names} FROM t").to_arrow_table()
+        read = con.sql(f"SELECT y, {names} FROM t").to_arrow_table()
         label = read.column("y")
         return lightgbm_of(read.drop_columns(["y"]), label, 100, 31, given.threads, by_row)
 

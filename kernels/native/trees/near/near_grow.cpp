@@ -2,7 +2,6 @@
 #include "near_grow.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <new>
 
 #include "sets.hpp"
@@ -21,7 +20,7 @@ int NearGrower::take(const uint8_t *codes, int64_t n) {
     constexpr size_t PIECE = (2 << 20) - 4096; // bytes of a slab
     together_ = (int32_t)std::clamp<size_t>(PIECE / (rows_.histogram_size() * sizeof(int64_t)), 1,
                                             std::min<size_t>(boost_.num_leaves, n));
-    chosen_.resize(rows_.stride());
+    chosen_.resize(rows_.stride() / 16);
     numbers_.resize(rows_.words_of_set() * 64 + ROOM_OF_LISTS);
     if (std::any_of(bins_.missing.begin(), bins_.missing.end(), [](uint8_t m) { return m; }))
         for (int32_t f = 0; f < rows_.stride(); f++)
@@ -33,14 +32,16 @@ bool NearGrower::pack(const Rule &rule, const Addend *addends) {
     rule_ = &rule, addends_ = addends;
     if (!rows_.pack(addends))
         return false;
-    constexpr double MOST = 0x1p40; // penalties whose products stay within floats
-    return boost_.l2 <= std::ldexp(rule.units.curvature, rows_.packing().curvature_shift) * MOST;
+    near_ = NearRule(rule, rows_.packing());
+    return near_.l2 <= 0x1p40F; // so that products stay within floats
 }
 
 void NearGrower::choose_features(const std::vector<int32_t> &features) {
-    std::fill(chosen_.begin(), chosen_.end(), (uint8_t)0);
+    std::fill(chosen_.begin(), chosen_.end(), (uint16_t)0);
     for (int32_t f : features)
-        chosen_[f] = 1;
+        chosen_[f / 16] |= (uint16_t)(1 << f % 16);
+    near_.features = chosen_.data();
+    near_.gaps = gaps_.empty() ? nullptr : gaps_.data();
 }
 
 // Several histograms share a piece of memory, since an account gives out whole slabs.
@@ -74,8 +75,7 @@ void NearGrower::leave(Leaf &leaf) {
 void NearGrower::search(Leaf &leaf) {
     if (leaf.slot < 0)
         return;
-    leaf.best = near_split(*rule_, rows_, histogram(leaf.slot), leaf.total, chosen_.data(),
-                           gaps_.empty() ? nullptr : gaps_.data());
+    leaf.best = near_split(near_, rows_, histogram(leaf.slot), leaf.total);
     if (leaf.best.feature < 0)
         leave(leaf);
 }

@@ -77,12 +77,13 @@ private:
     std::vector<std::unique_ptr<Charged<int64_t>>> pieces_; // together_ histograms each
     int32_t together_ = 1;
     std::vector<int32_t> free_;
-    std::vector<uint8_t> chosen_;
-    std::vector<int32_t> gaps_; // empty: no feature has missing values
+    std::vector<uint16_t> chosen_; // features, as NearRule has them
+    std::vector<int32_t> gaps_;    // the same; empty: no feature has missing values
     mutable std::vector<uint32_t> numbers_;
 
     // Of the tree that grows.
     const Rule *rule_ = nullptr;
+    NearRule near_;
     const Addend *addends_ = nullptr;
     std::vector<Leaf> leaves_;
     std::vector<Set> sets_; // of the rows of each leaf

@@ -10,6 +10,8 @@ constexpr int32_t VECTOR = 16; // cells that are searched at once
 // The largest number that a row may add, as a multiple of the mean.
 constexpr int64_t UNEVEN = 16;
 
+constexpr int64_t CURVATURE = (INT64_C(1) << COUNT_SHIFT) - 1; // its bits of an Addend
+
 int bits_of(int64_t x) {
     return x ? 64 - __builtin_clzll((uint64_t)x) : 0;
 }
@@ -25,20 +27,52 @@ int32_t stride_of(int32_t d) {
     return (d + VECTOR - 1) / VECTOR * VECTOR;
 }
 
-int64_t rounded(int64_t x, int shift) {
-    return (x + ((INT64_C(1) << shift) >> 1)) >> shift;
+// The largest gradient and curvature of any row, and the sum of all gradients without their signs.
+struct Most {
+    int64_t gradient = 0, curvature = 0, sizes = 0;
+};
+
+Sum add_up(const Addend *addends, int64_t n, Most *most) {
+    Sum sum{0, 0, n};
+    Most found;
+    const auto *words = (const int64_t *)addends; // compilers make vectors of words
+    for (int64_t i = 0; i < n; i++) {
+        int64_t g = words[2 * i], h = words[2 * i + 1] & CURVATURE, size = g < 0 ? -g : g;
+        found.gradient = size > found.gradient ? size : found.gradient;
+        found.curvature = h > found.curvature ? h : found.curvature;
+        found.sizes += size, sum.gradient += g, sum.curvature += h;
+    }
+    *most = found;
+    return sum;
+}
+
+// Returns the sum of the words.
+int64_t write_words(const Addend *addends, int64_t n, const Packing &packing, int64_t *words) {
+    int64_t half_gradient = (INT64_C(1) << packing.gradient_shift) >> 1;
+    int64_t half_curvature = (INT64_C(1) << packing.curvature_shift) >> 1;
+    const int at = packing.gradient_at(), bits = packing.count_bits;
+    const int gradient_shift = packing.gradient_shift, curvature_shift = packing.curvature_shift;
+    const auto *of_rows = (const int64_t *)addends;
+    int64_t total = 0;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t g = (of_rows[2 * i] + half_gradient) >> gradient_shift;
+        int64_t h = ((of_rows[2 * i + 1] & CURVATURE) + half_curvature) >> curvature_shift;
+        int64_t word = (int64_t)((uint64_t)g << at) + (h << bits) + 1;
+        words[i] = word, total += word;
+    }
+    return total;
 }
 
 } // namespace
 
 bool NearRows::fits(int64_t n, const Bins &bins) {
     int32_t d = bins.features();
-    return n <= MOST_NEAR_ROWS && d <= MOST_NEAR_FEATURES &&
-           most_bins(bins) * stride_of(d) <= UINT16_MAX;
+    return n > 0 && n <= MOST_NEAR_ROWS && d <= MOST_NEAR_FEATURES &&
+           (most_bins(bins) + 1) * stride_of(d) <= UINT16_MAX;
 }
 
 int NearRows::take(const Bins &bins, const uint8_t *codes, int64_t n, tusk_memory *memory) {
-    n_ = n, d_ = bins.features(), stride_ = stride_of(d_), bins_ = most_bins(bins);
+    n_ = n, d_ = bins.features(), stride_ = stride_of(d_), bins_ = (most_bins(bins) + 1) & ~1;
     size_t of_words = (size_t)words_of_set() * 64 * sizeof *words_;
     size_t of_columns = (size_t)words_of_set() * 64 * d_;
     size_t of_cells = (size_t)n * d_ * sizeof *cells_;
@@ -59,32 +93,18 @@ int NearRows::take(const Bins &bins, const uint8_t *codes, int64_t n, tusk_memor
 }
 
 bool NearRows::pack(const Addend *addends) {
-    constexpr int64_t LOW = (INT64_C(1) << COUNT_SHIFT) - 1;
-    const auto *pairs = (const int64_t *)addends;
-    int64_t most_gradient = 0, most_curvature = 0, sizes = 0;
-    sum_ = Sum{0, 0, n_};
-    for (int64_t i = 0; i < n_; i++) {
-        int64_t g = pairs[2 * i], size = g < 0 ? -g : g, h = pairs[2 * i + 1] & LOW;
-        most_gradient = size > most_gradient ? size : most_gradient;
-        most_curvature = h > most_curvature ? h : most_curvature;
-        sum_.gradient += g, sum_.curvature += h, sizes += size;
-    }
-    if (most_gradient / UNEVEN > sizes / n_ || most_curvature / UNEVEN > sum_.curvature / n_)
+    Most most;
+    sum_ = add_up(addends, n_, &most);
+    if (most.gradient / UNEVEN > most.sizes / n_ || most.curvature / UNEVEN > sum_.curvature / n_)
         return false;
     int bits = bits_of(n_), of_row = 64 - 3 * bits; // of a gradient and a curvature
     packing_.count_bits = bits;
     packing_.curvature_bits = std::min(of_row / 2, 30 - bits) + bits;
     int of_gradient = std::min(of_row - of_row / 2, 31 - bits); // with its sign
-    packing_.gradient_shift = std::max(0, bits_of(most_gradient) + 1 - of_gradient);
+    packing_.gradient_shift = std::max(0, bits_of(most.gradient) + 1 - of_gradient);
     packing_.curvature_shift =
-        std::max(0, bits_of(most_curvature) - (packing_.curvature_bits - bits));
-    total_ = 0;
-    for (int64_t i = 0; i < n_; i++) {
-        int64_t g = rounded(pairs[2 * i], packing_.gradient_shift);
-        int64_t h = rounded(pairs[2 * i + 1] & LOW, packing_.curvature_shift);
-        words_[i] = (int64_t)((uint64_t)g << packing_.gradient_at()) + (h << bits) + 1;
-        total_ += words_[i];
-    }
+        std::max(0, bits_of(most.curvature) - (packing_.curvature_bits - bits));
+    total_ = write_words(addends, n_, packing_, words_);
     return true;
 }
 

@@ -45,7 +45,7 @@ public:
     // Cells of a histogram: bin by bin, one for each feature, and some that stay 0, so that whole
     // vectors may be read.
     int32_t stride() const { return stride_; }
-    int32_t bins() const { return bins_; }
+    int32_t bins() const { return bins_; } // of the feature that has most; even
     size_t histogram_size() const { return (size_t)stride_ * bins_; }
 
     const Packing &packing() const { return packing_; }

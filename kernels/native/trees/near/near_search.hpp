@@ -14,10 +14,21 @@ struct NearSplit {
     bool missing_left = false;
 };
 
-// The split with the largest gain of the features that are chosen. total: the sum of the leaf's
-// words. chosen: (stride,) 1: the cell's feature may be split by; gaps: (stride,) the bin of its
-// missing values or -1, or NULL: there is none.
-NearSplit near_split(const Rule &rule, const NearRows &rows, const int64_t *histogram,
-                     int64_t total, const uint8_t *chosen, const int32_t *gaps);
+// The rules of a tree's splits, in units of words.
+struct NearRule {
+    NearRule() = default;
+    NearRule(const Rule &rule, const Packing &packing);
+
+    int32_t least_rows = 1;
+    float l2 = 0, least_curvature = 0;
+    double gain_unit = 0;     // what a gain of 1 is
+    const uint16_t *features; // of each 16 features a bit: they may be split by
+    const int32_t *gaps;      // (stride,) bins of missing values or -1; NULL: there is none
+};
+
+// The split with the largest gain, the first feature's of equal gains. total: the sum of the
+// leaf's words.
+NearSplit near_split(const NearRule &rule, const NearRows &rows, const int64_t *histogram,
+                     int64_t total);
 
 } // namespace tusk
