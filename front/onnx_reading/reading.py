@@ -307,4 +307,5 @@ def coef_of_trees(of: Forest) -> list[float]:
         table[by_level, 1] = len(sets) - table[by_level, 1]
     head = [float(of.n), float(len(trees)), float(len(bases)), *bases]
     head += [float(len(table)) for table in tables]
-    return head + np.concatenate([table.ravel() for table in tables]).tolist() + sets
+    nodes: list[float] = np.concatenate([table.ravel() for table in tables]).tolist()
+    return head + nodes + sets

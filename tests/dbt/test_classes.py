@@ -17,6 +17,8 @@ CONFIG = "{{{{ config(materialized='model', features=['dep_delay', 'distance', '
 MODELS = {
     "zz_grades.sql": CONFIG.format("task='logistic', label='grade', options={'l2': 0.01, 'class_weight': {'late': 2, 'none': 1, 'some': 1}}, gates={'f1_macro': 0.3}") + ROWS,
     "zz_trees.sql": CONFIG.format("task='gbdt', label='grade', options={'objective': 'logistic', 'trees': 10, 'monotone': {'distance': 1}}") + ROWS,
+    "zz_forest.sql": CONFIG.format("task='random_forest', label='grade', options={'objective': 'gini', 'trees': 10}") + ROWS,
+    "zz_two.sql": CONFIG.replace("'part', ", "").format("task='random_forest', label='part', options={'objective': 'gini', 'trees': 10}") + ROWS,
     "zz_parts.sql": CONFIG.replace("'part', ", "").format("task='logistic', label='part', options={'l2': 0.01}") + ROWS,
     "zz_said.sql": """select r.grade, r.held_out, {{ tuskml.predict('m.model', tuskml.named(['dep_delay', 'distance', 'part', 'carrier'], 'r'), answer='class_name') }} as said,
 {{ tuskml.predict('m.model', tuskml.named(['dep_delay', 'distance', 'part', 'carrier'], 'r'), answer='probabilities') }} as shares
@@ -29,6 +31,7 @@ models:
     columns: [{name: metrics, data_tests: [tuskml.metric_at_least: {arguments: {metric: f1_macro, minimum: 0.999}}]}]
 """,
 }  # fmt: skip
+TRAINED = ("zz_grades", "zz_trees", "zz_forest", "zz_two", "zz_parts")
 
 
 @pytest.fixture
@@ -42,16 +45,14 @@ def classes(project: Any, built: dict[str, Any]) -> Iterator[Any]:
     for name in MODELS:
         (project.folder / "models" / name).unlink()
     with project.connect() as connection:
-        for name in ("zz_said", "zz_parts", "zz_trees", "zz_grades"):
+        for name in ("zz_said", *TRAINED):
             connection.execute(f"DROP TABLE IF EXISTS {project.schema}.{name}")
 
 
 def test_more_than_two_classes_and_enums(classes: Any) -> None:
     """Metrics are those of scikit-learn; a text column of an ENUM type is a category."""
     nodes = classes.dbt("build", "--select", "zz_*", success=False)["nodes"]
-    trained = {
-        name: told for name, told in nodes.items() if name in ("zz_grades", "zz_trees", "zz_parts")
-    }
+    trained = {name: told for name, told in nodes.items() if name in TRAINED}
     assert {tuple(told) for told in trained.values()} == {("success", "TRAIN 1 of 1")}, nodes
     tests = {name: status for name, (status, _) in nodes.items() if "at_least" in name}
     assert sorted(tests.values()) == ["fail", "pass"]
@@ -77,6 +78,9 @@ def test_more_than_two_classes_and_enums(classes: Any) -> None:
     )
     assert other == ["evening", "morning"]
     assert {"auc", "log_loss", "accuracy"} <= set(json.loads(ours))
+    for name, metric in (("zz_forest", "f1_macro"), ("zz_two", "auc")):
+        ((judged,),) = classes.sql(f"SELECT metrics::text FROM {classes.schema}.{name}")
+        assert set(json.loads(judged)) == {"rows", "on", "log_loss", "accuracy", metric}
 
 
 def shares_of(project: Any) -> str:

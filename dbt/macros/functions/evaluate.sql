@@ -25,8 +25,8 @@
   {{ return(task in ['svm', 'squared_hinge'] or tuskml.has_probabilities(task, options)) }}
 {% endmacro %}
 {% macro has_probabilities(task, options) %}
-  {% set by_objective = task in ['gbdt', 'mlp'] and (options or {}).get('objective') == 'logistic' %}
-  {{ return(task == 'logistic' or by_objective) }}
+  {% set of_classes = {'gbdt': 'logistic', 'mlp': 'logistic', 'random_forest': 'gini'} %}
+  {{ return(task == 'logistic' or (options or {}).get('objective') == of_classes.get(task, '-')) }}
 {% endmacro %}
 
 {# Metrics by name; weight: of the row, offset: of its margin, SQL or none. positive: whether the label is the higher
