@@ -20,12 +20,14 @@ from numpy.typing import NDArray
 from tuskml.errors import OptionError
 from tuskml.groups.selection.asked import Search
 from tuskml.groups.selection.judging import judged
+from tuskml.groups.selection.nearness import close
 from tuskml.groups.selection.prepared import Groups, Prepared, prepared
 from tuskml.groups.selection.scheduled import Load, Watch, in_order
 from tuskml.groups.selection.sets import Round, Sets, sets_of
 from tuskml.groups.selection.tpe import Estimate, chosen
 from tuskml.groups.selection.trials import TOO_FEW, Trials, slices_of
-from tuskml.learners.models import Models, Strings
+from tuskml.learners.models import Models, Strings, joined
+from tuskml.learners.near import NearWhole
 from tuskml.learners.statuses import MEANINGS
 from tuskml.schedule import budget
 
@@ -141,13 +143,35 @@ class Running:
             places = in_order(sizes, np.flatnonzero(wanted & usable))
             trials.rung[number, places // n] = sets.rounds[0].slices
             if len(places):
-                near = part.near.of(number)
-                models = part.trained(number, sets.kept(), places, near, n)
+                models = self._trained(part, number, sets, places)
                 at = places[models.group]
-                part.near.keep(number, at, models)
                 asked = trials.search.metric, trials.search.parameter
                 metric = judged(self.library, models, sets.held()[at], *asked)
                 trials.put(number, folds[at % n], at // n, models, metric)
+
+    @staticmethod
+    def _trained(part: Prepared, number: int, sets: Sets, places: NDArray[np.intp]) -> Models:
+        """The models of a candidate on some of the sets, from near where it ends."""
+        n = len(sets.rounds)
+        whole = part.near.whole(number, n)
+        if whole is None:
+            return part.trained(number, sets.kept(), places, part.near.of(number), n)
+        rows, whole.parts.rows, whole.parts.number = sets.whole(), sets.parts(), n
+        large = close(rows)
+        some = np.intersect1d(places // n, np.flatnonzero(large))
+        if len(some):
+            part.trained(number, rows, in_order(rows["n_rows"], some), whole)
+        near = part.near.from_whole(number, large.repeat(n), n)
+        models = part.trained(number, sets.kept(), places, near, n)
+        lost = np.flatnonzero(models.converged == 0)
+        again = places[models.group[lost]]
+        again = again[near.close[again]] if isinstance(near, NearWhole) else again[:0]
+        if len(again):
+            own = part.trained(number, sets.kept(), again, part.near.of(number), n)
+            kept = np.flatnonzero(~np.isin(places[models.group], again))
+            numbers = [np.flatnonzero(places == place)[0] for place in again]
+            models = joined([models.of(kept), own.numbered(np.array(numbers)[own.group])])
+        return models
 
 
 def rounds(search: Search, slices: int) -> Iterator[Round]:
