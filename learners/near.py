@@ -15,7 +15,7 @@ from tuskml.kernels.passes import Floats
 
 Places = NDArray[np.integer]
 MOST_BYTES = 1 << 26
-"""Of curvatures that are kept."""
+"""Of a table that is kept beside the weights."""
 
 
 @dataclass
@@ -59,6 +59,8 @@ class Near:
         self, places: Places, d: int, measure: Callable[[], tuple[Floats, Floats]]
     ) -> tuple[Floats, Floats]:
         """Mean and standard deviation of features, (n, d) each, which are measured but once."""
+        if not self.has_room(2 * self.d):
+            return self._agreed(places, *measure())
         if self.moments is None:
             self.moments = np.full((self.n, 2, self.d), np.nan)
         if np.isnan(self.moments[places, :, :d]).any():
@@ -75,14 +77,18 @@ class Near:
         size = p * (p + 1) // 2
         return None if self.systems is None else self.systems[places, :size]
 
-    def keeps(self, n: int) -> bool:
-        """Whether there is room for the curvatures of n sets."""
-        return n * (self.d + 1) * (self.d + 2) // 2 * 8 <= MOST_BYTES
+    def has_room(self, width: int, parts: int = 1) -> bool:
+        """Whether so many numbers of each of so many parts of all sets may be kept."""
+        return self.n * parts * width * 8 <= MOST_BYTES
+
+    def keeps(self, parts: int = 1) -> bool:
+        """Whether there is room for the curvatures of so many parts of each set."""
+        return self.has_room((self.d + 1) * (self.d + 2) // 2, parts)
 
     def left(self, places: Places, weights: Floats, systems: Floats | None) -> None:
         """Keeps where trainings ended: weights (n, p), and triangles as `curvature` has them."""
         self.weights[places, : weights.shape[1]] = weights
-        if systems is not None and self.keeps(self.n):
+        if systems is not None and self.keeps():
             self.systems = self._put(self.systems, self.n, places, systems)
 
     def left_parts(self, places: Places, systems: Floats) -> None:
@@ -133,6 +139,10 @@ class NearWhole(Near):
         if found is not None:
             found[~self.close[places]] = np.nan
         return found
+
+    def keeps(self, parts: int = 1) -> bool:
+        """Nobody asks for them."""
+        return False
 
     def left(self, places: Places, weights: Floats, systems: Floats | None) -> None:
         """Keeps the weights alone."""

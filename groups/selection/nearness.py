@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from tuskml.groups.selection.asked import Search
 from tuskml.groups.selection.candidates import Candidate
-from tuskml.learners.near import Near, NearWhole
+from tuskml.learners.near import MOST_BYTES, Near, NearWhole
 from tuskml.learners.registry import learner_of
 
 CLOSE = 12
@@ -67,7 +67,10 @@ class Nearness:
         None where they would help no trial: of one set, or where a step from any start ends at
         the optimum.
         """
-        if sets == 1 or not self.helps(number) or not self.candidates[number].task.moves_on:
+        moves_on = self.candidates[number].task.moves_on
+        if sets == 1 or not moves_on or not self.helps(number):
+            return None
+        if self.n * (self.d + 1) * 8 > MOST_BYTES:  # many small groups
             return None
         found = self.wholes.get(self._name(number))
         if found is None:

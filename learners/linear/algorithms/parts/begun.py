@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.kernels.passes import Floats, Triangles
+from tuskml.kernels.passes import Floats, Pass, Triangles
 from tuskml.learners.linear.algorithms.parts.batch import Evaluate
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.problem import Found, Problem
@@ -47,11 +47,17 @@ class EvaluateNear(Evaluate):
         return found
 
 
-def begun(problem: Problem, near: Near | None) -> Floats | None:
-    """The packed curvatures that the groups of a problem begin with; None where there are none."""
-    if near is None or problem.rows.sparse or not problem.task.smooth:
-        return None
-    return near.curvature(problem.rows.groups["place"], problem.d + 1)
+def knowing(problem: Problem, near: Near | None) -> Problem:
+    """The problem with the curvatures that its groups begin with, where any are known."""
+    rows = problem.rows
+    if near is None or rows.sparse or not lends(problem) or not problem.task.smooth:
+        return problem
+    return replace(problem, begun=near.curvature(rows.groups["place"], problem.d + 1))
+
+
+def lends(problem: Problem) -> bool:
+    """Whether the curvatures of such rows are left to others: of built-in losses, in memory."""
+    return type(problem.rows) is Pass and problem.rows.open is None
 
 
 def leave(problem: Problem, state: State, near: Near | None) -> None:
@@ -59,25 +65,31 @@ def leave(problem: Problem, state: State, near: Near | None) -> None:
     if near is None or problem.rows.sparse:
         return
     ended = np.flatnonzero(state.converged)
-    part, v, systems = problem.of(ended), state.v[ended], None
+    part, v = problem.of(ended), state.v[ended]
     places = part.rows.groups["place"].astype(np.intp)
-    if isinstance(state.hessian, np.ndarray) and near.keeps(near.n):
-        if near.parts.rows is None or not near.keeps(near.n * near.parts.number):
-            systems = np.asarray(part.penalised(state.hessian[ended], -1.0))
-        else:
-            systems = np.empty((len(ended), state.hessian.shape[1]))
-            for first in range(0, len(ended), AT_ONCE):
-                some = np.arange(first, min(first + AT_ONCE, len(ended)))
-                systems[some] = leave_parts(part.of(some), v[some], near, places[some])
+    systems = None
+    if isinstance(state.hessian, np.ndarray) and near.keeps() and lends(problem):
+        systems = left_systems(part, v, state.hessian[ended], near)
     near.left(places, part.to_caller(v), systems)
 
 
-def leave_parts(part: Problem, v: Floats, near: Near, places: NDArray[np.intp]) -> Floats:
+def left_systems(part: Problem, v: Floats, hessian: Floats, near: Near) -> Floats:
+    """The curvatures of groups at v without a penalty; also leaves those of all but each part."""
+    if near.parts.rows is None or not near.keeps(near.parts.number):
+        return np.asarray(part.penalised(hessian, -1.0))
+    for first in range(0, len(v), AT_ONCE):
+        some = np.arange(first, min(first + AT_ONCE, len(v)))
+        hessian[some] = leave_parts(part.of(some), v[some], near)
+    return hessian
+
+
+def leave_parts(part: Problem, v: Floats, near: Near) -> Floats:
     """Leaves the curvatures (n * number, T) of groups without each of their parts, by one pass.
 
     Returns those of the whole groups, (n, T).
     """
     number, rows = near.parts.number, part.rows
+    places = rows.groups["place"].astype(np.intp)
     assert near.parts.rows is not None
     apart = replace(
         rows,
