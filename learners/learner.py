@@ -20,6 +20,7 @@ from tuskml.kvstore import StoreRoot
 from tuskml.learners.explaining.explanation import document
 from tuskml.learners.explaining.text import written
 from tuskml.learners.models import Models
+from tuskml.learners.near import Near
 from tuskml.learners.options.table import Options, OptionTable
 from tuskml.learners.row_groups import Piece, RowGroups, Storage
 from tuskml.learners.tasks import Task
@@ -38,9 +39,9 @@ class Request(Generic[OneTask_co, OneOptions_co]):
     did not ask for; categories: says for the place of a group whose rows have names the first
     feature of each category and how many it has; feature_names: those of a group by its place,
     where features have names; by_level: of each group, and of each of its features, 1 where values
-    are numbers of a category's levels, None: nowhere; near: weights (G, d + 1) in the caller's
-    units, the intercept after a group's last one, from which a training of dense rows may start,
-    by the groups' field `place`; NaN where there are none; source: the plans that were compared
+    are numbers of a category's levels, None: nowhere; near: from where a training
+    of dense rows may start, by the groups' field `place`, and what is left there for others;
+    source: the plans that were compared
     before all rows of a source were read, as `Learner.source_plans` has them, None where none
     were; mark: of a search, the column by whose values rows are dealt to folds, and whether these
     are in the order of time; common: whether neighbouring groups have rows in common.
@@ -52,7 +53,7 @@ class Request(Generic[OneTask_co, OneOptions_co]):
     unasked: str | None = None
     categories: Callable[[int], tuple[tuple[int, int], ...]] | None = None
     feature_names: Callable[[int], tuple[str, ...]] | None = None
-    near: Floats | None = None
+    near: Near | None = None
     common: bool = False
     by_level: tuple[bytes, ...] | None = None
     source: Mapping[str, Any] | None = None

@@ -35,6 +35,11 @@ class Task:
         return "two classes" if self.classifies else "numbers"
 
     @property
+    def moves_on(self) -> bool:
+        """Whether a training makes several steps, the fewer the nearer it starts."""
+        return False
+
+    @property
     def has_ratios(self) -> bool:
         """Whether exp of a coefficient is a ratio: of odds, rates or means."""
         return False

@@ -33,11 +33,7 @@ def train_pooled(database: Database, training: "Training") -> Models:
         raise OptionError("option 'pooled' is not available in a search, expected one of them")
     if not training.keys:
         raise OptionError("option 'pooled' is given without group_by, expected both")
-    if training.extras or training.text_label or not training.n_features:
-        raise DataError(
-            "pooled is for rows without weights, with numbers or booleans as features in a list "
-            "and as label"
-        )
+    refuse_rows(training)
     keys, rows, skipped = rows_of(database, training)
     request = training.asked.requests[0]
     if learner_of(request.task).classifies(request):
@@ -53,6 +49,25 @@ def train_pooled(database: Database, training: "Training") -> Models:
         for place, key in enumerate(keys)
     }
     return by_keys(models, training)
+
+
+def refuse_rows(training: "Training") -> None:
+    """OptionError or DataError for rows that pooling does not know."""
+    if training.extras:
+        raise OptionError(
+            "option 'pooled' is not available with weight or offset: train without them, or "
+            "without 'pooled'"
+        )
+    if training.text_label:
+        raise DataError(
+            f"the label {training.label} is text, and 'pooled' takes numbers or booleans: "
+            "expected an expression of one class, such as label = 'yes'"
+        )
+    if not training.n_features:
+        raise DataError(
+            "the features are an array, or have text among them, and 'pooled' takes columns or "
+            "expressions of numbers or booleans: expected a list of such"
+        )
 
 
 def rows_of(

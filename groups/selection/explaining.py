@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from tuskml.groups.preparation import Readable, readable
 from tuskml.groups.selection.asked import Search
+from tuskml.groups.selection.halving.promise import rungs
 from tuskml.groups.selection.scheduled import Load
 from tuskml.groups.selection.scheduled import sentences as load_in_words
-from tuskml.groups.selection.trials import shares, slices_of
+from tuskml.groups.selection.trials import shares
 from tuskml.learners.learner import Request
 from tuskml.learners.registry import learner_of
 from tuskml.schedule import budget
@@ -52,7 +53,7 @@ def described(search: Search) -> dict[str, Any]:
     n, sets = len(search.candidates), len(search.sets)
     if search.estimate is not None:
         n = sum(search.estimate.counts())
-    trained = [max(1, -(-n // 2**rung)) for rung in range(slices_of(search))]
+    tried = rungs(n, shares(search)[0])
     return {
         "candidates": n,
         "strategy": "halving" if search.halving else "tpe" if search.estimate else "all",
@@ -62,11 +63,8 @@ def described(search: Search) -> dict[str, Any]:
         "time_by": search.dealt.column if search.dealt.in_time else None,
         "metric": search.metric,
         "one_standard_error": search.one_standard_error,
-        "rungs": [
-            {"candidates": count, "rows": share}
-            for count, share in zip(trained, shares(search), strict=True)
-        ],
-        "trainings": sum(trained) * sets + 1,
+        "rungs": [{"candidates": count, "rows": share} for count, share in tried],
+        "trainings": sum(count for count, _ in tried) * sets + 1,
         "time": search.time,
     }
 

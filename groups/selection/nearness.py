@@ -2,9 +2,14 @@
 
 Of linear models the optimum moves little from one penalty to the next weaker one (J. Friedman, T.
 Hastie, R. Tibshirani, Regularization paths for generalized linear models via coordinate descent,
-2010, 2.5). The criterion of convergence is the same, so that the start changes the iterations
-alone. Another fold's weights are no good start: where a small group's classes can be separated,
-they are large, and wrong by much for rows that they have not seen.
+2010, 2.5), and from all rows of a large group to those of some folds. So a candidate is trained on
+all rows of each large group first, from the candidate before it, and its trials start there with
+the same curvature. The criterion of convergence is the same, so that the start changes the
+iterations alone: a trial that does not end at the optimum of its own rows is repeated from
+elsewhere, since rows that it is judged by were among those of its start.
+
+Other rows' weights are no good start of small groups: where classes can be separated, they are
+large, and wrong by much for rows that they have not seen.
 """
 
 from collections.abc import Sequence
@@ -14,24 +19,29 @@ from numpy.typing import NDArray
 
 from tuskml.groups.selection.asked import Search
 from tuskml.groups.selection.candidates import Candidate
-from tuskml.kernels.passes import Floats
-from tuskml.learners.models import Models
+from tuskml.learners.near import MOST_BYTES, Near, NearWhole
 from tuskml.learners.registry import learner_of
+
+CLOSE = 12
+"""Rows of a group for each weight from which on its folds are near the whole."""
 
 
 class Nearness:
-    """The weights of the last trial on a set of rows, over G groups of d features at most."""
+    """The weights of the last trial on sets of rows, over G groups of d features at most."""
 
     def __init__(self, search: Search, groups: NDArray[np.void]) -> None:
         self.candidates = search.candidates
-        self.shape = len(groups), int(groups["dim"].max(initial=0)) + 1
+        self.d = int(groups["dim"].max(initial=0))
         self.dense = bool((groups["kind"] < 2).all())
-        self.weights: dict[str, Floats] = {}
+        self.sets: dict[str, Near] = {}
+        self.wholes: dict[str, Near] = {}
+        self.n = 0
 
     def forget(self, n: int) -> None:
-        """Before trials on other rows, of n groups."""
-        self.weights.clear()
-        self.shape = n, self.shape[1]
+        """Before trials on other rows, of n sets."""
+        self.sets.clear()
+        self.wholes.clear()
+        self.n = n
 
     def helps(self, number: int) -> bool:
         """Whether a candidate may start elsewhere and end at the same weights."""
@@ -45,29 +55,45 @@ class Nearness:
             and options.max_iter is None
         )
 
-    def of(self, number: int) -> Floats | None:
-        """The weights (G, d + 1) to start from, NaN at first; None where they would not help."""
+    def of(self, number: int) -> Near | None:
+        """Where trials of a candidate start; None where no start would help."""
         if not self.helps(number):
             return None
-        found = self.weights.get(self.candidates[number].task.name)
-        return np.full(self.shape, np.nan) if found is None else found
+        return self.sets.setdefault(self._name(number), Near(self.n, self.d))
 
-    def keep(self, number: int, places: NDArray[np.intp], models: Models) -> None:
-        """Keeps the weights of models, (n,), of the groups at some places."""
-        if not self.helps(number):
-            return
-        size = np.diff(models.coef.offsets)
-        usual = size == models.n_features  # not so of more than two classes
-        name = self.candidates[number].task.name
-        table = self.weights.get(name)
-        if table is None:
-            table = np.full(self.shape, np.nan)
-        for d in np.unique(size[usual]):
-            which = np.flatnonzero(usual & (size == d))
-            at = models.coef.offsets[which][:, None] + np.arange(d)
-            table[places[which], :d] = models.coef.values[at]
-            table[places[which], d] = models.intercept[which]
-        self.weights[name] = table
+    def whole(self, number: int, sets: int) -> Near | None:
+        """The same of trainings on all rows of groups with so many sets of rows each.
+
+        None where they would help no trial: of one set, or where a step from any start ends at
+        the optimum.
+        """
+        moves_on = self.candidates[number].task.moves_on
+        if sets == 1 or not moves_on or not self.helps(number):
+            return None
+        if self.n * (self.d + 1) * 8 > MOST_BYTES:  # many small groups
+            return None
+        found = self.wholes.get(self._name(number))
+        if found is None:
+            found = self.wholes[self._name(number)] = Near(self.n // sets, self.d)
+        elif not np.isfinite(found.weights[:, 0]).any():
+            return None  # no group is large, or has weights that others can start from
+        return found
+
+    def from_whole(self, number: int, close: NDArray[np.bool_], sets: int) -> Near | None:
+        """Where trials start after a training of all rows of groups; close (N,): which of them."""
+        own, whole = self.of(number), self.whole(number, sets)
+        if own is None or whole is None:
+            return own
+        known = np.isfinite(whole.weights[:, 0]).repeat(sets)
+        return NearWhole(own, whole, close & known, sets) if known.any() else own
+
+    def _name(self, number: int) -> str:
+        return self.candidates[number].task.name
+
+
+def close(groups: NDArray[np.void]) -> NDArray[np.bool_]:
+    """Which groups (G,) are so large that their folds are like the whole."""
+    return np.asarray(groups["n_rows"] >= CLOSE * (groups["dim"].astype(np.int64) + 1))
 
 
 def path(candidates: Sequence[Candidate], numbers: Sequence[int]) -> list[int]:

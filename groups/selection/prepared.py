@@ -12,11 +12,11 @@ from tuskml.groups.selection.asked import Search
 from tuskml.groups.selection.candidates import Candidate
 from tuskml.groups.selection.nearness import Nearness, path
 from tuskml.groups.selection.trials import slices_of
-from tuskml.kernels.passes import Floats
 from tuskml.kernels.rows.cells import Cells, deal
 from tuskml.kernels.structures import FOLDS
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models, joined
+from tuskml.learners.near import Near
 from tuskml.learners.options.kinds import ByClass
 from tuskml.learners.registry import learner_of
 from tuskml.schedule import budget
@@ -46,7 +46,7 @@ class Prepared:
         number: int,
         groups: Groups,
         places: Places,
-        near: Floats | None = None,
+        near: Near | None = None,
         sets: int = 1,
     ) -> Models:
         """A candidate's models of the groups at some places; models carry theirs among these.

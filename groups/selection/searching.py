@@ -1,9 +1,7 @@
 """Runs a search: all candidates on the same folds of all groups, then the winners on all rows.
 
 Rows are packed once and dealt to folds once; what a candidate trains on is a set of folds, which
-no row is copied for. Successive halving (K. Jamieson, A. Talwalkar, Non-stochastic best arm
-identification and hyperparameter optimization, AISTATS 2016) doubles the rows of the better half
-of the candidates of every group, until all rows are used.
+no row is copied for.
 """
 
 import ctypes
@@ -19,13 +17,16 @@ from numpy.typing import NDArray
 
 from tuskml.errors import OptionError
 from tuskml.groups.selection.asked import Search
+from tuskml.groups.selection.halving.promise import batches, promising
 from tuskml.groups.selection.judging import judged
+from tuskml.groups.selection.nearness import close
 from tuskml.groups.selection.prepared import Groups, Prepared, prepared
 from tuskml.groups.selection.scheduled import Load, Watch, in_order
 from tuskml.groups.selection.sets import Round, Sets, sets_of
-from tuskml.groups.selection.tpe import Estimate, chosen
-from tuskml.groups.selection.trials import TOO_FEW, Trials, slices_of
-from tuskml.learners.models import Models, Strings
+from tuskml.groups.selection.tpe import Estimate, axes_of, chosen
+from tuskml.groups.selection.trials import TOO_FEW, Trials, shares, slices_of
+from tuskml.learners.models import Models, Strings, joined
+from tuskml.learners.near import NearWhole
 from tuskml.learners.statuses import MEANINGS
 from tuskml.schedule import budget
 
@@ -88,16 +89,35 @@ class Running:
         if alive is None:
             if trials.search.estimate is not None:
                 return self._estimated(trials, trials.search.estimate)
+            if slices_of(trials.search) > 1:
+                return self._halved(trials)
             alive = np.ones(trials.rung.shape, bool)
-        for slices in range(1, slices_of(trials.search) + 1):
-            if slices > 1:
-                alive = better_half(trials, alive)
-                before, trials = trials, trials.without(alive)
-            for part in self.parts:
-                for sets in sets_of(part, list(rounds(trials.search, slices))):
-                    self._try(part, trials, sets, alive)
+        self._on(slices_of(trials.search), trials, alive)
+        return trials
+
+    def _on(self, slices: int, trials: Trials, alive: NDArray[np.bool_]) -> None:
+        """Tries candidates on so many slices of the rows."""
+        for part in self.parts:
+            for sets in sets_of(part, list(rounds(trials.search, slices))):
+                self._try(part, trials, sets, alive)
+
+    def _halved(self, trials: Trials) -> Trials:
+        """Trials of all on few rows, and of those on all rows that promise most of each group."""
+        search = trials.search
+        self._on(1, trials, np.ones(trials.rung.shape, bool))
+        if self.over:
+            return trials
+        few, losses = trials.losses(), np.full(trials.rung.shape, np.inf)
+        axes = axes_of([(one.task.name, one.shown) for one in search.candidates])
+        tried = np.zeros(trials.rung.shape, bool)
+        for n in batches(len(search.candidates), shares(search)[0]):
+            batch = promising(axes, few, losses, tried, n)
+            before, trials = trials, trials.without(batch)
+            self._of(batch)._on(slices_of(search), trials, batch)
             if self.over:
-                return before if slices > 1 else trials
+                return before
+            tried |= batch
+            losses = np.where(tried, trials.losses(), np.inf)
         return trials
 
     def _estimated(self, trials: Trials, estimate: Estimate) -> Trials:
@@ -141,28 +161,41 @@ class Running:
             places = in_order(sizes, np.flatnonzero(wanted & usable))
             trials.rung[number, places // n] = sets.rounds[0].slices
             if len(places):
-                near = part.near.of(number)
-                models = part.trained(number, sets.kept(), places, near, n)
+                models = self._trained(part, number, sets, places)
                 at = places[models.group]
-                part.near.keep(number, at, models)
                 asked = trials.search.metric, trials.search.parameter
                 metric = judged(self.library, models, sets.held()[at], *asked)
                 trials.put(number, folds[at % n], at // n, models, metric)
+
+    @staticmethod
+    def _trained(part: Prepared, number: int, sets: Sets, places: NDArray[np.intp]) -> Models:
+        """The models of a candidate on some of the sets, from near where it ends."""
+        n = len(sets.rounds)
+        whole = part.near.whole(number, n)
+        if whole is None:
+            return part.trained(number, sets.kept(), places, part.near.of(number), n)
+        rows, whole.parts.rows, whole.parts.number = sets.whole(), sets.parts(), n
+        large = close(rows)
+        some = np.intersect1d(places // n, np.flatnonzero(large))
+        if len(some):
+            part.trained(number, rows, in_order(rows["n_rows"], some), whole)
+        near = part.near.from_whole(number, large.repeat(n), n)
+        models = part.trained(number, sets.kept(), places, near, n)
+        lost = np.flatnonzero(models.converged == 0)
+        again = places[models.group[lost]]
+        again = again[near.close[again]] if isinstance(near, NearWhole) else again[:0]
+        if len(again):
+            own = part.trained(number, sets.kept(), again, part.near.of(number), n)
+            kept = np.flatnonzero(~np.isin(places[models.group], again))
+            numbers = [np.flatnonzero(places == place)[0] for place in again]
+            models = joined([models.of(kept), own.numbered(np.array(numbers)[own.group])])
+        return models
 
 
 def rounds(search: Search, slices: int) -> Iterator[Round]:
     """Each set of rows of a search."""
     for number, out in enumerate(search.sets):
         yield Round(number, out, search.dealt.kept(out), slices)
-
-
-def better_half(trials: Trials, alive: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """The better half of the candidates that are left of each group, at least one, (C, G)."""
-    losses = np.where(alive, trials.losses(), np.inf)
-    rank = losses.argsort(axis=0, kind="stable").argsort(axis=0, kind="stable")
-    left = np.maximum((alive.sum(axis=0) + 1) // 2, 1)
-    better: NDArray[np.bool_] = (rank < left) & alive
-    return better
 
 
 def trained_on_all(

@@ -47,6 +47,22 @@ class Sets:
         rows["place"] = np.arange(len(rows))
         return rows
 
+    def whole(self) -> Groups:
+        """All rows that any set has, (G,). They are linked as those of `kept` and `parts` are."""
+        cells = self.part.cells
+        found = cells.in_common([range(cells.folds)], self.rounds[0].slices)
+        assert found is not None
+        rows = found.ravel()
+        rows["place"] = np.arange(len(rows))
+        return rows
+
+    def parts(self) -> Groups | None:
+        """The rows that each set lacks of the whole group; None unless that is their sum."""
+        folds = sorted(fold for one in self.rounds for fold in one.out)
+        if folds != list(range(self.part.cells.folds)):
+            return None
+        return self._rows([one.out for one in self.rounds], self.rounds[0].slices)
+
     def held(self) -> Groups:
         """The rows that are held out."""
         return self._rows([one.out for one in self.rounds], None)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.groups.selection.asked import Search
+from tuskml.groups.selection.halving.promise import finalists
 from tuskml.groups.selection.metrics import METRICS
 from tuskml.kernels.passes import Floats
 from tuskml.learners.models import Models
@@ -83,7 +84,11 @@ class Trials:
         whole = (self.status != 0).all(axis=1)
         if self.search.estimate is not None:
             return np.asarray(whole.sum(axis=0) < sum(self.search.estimate.counts()))
-        ended_early = 0 < int(self.rung.max(initial=0)) < slices_of(self.search)
+        ended_early = np.zeros(self.rung.shape[1], bool)
+        if self.search.halving:
+            full = finalists(len(self.rung), shares(self.search)[0])
+            on_all = (self.rung == slices_of(self.search)).sum(axis=0)
+            ended_early = (on_all < full) & (self.rung > 0).any(axis=0)
         return np.asarray(~whole.all(axis=0) | ended_early)
 
     def means(self) -> Floats:
@@ -188,13 +193,13 @@ def number(x: float) -> float | None:
 
 
 def slices_of(search: Search) -> int:
-    """Rungs of successive halving: each has half of the candidates of the one before it."""
+    """Slices of the rows, of which `halving` tries all candidates on the first one."""
     if not search.halving:
         return 1
     return min(6, max(1, int(np.ceil(np.log2(max(len(search.candidates), 1))))))
 
 
 def shares(search: Search) -> Sequence[float]:
-    """The share of the training rows that each rung has."""
+    """The share of the training rows that so many slices have."""
     rungs = slices_of(search)
     return [2.0 ** (rung + 1 - rungs) for rung in range(rungs)]

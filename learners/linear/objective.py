@@ -18,6 +18,7 @@ from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import LinearOptions, Request
 from tuskml.learners.linear.tasks import LinearTask
+from tuskml.learners.near import Near
 from tuskml.learners.options.kinds import ByClass
 
 MOMENT_ROWS = 4096
@@ -41,7 +42,7 @@ def describe(rows: Pass, labels: NDArray[np.void], plan: Plan, request: Request)
     if rows.sparse:
         shift, scale, frequency = describe_sparse(rows, plan, options)
     else:
-        shift, deviation = rows.feature_moments(MOMENT_ROWS)
+        shift, deviation = moments(rows, request.near)
         if not options.fit_intercept:  # nothing could take up the shift
             deviation = root_of_squares(deviation**2, deviation, shift)
             shift = np.zeros_like(shift)
@@ -51,6 +52,14 @@ def describe(rows: Pass, labels: NDArray[np.void], plan: Plan, request: Request)
     wanted = options.covariance if options.cluster is None else CLUSTERED
     problem = replace(problem, covariance=wanted)
     return transformed(with_units(problem, labels), plan)
+
+
+def moments(rows: Pass, near: Near | None) -> tuple[Floats, Floats]:
+    """Mean and standard deviation of dense features, (G, d) each, of some of the rows."""
+    if near is None:
+        return rows.feature_moments(MOMENT_ROWS)
+    places = rows.groups["place"]
+    return near.coordinates(places, rows.n_features, lambda: rows.feature_moments(MOMENT_ROWS))
 
 
 def parameters(
@@ -212,7 +221,7 @@ def start(
     problem: Problem,
     labels: NDArray[np.void],
     options: LinearOptions,
-    near: Floats | None = None,
+    near: Near | None = None,
 ) -> Floats:
     """The warm start, weights that are known to be near the optimum, or the best constant."""
     v = np.zeros((problem.n_groups, problem.d + 1))
@@ -240,14 +249,11 @@ def start(
     return nearer(v, problem, near)
 
 
-def nearer(v: Floats, problem: Problem, near: Floats | None) -> Floats:
-    """The weights v (G, p) to start from, of groups of dense rows those that are known instead.
-
-    near: as wide as the widest group of all, of which each group has the first columns.
-    """
-    if near is None or problem.rows.sparse or near.shape[1] < v.shape[1]:
+def nearer(v: Floats, problem: Problem, near: Near | None) -> Floats:
+    """The weights v (G, p) to start from, of groups of dense rows those that are known instead."""
+    if near is None or problem.rows.sparse:
         return v
-    known = near[problem.rows.groups["place"], : v.shape[1]]
+    known = near.start(problem.rows.groups["place"], v.shape[1])
     usable = np.isfinite(known).all(axis=1, keepdims=True)
     return np.where(usable, problem.from_caller(np.nan_to_num(known)), v)
 

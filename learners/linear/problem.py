@@ -112,7 +112,9 @@ class Problem:
 
     weight_unit and gradient_unit, (G,), None is 1: what a change of v and a gradient by v are
     measured in, so that convergence does not depend on the units of labels or of class weights.
-    covariance: which standard errors are wanted, `inference/robust.py` has the others.
+    covariance: which standard errors are wanted, `inference/robust.py` has the others. begun:
+    packed curvatures (G, p (p + 1) / 2) without a penalty, from near where a descent starts, NaN
+    of groups that have none; it is None where groups are taken out.
     """
 
     rows: Pass
@@ -127,6 +129,7 @@ class Problem:
     weight_unit: Floats | None = None
     gradient_unit: Floats | None = None
     covariance: str = "classic"
+    begun: Floats | None = None
 
     @property
     def n_groups(self) -> int:
@@ -149,6 +152,7 @@ class Problem:
             label_size=None if self.label_size is None else self.label_size[which],
             weight_unit=None if self.weight_unit is None else self.weight_unit[which],
             gradient_unit=None if self.gradient_unit is None else self.gradient_unit[which],
+            begun=None,
         )
 
     def on(self, rows: Pass) -> "Problem":
@@ -240,7 +244,7 @@ class Problem:
             gradient,
             self._violation(gradient, v, rounding),
             self._slack(objective, rounding),
-            self._hessian(packed / n) if curvature else None,
+            self.penalised(packed / n) if curvature else None,
         )
 
     @property
@@ -280,10 +284,11 @@ class Problem:
         """Sizes of gradients by v, (G,), as the tolerance measures them."""
         return size if self.gradient_unit is None else size / self.gradient_unit
 
-    def _hessian(self, packed: Triangles) -> Triangles:
+    def penalised(self, packed: Triangles, sign: float = 1.0) -> Triangles:
+        """Curvatures with the penalty's, which is added to them there; sign: -1 takes it away."""
         if self.l2:
             more = np.zeros((self.n_groups, self.d + 1))
-            more[:, :-1] = self.l2 * self.scale**2
+            more[:, :-1] = sign * self.l2 * self.scale**2
             add_to_diagonal(packed, more)
         if not self.rows.fit_intercept:
             clear_last_row(packed, self.d + 1)

@@ -54,6 +54,11 @@ class LinearTask(Task):
         return self.own is None and self.loss == HINGE
 
     @property
+    def moves_on(self) -> bool:
+        """As of `Task`."""
+        return self.smooth and not self.quadratic
+
+    @property
     def of_label(self) -> bool:
         """Whether margins are in units of the label."""
         return not self.classifies and self.response in (None, "identity")

@@ -18,6 +18,8 @@ from tuskml.kernels.passes import Floats, Solution, Triangles, solve
 from tuskml.learners.linear.algorithms.parts import fused_newton, interior
 from tuskml.learners.linear.algorithms.parts.algorithm import Algorithm, Unfit
 from tuskml.learners.linear.algorithms.parts.batch import Evaluate, settle_move
+from tuskml.learners.linear.algorithms.parts.begun import EvaluateNear
+from tuskml.learners.linear.algorithms.parts.pairs import LastStep, Pairs, Steps
 from tuskml.learners.linear.algorithms.parts.search import backtrack
 from tuskml.learners.linear.estimates.costs import (
     DOUBLE,
@@ -61,8 +63,11 @@ SLOW = 0.3
 """A violation that shrank by less than this factor asks for a new H."""
 
 
-class NewtonStep:
-    """Update: the step of the quadratic model, halved until the objective falls."""
+class NewtonStep(Steps):
+    """Update: the step of the quadratic model, halved until the objective falls.
+
+    Where a curvature was known before the first pass, gradients correct it while it is kept.
+    """
 
     def __init__(self, plan: Plan, problem: Problem) -> None:
         self.endless = plan.epsilon == 0
@@ -71,20 +76,14 @@ class NewtonStep:
         self.unit = problem.weight_unit
         self.threads = plan.threads
         self.violation: Floats | None = None  # of each group, an iteration ago
+        self.pairs = None if problem.begun is None else Pairs()
 
     def __call__(self, part: Problem, state: State, found: Found | None) -> None:
         assert found is not None
         assert found.hessian is not None
         active = state.active
         v, gradient, hessian = state.v[active], found.gradient, found.hessian
-        rows = part.rows
-        solution = solve(
-            self._damped(hessian, found, active),
-            gradient,
-            self.threads,
-            cancel_mark=rows.cancel_mark,
-            deadline=rows.deadline,
-        )
+        solution = self._solved(part, state, found)
         before, precise = self._precise(part, state, solution)
         renew = self._renew(state, active, found)
         if part.rows.groups["kind"][0] in FLOATS:
@@ -102,6 +101,33 @@ class NewtonStep:
 
         new_v, there, moved = backtrack(look, v, found, np.ones(len(active)), propose, gain)
         settle_move(state, new_v, there, moved, self.endless)
+
+    def _solved(self, part: Problem, state: State, found: Found) -> Solution:
+        """The step of the active groups, and what was seen of their systems."""
+        assert found.hessian is not None
+        active, rows = state.active, part.rows
+        hessian = self._damped(found.hessian, found, active)
+
+        def by(right: Floats) -> Solution:
+            mark, end = rows.cancel_mark, rows.deadline
+            return solve(hessian, right, self.threads, cancel_mark=mark, deadline=end)
+
+        if self.pairs is None:
+            return by(found.gradient)
+        seen: list[Solution] = []
+        step = self.pairs.direction(
+            state, active, found.gradient, lambda q: (seen.append(by(q)), seen[-1].step)[1]
+        )
+        return replace(seen[0], step=step)
+
+    def step_of(self, state: State, active: Index, found: Found) -> Floats:
+        """As of `Steps`."""
+        assert self.pairs is not None
+        assert found.hessian is not None
+        hessian = found.hessian
+        return self.pairs.direction(
+            state, active, found.gradient, lambda q: solve(hessian, q, self.threads).step
+        )
 
     def _damped(self, hessian: Triangles, found: Found, active: Index) -> Triangles:
         """The hinge is flat but for its corner: without damping a step may have no length.
@@ -216,13 +242,19 @@ class Newton(Algorithm):
         if not problem.task.smooth and problem.rows.smoothing == 0:
             return interior.operators(problem, plan, start, deadline)
         goal = tolerance(problem, plan)
+        compute = Evaluate(curvature=True)
+        if problem.begun is not None:
+            compute = EvaluateNear(problem.begun, evaluate, NEAR)
         on_device = fused_newton.update(problem, replace(plan, epsilon=goal.epsilon))
+        update = NewtonStep(plan, problem)
+        if problem.begun is not None and goal.epsilon < plan.epsilon:
+            goal = LastStep(goal, plan.epsilon, update)
         return Operators(
             as_given,
             StartAt(start),
             all_rows,
-            Evaluate(curvature=True),
-            on_device or NewtonStep(plan, problem),
+            compute,
+            on_device or update,
             goal,
             Budget(plan.max_iter, deadline),
         )

@@ -52,10 +52,10 @@ class Tempered(Problem):
         assert self.ridge is not None
         return self.ridge
 
-    def _hessian(self, packed: Triangles) -> Triangles:
-        packed = super()._hessian(packed)
+    def penalised(self, packed: Triangles, sign: float = 1.0) -> Triangles:
+        packed = super().penalised(packed, sign)
         more = np.zeros((self.n_groups, self.d + 1))
-        more[:, :-1] = self._ridge * self.scale**2
+        more[:, :-1] = sign * self._ridge * self.scale**2
         add_to_diagonal(packed, more)
         return packed
 

@@ -87,10 +87,8 @@ def halving(con: Any, data: Data, seeds: int) -> None:
         own = next(one for one in whole["trials"] if one["configuration"] == mine["configuration"])
         same += own is best
         near += own["metric"] <= best["metric"] + best["std_err"]
-        rungs = 2.0 ** -np.arange(5)[::-1]
-        work.append(
-            sum(rungs[rungs <= one["rows"]].sum() for one in some["trials"]) / len(some["trials"])
-        )
+        whole_rows = sum(one["rows"] == 1 for one in some["trials"]) / len(some["trials"])
+        work.append(min(one["rows"] for one in some["trials"]) + whole_rows)
         seconds.append(fast / slow)
     print(
         f"halving  {data.name:9} same winner {same}/{seeds}, within one standard error "

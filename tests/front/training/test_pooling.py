@@ -217,6 +217,15 @@ def test_pooled_needs_groups_and_two_classes(con: Any) -> None:
         pooled(con, "linear", frame("linear", 0.0), pooled=1)
     with pytest.raises(OptionError, match="option 'pooled' is not available with into"):
         pooled(con, "linear", frame("linear", 0.0), into="kept")
+    given: dict[str, tuple[type[Exception], str, dict[str, Any]]] = {
+        "not available with weight or offset": (OptionError, "linear", {"weight": "y"}),
+        "is text, and 'pooled' takes numbers": (DataError, "logistic", {"label": "'a' || y"}),
+        "the features are an array": (DataError, "linear", {"features": "[x0]"}),
+        "have text among them": (DataError, "linear", {"features": ["x0", "'a' || x1"]}),
+    }
+    for sentence, (error, task, more) in given.items():
+        with pytest.raises(error, match=sentence):
+            pooled(con, task, frame("linear", 0.0), **more)
     with pytest.raises(DataError, match="the labels have 300 classes, expected two"):
         pooled(con, "logistic", frame("linear", 0.0))
 

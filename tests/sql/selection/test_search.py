@@ -260,7 +260,7 @@ def test_halving_ends_on_all_rows_of_the_best(db: Any) -> None:
     for g, one in halved.items():
         trials = one["trials"]["trials"]
         shares = sorted(trial["rows"] for trial in trials)
-        assert shares == [0.25] * 4 + [0.5] * 2 + [1.0] * 2
+        assert shares == [0.25] * 5 + [1.0] * 3
         assert trials[one["trials"]["chosen"]]["rows"] == 1.0
         best = min(trial["metric"] for trial in whole[g]["trials"]["trials"])
         ours = whole[g]["trials"]["trials"][one["trials"]["chosen"]]["metric"]

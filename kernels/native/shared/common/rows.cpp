@@ -64,8 +64,7 @@ void CommonRows::add_group(const tk_pass *pass, int64_t g, int64_t most_rows,
     }
 }
 
-int CommonRows::sum(const tk_pass *pass, int64_t width, double *out,
-                    Ref<void(const Chunk &, double *)> body) const {
+int CommonRows::sum(const tk_pass *pass, int64_t width, double *out, Ref<Body> body) const {
     Counted counted((int64_t)use_of_.size() * width * (int64_t)sizeof(double));
     std::vector<double> partial(use_of_.size() * width, 0.0);
     std::atomic<bool> stop{false};
@@ -75,11 +74,8 @@ int CommonRows::sum(const tk_pass *pass, int64_t width, double *out,
             stop.store(true, std::memory_order_relaxed);
             return;
         }
-        Chunk rows = one.rows;
-        for (int64_t use = one.first_use; use < one.first_use + one.uses; use++) {
-            rows.group = group_of_use_[use];
-            body(rows, partial.data() + use * width);
-        }
+        const auto first = group_of_use_.begin() + one.first_use;
+        body(one.rows, {first, first + one.uses}, partial.data() + one.first_use * width);
     });
     if (cancelled(pass->cancel_mark))
         return TK_CANCELLED;

@@ -20,10 +20,10 @@ class CommonRows {
 public:
     CommonRows(const tk_pass *pass, int64_t most_rows);
 
-    // Sums over rows as `sum_over_chunks` has them. body(chunk, acc) is called for each group that
-    // has the rows, one after the other while these lie in the cache.
-    int sum(const tk_pass *pass, int64_t width, double *out,
-            Ref<void(const Chunk &, double *)> body) const;
+    // Sums over rows as `sum_over_chunks` has them. body(chunk, groups, acc) is called once for
+    // all groups that have the rows; acc has `width` sums of each.
+    using Body = void(const Chunk &, const std::vector<int64_t> &, double *);
+    int sum(const tk_pass *pass, int64_t width, double *out, Ref<Body> body) const;
 
 private:
     // Of a group that is being added: the segments of the groups before it that it may share.

@@ -1,0 +1,1 @@
+"""Searches that stop losers early."""

@@ -1,0 +1,114 @@
+"""A descent that begins with a curvature of nearly the same objective.
+
+Newton's step with an old curvature is that of the chord method (Nocedal and Wright, Numerical
+Optimization, 2006, section 11.1), which shrinks the error by a factor that is the smaller, the
+nearer the curvatures are. A pass for the gradient tells whether it is near enough.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.passes import Floats, Pass, Triangles
+from tuskml.learners.linear.algorithms.parts.batch import Evaluate
+from tuskml.learners.linear.operators import State
+from tuskml.learners.linear.problem import Found, Problem
+from tuskml.learners.near import Near
+
+AT_ONCE = 256
+"""Groups whose parts have their curvatures summed together."""
+Look = Callable[[Problem, Floats, Triangles, NDArray[np.bool_], NDArray[np.bool_]], Found]
+
+
+class EvaluateNear(Evaluate):
+    """Compute: like `Evaluate` with a curvature, but at first for the gradient alone of groups
+    that have a curvature, and that are nearer to their optimum than `far`.
+    """
+
+    def __init__(self, begun: Floats, look: Look, far: float) -> None:
+        super().__init__(curvature=True)
+        self.begun: Floats | None = begun
+        self.look, self.far = look, far
+
+    def __call__(self, part: Problem, state: State) -> Found:
+        if self.begun is None or state.found is not None:
+            return super().__call__(part, state)
+        hessian, self.begun = part.penalised(self.begun), None
+        v, known = state.v, np.isfinite(np.asarray(hessian)[:, 0])
+        found = self.look(part, v, hessian, ~known, np.zeros(len(v), bool))
+        far = np.flatnonzero(known & ~(found.violation <= self.far))
+        if len(far):
+            found.put(far, part.of(far).evaluate(v[far], curvature=True))
+            known[far] = False
+        state.stale[:] = known
+        return found
+
+
+def knowing(problem: Problem, near: Near | None) -> Problem:
+    """The problem with the curvatures that its groups begin with, where any are known."""
+    rows = problem.rows
+    if near is None or rows.sparse or not lends(problem) or not problem.task.smooth:
+        return problem
+    return replace(problem, begun=near.curvature(rows.groups["place"], problem.d + 1))
+
+
+def lends(problem: Problem) -> bool:
+    """Whether the curvatures of such rows are left to others: of built-in losses, in memory."""
+    return type(problem.rows) is Pass and problem.rows.open is None
+
+
+def leave(problem: Problem, state: State, near: Near | None) -> None:
+    """Leaves weights and curvatures of those that converged to other trainings."""
+    if near is None or problem.rows.sparse:
+        return
+    ended = np.flatnonzero(state.converged)
+    part, v = problem.of(ended), state.v[ended]
+    places = part.rows.groups["place"].astype(np.intp)
+    systems = None
+    if isinstance(state.hessian, np.ndarray) and near.keeps() and lends(problem):
+        systems = left_systems(part, v, state.hessian[ended], near)
+    near.left(places, part.to_caller(v), systems)
+
+
+def left_systems(part: Problem, v: Floats, hessian: Floats, near: Near) -> Floats:
+    """The curvatures of groups at v without a penalty; also leaves those of all but each part."""
+    if near.parts.rows is None or not near.keeps(near.parts.number):
+        return np.asarray(part.penalised(hessian, -1.0))
+    for first in range(0, len(v), AT_ONCE):
+        some = np.arange(first, min(first + AT_ONCE, len(v)))
+        hessian[some] = leave_parts(part.of(some), v[some], near)
+    return hessian
+
+
+def leave_parts(part: Problem, v: Floats, near: Near) -> Floats:
+    """Leaves the curvatures (n * number, T) of groups without each of their parts, by one pass.
+
+    Returns those of the whole groups, (n, T).
+    """
+    number, rows = near.parts.number, part.rows
+    places = rows.groups["place"].astype(np.intp)
+    assert near.parts.rows is not None
+    apart = replace(
+        rows,
+        groups=np.ascontiguousarray(near.parts.rows[near.parts.of(places)]),
+        positive=repeated(rows.positive, number),
+        class_weight=repeated(rows.class_weight, number),
+        parameter=repeated(rows.parameter, number),
+        common=False,
+    )
+    given = (repeated(one, number) for one in (part.to_caller(v), part.shift, part.scale))
+    sums, packed = apart.curvature_apart(*given, precise=False)
+    each = np.asarray(packed).reshape(len(v), number, -1)
+    weight = sums[:, 1].reshape(len(v), number, 1)
+    total, whole = each.sum(axis=1), weight.sum(axis=1)
+    without = (total[:, None] - each) / (whole[:, None] - weight)
+    near.left_parts(places, without.reshape(len(apart.groups), -1))
+    return np.asarray(total / whole)
+
+
+def repeated(values: Any, times: int) -> Any:
+    """Values of each group, once for each of its parts."""
+    return None if values is None else np.ascontiguousarray(values.repeat(times, axis=0))

@@ -1,0 +1,149 @@
+"""What trainings of nearly the same rows, or options, leave to each other.
+
+A training may start from the weights of another one, in its coordinates, and with its curvature.
+Where it ends does not depend on that but for its tolerance: what it starts with is nearer to the
+optimum than nothing, and is not trusted beyond that.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.passes import Floats
+
+Places = NDArray[np.integer]
+MOST_BYTES = 1 << 26
+"""Of a table that is kept beside the weights."""
+
+
+@dataclass
+class Parts:
+    """Rows of which each of N sets has so many parts, and the curvatures of a set without each.
+
+    rows: GROUP, (N * number,), the parts of a set being neighbours, None: nobody asks for them;
+    systems: (N * number, T), as `Near.curvature` has them.
+    """
+
+    rows: NDArray[np.void] | None = None
+    number: int = 1
+    systems: Floats | None = None
+
+    def of(self, places: Places) -> Places:
+        """Where the parts of some sets are."""
+        return np.asarray((places[:, None] * self.number + np.arange(self.number)).ravel())
+
+
+class Near:
+    """Where trainings on N sets of dense rows of d features at most start, by `place` of a set.
+
+    weights: (N, d + 1) in the caller's units, the intercept after the last feature of a set, NaN
+    where there are none.
+    """
+
+    def __init__(self, n: int, d: int, weights: Floats | None = None) -> None:
+        self.n, self.d = n, d
+        self.weights = np.full((n, d + 1), np.nan) if weights is None else weights
+        self.moments: Floats | None = None
+        self.systems: Floats | None = None
+        self.parts = Parts()
+
+    def start(self, places: Places, p: int) -> Floats:
+        """The weights to start from, (n, p); NaN where there are none."""
+        if self.weights.shape[1] < p:
+            return np.full((len(places), p), np.nan)
+        return np.asarray(self.weights[places, :p])
+
+    def coordinates(
+        self, places: Places, d: int, measure: Callable[[], tuple[Floats, Floats]]
+    ) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of features, (n, d) each, which are measured but once."""
+        if not self.has_room(2 * self.d):
+            return self._agreed(places, *measure())
+        if self.moments is None:
+            self.moments = np.full((self.n, 2, self.d), np.nan)
+        if np.isnan(self.moments[places, :, :d]).any():
+            self.moments[places, :, :d] = np.stack(self._agreed(places, *measure()), axis=1)
+        found = self.moments[places, :, :d]
+        return np.ascontiguousarray(found[:, 0]), np.ascontiguousarray(found[:, 1])
+
+    def _agreed(self, places: Places, mean: Floats, deviation: Floats) -> tuple[Floats, Floats]:
+        """Those that were measured, or others that condition the problem as well."""
+        return mean, deviation
+
+    def curvature(self, places: Places, p: int) -> Floats | None:
+        """Packed triangles (n, p (p + 1) / 2) without a penalty; NaN, or None, where unknown."""
+        size = p * (p + 1) // 2
+        return None if self.systems is None else self.systems[places, :size]
+
+    def has_room(self, width: int, parts: int = 1) -> bool:
+        """Whether so many numbers of each of so many parts of all sets may be kept."""
+        return self.n * parts * width * 8 <= MOST_BYTES
+
+    def keeps(self, parts: int = 1) -> bool:
+        """Whether there is room for the curvatures of so many parts of each set."""
+        return self.has_room((self.d + 1) * (self.d + 2) // 2, parts)
+
+    def left(self, places: Places, weights: Floats, systems: Floats | None) -> None:
+        """Keeps where trainings ended: weights (n, p), and triangles as `curvature` has them."""
+        self.weights[places, : weights.shape[1]] = weights
+        if systems is not None and self.keeps():
+            self.systems = self._put(self.systems, self.n, places, systems)
+
+    def left_parts(self, places: Places, systems: Floats) -> None:
+        """Keeps the curvatures of some sets without each of their parts, (n * number, T)."""
+        n = self.n * self.parts.number
+        self.parts.systems = self._put(self.parts.systems, n, self.parts.of(places), systems)
+
+    def _put(self, table: Floats | None, n: int, places: Places, systems: Floats) -> Floats:
+        if table is None:
+            table = np.full((n, (self.d + 1) * (self.d + 2) // 2), np.nan)
+        table[places, : systems.shape[1]] = systems
+        return table
+
+
+class NearWhole(Near):
+    """Of sets of rows, so many of each group, that start from where the whole group ended.
+
+    close: (N,), which of them do; the others start from their own weights. Sets are judged by rows
+    that the whole group has: only where they end at an optimum of their own rows is that fair.
+    """
+
+    def __init__(self, own: Near, whole: Near, close: NDArray[np.bool_], sets: int) -> None:
+        weights = np.where(close[:, None], whole.weights.repeat(sets, axis=0), own.weights)
+        super().__init__(own.n, own.d, weights)
+        self.own, self.whole, self.close, self.sets = own, whole, close, sets
+        self.moments = own.moments
+
+    def coordinates(
+        self, places: Places, d: int, measure: Callable[[], tuple[Floats, Floats]]
+    ) -> tuple[Floats, Floats]:
+        """Those of the whole group, but of features that do not vary in the set."""
+        found = super().coordinates(places, d, measure)
+        self.own.moments = self.moments
+        return found
+
+    def _agreed(self, places: Places, mean: Floats, deviation: Floats) -> tuple[Floats, Floats]:
+        if self.whole.moments is None:
+            return mean, deviation
+        theirs = self.whole.moments[places // self.sets][:, :, : mean.shape[1]]
+        use = self.close[places, None] & (deviation > 0) & (theirs[:, 1] > 0)
+        return np.where(use, theirs[:, 0], mean), np.where(use, theirs[:, 1], deviation)
+
+    def curvature(self, places: Places, p: int) -> Floats | None:
+        """The whole group's, without the rows that the set lacks where that is known."""
+        found = self.whole.curvature(places // self.sets, p)
+        if self.whole.parts.systems is not None:
+            found = self.whole.parts.systems[places, : p * (p + 1) // 2]
+        if found is not None:
+            found[~self.close[places]] = np.nan
+        return found
+
+    def keeps(self, parts: int = 1) -> bool:
+        """Nobody asks for them."""
+        return False
+
+    def left(self, places: Places, weights: Floats, systems: Floats | None) -> None:
+        """Keeps the weights alone."""
+        self.own.left(places, weights, None)

@@ -1,0 +1,137 @@
+"""Trials of large groups start where the whole group ended: fewer passes, and the same metrics."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pytest
+
+from tuskml.groups.selection import nearness
+from tuskml.groups.selection.prepared import Prepared
+from tuskml.kernels.passes import Pass
+from tuskml.learners.near import NearWhole
+
+SIZES, D = (1200, 500, 80), 5
+GRID = {"l2": [0.3, 0.01, 1e-4], "class_weight": ["balanced", [1, 3]], "folds": 4}
+
+
+@pytest.fixture
+def rows(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    """Groups of which the last one is too small to start its folds from; x4 is rarely not 0."""
+    random = np.random.default_rng(4)
+    g = np.repeat(np.arange(len(SIZES)), SIZES)
+    x = random.normal(size=(len(g), D)) * 10.0 ** np.arange(D) + 3
+    x[:, 4] = np.arange(len(g)) % 400 == 0
+    margin = 0.3 * (x[:, 0] - 3) + random.uniform(-1, 1, len(SIZES))[g] * (x[:, 1] - 3) / 10
+    y = margin + random.logistic(size=len(g)) > 0.3
+    given = pd.DataFrame({"g": g, "y": y, "z": random.poisson(np.exp(margin)), "x": list(x)})
+    con.register("given", given)
+    con.execute("CREATE TABLE t AS SELECT * FROM given")
+    return con
+
+
+def metrics(
+    con: duckdb.DuckDBPyConnection, task: str = "logistic", label: str = "y", **more: Any
+) -> np.ndarray:
+    """(groups, candidates, folds)."""
+    options = {name: value for name, value in (GRID | more).items() if value is not None}
+    call = f"train_model('{task}', {label}, x, '{json.dumps(options)}')"
+    found = con.execute(f"SELECT ({call}).trials FROM t GROUP BY g ORDER BY g").fetchall()
+    folds = [[one["folds"] for one in json.loads(text)["trials"]] for (text,) in found]
+    return np.array([[[fold["metric"] for fold in one] for one in group] for group in folds])
+
+
+def alone(monkeypatch: pytest.MonkeyPatch, con: Any, *given: Any, **more: Any) -> np.ndarray:
+    """The same where no group is large."""
+    with monkeypatch.context() as patch:
+        patch.setattr(nearness, "CLOSE", 1e9)
+        return metrics(con, *given, **more)
+
+
+def test_folds_end_where_they_would_from_elsewhere(
+    rows: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = metrics(rows)
+    assert found == pytest.approx(alone(monkeypatch, rows), abs=1e-7)
+    assert found.std(axis=2).min() > 1e-4
+
+
+def test_counts_do_so_too(
+    rows: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: Any = {"class_weight": None}
+    found = metrics(rows, "poisson", "z", **given)
+    assert found == pytest.approx(alone(monkeypatch, rows, "poisson", "z", **given), abs=1e-7)
+
+
+def test_threads_change_no_bit(rows: duckdb.DuckDBPyConnection) -> None:
+    one, three = (metrics(rows, threads=threads) for threads in (1, 3))
+    assert (one == three).all()
+
+
+def test_halves_of_the_rows_start_from_the_same_half_of_the_group(
+    rows: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    how = {"search": {"strategy": "halving"}}
+    assert metrics(rows, **how) == pytest.approx(alone(monkeypatch, rows, **how), abs=1e-7)
+
+
+def test_curvatures_of_folds_are_summed_once_for_all_folds(
+    rows: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row is in three of four sets, each of which had a curvature of its own, and several."""
+    read = []
+    summed = Pass.curvature
+
+    def counted(self: Pass, *given: Any) -> Any:
+        read.append(int(self.groups["n_rows"].sum()))
+        return summed(self, *given)
+
+    monkeypatch.setattr(Pass, "curvature", counted)
+    metrics(rows)
+    here = sum(read)
+    read.clear()
+    alone(monkeypatch, rows)
+    assert here < 0.7 * sum(read)
+
+
+def test_a_trial_that_does_not_converge_from_there_is_repeated(
+    rows: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it was left at may know of the rows that it is judged by."""
+    expected, trained = alone(monkeypatch, rows), Prepared.trained
+    spoilt = []
+
+    def spoiling(self: Prepared, number: int, groups: Any, places: Any, *more: Any) -> Any:
+        models = trained(self, number, groups, places, *more)
+        if not (more and isinstance(more[0], NearWhole)):
+            return models
+        lost = np.flatnonzero(models.group % 2 == 0)
+        spoilt.append(len(lost))
+        models.converged[lost] = 0
+        intercept = models.intercept.copy()
+        intercept[lost[more[0].close[places[models.group[lost]]]]] = 9.0
+        return replace(models, intercept=intercept)
+
+    monkeypatch.setattr(Prepared, "trained", spoiling)
+    assert metrics(rows) == pytest.approx(expected, abs=1e-7)
+    assert sum(spoilt) > 10
+
+
+def test_several_classes_are_trained_on_all_rows_but_once(
+    rows: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is learnt there for their folds."""
+    sets, trained = [], Prepared.trained
+
+    def noted(self: Prepared, *given: Any) -> Any:
+        sets.append(given[3:])
+        return trained(self, *given)
+
+    monkeypatch.setattr(Prepared, "trained", noted)
+    metrics(rows, label="z % 3", class_weight=None)
+    wholes = [given for given in sets if given and len(given) == 1]
+    assert len(wholes) == 1
