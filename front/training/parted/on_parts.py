@@ -105,7 +105,7 @@ def answered(payload: bytes) -> bytes:
 def part_of(pin: str) -> Held:
     """The part, which was asked for last from now on."""
     with _lock:
-        held = _held[pin] = _held.pop(pin, None) or Held()
+        held = _held[pin] = _held.pop(pin) if pin in _held else Held()
     return held
 
 

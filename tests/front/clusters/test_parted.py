@@ -346,7 +346,8 @@ from tuskml.training import units
 units.BATCH_ROWS = 5_000
 limit(Share(1, int(sys.argv[2]) * 10**6))
 given = dict(source={manifest.source!r}, label="y", features=[f"x{{k}}" for k in range(10)],
-             group_by="g", executor="threads", deterministic=True, algorithm="lbfgs", max_iter=2, threads=1)
+             group_by="g", executor="threads", deterministic=True, algorithm="lbfgs",
+             max_iter=2, threads=1)
 try:
     found = tuskml.train(tuskml.connect(), "logistic", placement=sys.argv[1], **given)
     print([(model.coef, model.loss) for model in found.values()])
