@@ -46,7 +46,7 @@ def train_clustered(
     found = catalogue_of(checked, training.source.files, training.source.sql, training.keys)
     large = apart(placed, found)
     why = whole(training) if large else None
-    units = Units(checked, training, found, [] if why else large)
+    units = Units(checked, training, found, [] if why else large, placed.apart)
     parted = PartedGroups(units, [] if why else large, placed.at_once)
     if why is not None:
         why = f"placement is '{placed.name}', but each group is trained on one worker: {why}"

@@ -60,7 +60,10 @@ def batches(groups: Iterable[Group], most_rows: int) -> Iterator[Batch]:
 
 
 class Units:
-    """The units of a training over the groups of a catalogue, but for those that are apart."""
+    """The units of a training over the groups of a catalogue, but for those that are apart.
+
+    one_by_one: whether each group is a unit of its own.
+    """
 
     def __init__(
         self,
@@ -68,9 +71,10 @@ class Units:
         training: Training,
         catalogue: Catalogue,
         apart: Collection[Group] = (),
+        one_by_one: bool = False,
     ) -> None:
         self.database, self.training, self.catalogue = database, training, catalogue
-        most = max(1, BATCH_ROWS // len(training.asked.requests))
+        most = 0 if one_by_one else max(1, BATCH_ROWS // len(training.asked.requests))
         self.held = Counter(place for group in catalogue.groups for place in group.shards)
         self.settings = settings(database)
         left = set(apart)

@@ -1,10 +1,13 @@
 """What a worker does with a part of a group: it keeps its rows, and answers sums over them.
 
 The rows are packed once, put in the order of a hash of their content, and charged to the account
-of the worker's database: beyond its limit they lie on disk.
+of the worker's database: beyond its limit they lie on disk. Where there is no room for more, the
+part that was asked for last is forgotten, and read again when it is needed: a pass asks for one
+part after the other, so that part will be needed last.
 """
 
 import json
+import re
 import threading
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -14,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.databases.duckdb import DuckDB
+from tuskml.errors import TuskError
 from tuskml.groups.execution.share import share
 from tuskml.kernels import passes
 from tuskml.kernels.parts.answering import answered as answer_of
@@ -24,25 +28,23 @@ from tuskml.training.on_worker import TASK, cursor, verify
 
 WORK = "tuskml.training.parted.on_parts:answered"
 LENGTH = 8
+NO_ROOM = re.compile("memory_limit|[Oo]ut of [Mm]emory|no memory")
 
 
 class Held:
-    """The rows of a part, or what will be; groups: one group, None where no row was usable."""
+    """The rows of a part, or what will be.
+
+    groups: one group, None where no row was usable; stack: what frees them, None before they are
+    read. Both are looked at with the lock, which is held while the rows are in use.
+    """
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.stack: ExitStack | None = None
         self.groups: NDArray[np.void] | None = None
 
-    def rows(self, given: Mapping[str, Any]) -> NDArray[np.void] | None:
-        """They are read by the first who asks."""
-        with self.lock:
-            if self.stack is None:
-                self.read(given)
-            return self.groups
-
     def read(self, given: Mapping[str, Any]) -> None:
-        """Packs them. DataError for a shard that is missing or damaged."""
+        """Packs the rows. DataError for a shard that is missing or damaged."""
         for shard in given["shards"]:
             verify(shard)
         with receiving(self.keep) as token, cursor(given["settings"]) as connection:
@@ -59,16 +61,20 @@ class Held:
         self.groups = stack.enter_context(kept)
         self.stack = stack
 
-    def free(self) -> None:
-        """Frees the rows."""
+    def free(self) -> bool:
+        """Frees the rows; whether there were any."""
         with self.lock:
-            if self.stack is not None:
-                self.stack.close()
-            self.stack = self.groups = None
+            stack, self.stack, self.groups = self.stack, None, None
+        if stack is not None:
+            stack.close()
+        return stack is not None
 
 
 _held: dict[str, Held] = {}
+"""By pin, the last one that was asked for at the end."""
 _lock = threading.Lock()
+_short = threading.Lock()
+"""Who has no room for rows takes it before a part's lock; nobody takes it with one."""
 
 
 def with_message(given: Mapping[str, Any]) -> bytes:
@@ -81,9 +87,41 @@ def answered(payload: bytes) -> bytes:
     """The part's answer (`kernels/parts/answering.py`)."""
     at = LENGTH + int.from_bytes(payload[:LENGTH], "little")
     given = json.loads(payload[LENGTH:at])
+    held = part_of(given["pin"])
+    try:
+        return answer(held, given, payload[at:])
+    except (MemoryError, TuskError) as error:
+        if not NO_ROOM.search(str(error)):
+            raise
+    with _short:
+        while True:
+            try:
+                return answer(held, given, payload[at:])
+            except (MemoryError, TuskError) as error:
+                if not NO_ROOM.search(str(error)) or not free_another(held):
+                    raise
+
+
+def part_of(pin: str) -> Held:
+    """The part, which was asked for last from now on."""
     with _lock:
-        held = _held.setdefault(given["pin"], Held())
-    return answer_of(held.rows(given), payload[at:], threads())
+        held = _held[pin] = _held.pop(pin) if pin in _held else Held()
+    return held
+
+
+def answer(held: Held, given: Mapping[str, Any], message: bytes) -> bytes:
+    """The answer of a part, which is read where it is not there."""
+    with held.lock:
+        if held.stack is None:
+            held.read(given)
+        return answer_of(held.groups, message, threads())
+
+
+def free_another(held: Held) -> bool:
+    """Frees the rows of the other part that was asked for last; whether there were any."""
+    with _lock:
+        others = [one for one in reversed(_held.values()) if one is not held]
+    return any(one.free() for one in others)
 
 
 def threads() -> int:

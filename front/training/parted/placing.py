@@ -1,10 +1,12 @@
 """Which groups are trained by parts, and how many at a time: the argument `placement`.
 
 Source: S. Li and A. Kumar, Towards an Optimized GROUP BY Abstraction for Large-Scale Machine
-Learning, PVLDB 2021, sections 2 and 4.2.
+Learning, PVLDB 2021, sections 2, 4.2 and 5 (the baselines).
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from tuskml.errors import OptionError, nearest, one_of
 from tuskml.groups.execution.choosing import executor_of
@@ -23,19 +25,47 @@ AT_ONCE = 12
 class Placement:
     """How groups are trained.
 
-    name: the value of the argument; title: for the manual; by_parts: whether groups that are
-    larger than a shard are; at_once: how many of these at a time.
+    name: the value of the argument; title: for the manual; by_parts: which groups are trained by
+    parts; at_once: how many of these at a time; apart: whether each other group is a unit of its
+    own, and not one of several small ones.
     """
 
     name: str
     title: str
-    by_parts: bool = False
+    by_parts: Callable[[Sequence[Group]], Sequence[Group]]
     at_once: int = AT_ONCE
+    apart: bool = False
+
+
+def none(groups: Sequence[Group]) -> Sequence[Group]:
+    """No group."""
+    return ()
+
+
+def large(groups: Sequence[Group]) -> Sequence[Group]:
+    """Those on several shards that are large enough."""
+    return [one for one in groups if len(one.shards) > 1 and one.rows > units.BATCH_ROWS]
+
+
+def upper_half(groups: Sequence[Group]) -> Sequence[Group]:
+    """Those that have at least the median of rows."""
+    middle = median(group.rows for group in groups)
+    return [group for group in groups if group.rows >= middle]
+
+
+def every(groups: Sequence[Group]) -> Sequence[Group]:
+    """All groups."""
+    return groups
 
 
 PLACEMENTS = (
-    Placement("gtp", "group task parallelism: each group on one worker"),
-    Placement("gap", "gradient accumulation parallelism: groups on several shards by parts", True),
+    Placement("gtp", "group task parallelism: each group on one worker", none),
+    Placement("gap", "gradient accumulation parallelism: large groups by parts", large),
+    Placement("mtp", "model task parallelism: a task for each model", none, apart=True),
+    Placement("dp", "data parallelism: one group at a time on all workers", every, 1),
+    Placement(
+        "sp", "switching parallelism: dp for the larger half, gtp for others", upper_half, 1
+    ),
 )
 BY_NAME = {one.name: one for one in PLACEMENTS}
 
@@ -67,11 +97,8 @@ def whole(training: Training) -> str | None:
 
 
 def apart(placement: Placement, catalogue: Catalogue) -> list[Group]:
-    """The groups that are trained by parts: those on several shards that are large enough.
+    """The groups that are trained by parts.
 
     That depends on the groups alone and not on the workers, and so do the models' bits.
     """
-    if not placement.by_parts:
-        return []
-    least = units.BATCH_ROWS
-    return [one for one in catalogue.groups if len(one.shards) > 1 and one.rows > least]
+    return list(placement.by_parts(catalogue.groups)) if catalogue.groups else []

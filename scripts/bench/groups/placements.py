@@ -1,0 +1,106 @@
+"""Placements of groups on a cluster: group, model, data and switching task parallelism, and GAP.
+
+Measured: seconds of tuskml.train on Parquet shards by lbfgs, for each value of `placement`,
+interleaved, medians; on a Ray cluster of this machine that runs already, so with the start of the
+workers, or in threads of this process. All placements read the same shards by the same loader.
+Rows: `skewed` groups, whose sizes fall as 1/rank as in the paper's figure 6, or `giants`: two
+groups have 30 % of the rows each, and the others share the rest.
+
+    python scripts/bench/run.py placements --groups 280 --executor ray
+
+Source: S. Li and A. Kumar, Towards an Optimized GROUP BY Abstraction for Large-Scale Machine
+Learning, PVLDB 2021, section 5.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import time
+from pathlib import Path
+from tempfile import gettempdir
+
+import machine
+
+import tuskml
+
+FEATURES = 10
+NAMES = ("gtp", "gap", "dp", "sp", "mtp")
+GROUP = {
+    "skewed": "(exp(ln({groups} + 1) * u) - 1)::INTEGER",
+    "giants": "CASE WHEN u < 0.3 THEN 0 WHEN u < 0.6 THEN 1 "
+    "ELSE 2 + ((u - 0.6) / 0.4 * ({groups} - 2))::INTEGER END",
+}
+ROWS = """
+SELECT {group} AS g, {names}, (hash(i, -1) % 1000) / 1000 < 1 / (1 + exp(-x0 + x1)) AS y
+FROM (SELECT i, (hash(i) % 1000003) / 1000003 AS u, {columns} FROM range({rows}) t(i))
+"""
+
+
+def main() -> None:
+    """Prints the medians."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--rows", type=int, default=2_000_000)
+    parser.add_argument("--groups", type=int, default=280)
+    parser.add_argument("--shape", choices=list(GROUP), default="skewed")
+    parser.add_argument("--shard-bytes", type=int, default=4_000_000)
+    parser.add_argument("--executor", choices=["ray", "threads"], default="ray")
+    parser.add_argument("--placements", default=",".join(NAMES))
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--repeat", type=int, default=3)
+    given = parser.parse_args()
+    with tuskml.connect() as con:
+        source = shards(con, given)
+        seconds = timed(con, source, given)
+    for name, times in seconds.items():
+        runs = ", ".join(f"{one:.2f}" for one in times)
+        print(f"{name:4} {statistics.median(times):6.2f} s ({runs})")
+    print(machine.sentence(machine.facts()), "load", os.getloadavg())
+
+
+def shards(con: object, given: argparse.Namespace) -> str:
+    """The rows, split; a folder of an earlier run with the same rows is used again."""
+    what = f"{given.shape}-{given.groups}-{given.rows}-{given.shard_bytes}"
+    folder = Path(gettempdir()) / f"tuskml-placements-{what}"
+    if not (folder / "manifest.json").exists():
+        columns = ", ".join(f"(hash(i, {k}) % 2000) / 1000 - 1 AS x{k}" for k in range(FEATURES))
+        query = ROWS.format(
+            rows=given.rows,
+            group=GROUP[given.shape].format(groups=given.groups),
+            names=", ".join(f"x{k}" for k in range(FEATURES)),
+            columns=columns,
+        )
+        tuskml.split(con, source=query, group_by="g", into=folder, shard_bytes=given.shard_bytes)
+    return f"{folder}/*.parquet"
+
+
+def timed(con: object, source: str, given: argparse.Namespace) -> dict[str, list[float]]:
+    """Seconds of each placement, run by run."""
+    if given.executor == "ray":
+        import ray
+
+        ray.init(
+            num_cpus=given.workers,
+            include_dashboard=False,
+            log_to_driver=False,
+            logging_level="ERROR",
+            address="local",
+        )
+    seconds: dict[str, list[float]] = {}
+    for _ in range(given.repeat):
+        for name in given.placements.split(","):
+            began = time.perf_counter()
+            tuskml.train(
+                con, "logistic", source=source, label="y", group_by="g", l2=1e-3,
+                features=[f"x{k}" for k in range(FEATURES)], algorithm="lbfgs",
+                executor=given.executor, placement=name,
+            )  # fmt: skip
+            seconds.setdefault(name, []).append(time.perf_counter() - began)
+    if given.executor == "ray":
+        ray.shutdown()
+    return seconds
+
+
+if __name__ == "__main__":
+    main()
