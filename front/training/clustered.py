@@ -1,7 +1,9 @@
 """A training by group on the workers of a cluster."""
 
+import dataclasses
 import math
 import secrets
+import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +21,7 @@ from tuskml.shards.catalogue import catalogue_of
 from tuskml.text.expressions import quoted
 from tuskml.training.asked import Where
 from tuskml.training.collected import collected
+from tuskml.training.estimating import execution
 from tuskml.training.on_worker import WORK
 from tuskml.training.reading import advice
 from tuskml.training.resuming import Finished
@@ -47,6 +50,7 @@ def train_clustered(
     slow = advice(checked, units)
     if slow is not None:
         warnings.warn(slow, ClusterWarning, stacklevel=5)
+    began = time.monotonic()
     outcomes = list(finished(executor, units, Finished(where.finished)))
     for note in dict.fromkeys(executor.notes):
         warnings.warn(note, ClusterWarning, stacklevel=5)
@@ -58,7 +62,13 @@ def train_clustered(
             raise incomplete(checked, query, training, units, outcomes)
         if into is not None:
             return keep(checked, into, query, replace)
-        return by_key(checked, query, training)
+        models = by_key(checked, query, training)
+    if any(request.options.explain for request in training.asked.requests):
+        seconds = time.monotonic() - began
+        models.execution = dataclasses.replace(
+            execution(units, executor.workers, executor.remote), seconds=seconds
+        )
+    return models
 
 
 def files_by_group(database: Database, training: Training) -> DuckDB:

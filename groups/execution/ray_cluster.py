@@ -61,9 +61,11 @@ class RayCluster:
         ray_session.imported()
         self.address, self.most_seconds = address, most_seconds
         self.notes: list[str] = []
+        self.workers = 0
 
     def run(self, work: str, units: Sequence[Unit]) -> Iterator[Outcome]:
         with ray_session.connected(self.address) as ray:
+            self.workers = ray_session.processors(ray)
             yield from Run(ray, work, units, self.notes, self.most_seconds).outcomes()
 
 

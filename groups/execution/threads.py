@@ -19,6 +19,7 @@ class Threads:
 
     def __init__(self) -> None:
         self.notes: list[str] = []
+        self.workers = budget.threads()
 
     def run(self, work: str, units: Sequence[Unit]) -> Iterator[Outcome]:
         pool = ThreadPoolExecutor(budget.threads(), thread_name_prefix="tuskml unit")

@@ -7,7 +7,7 @@ and writes the costs. The goal is that predictions are within 15 % of what the r
 paper, and up to 10,000 workers and a million groups with 12 configurations, with failures.
 
     python scripts/bench/run.py cluster_simulation --calibrate costs.json
-    python scripts/bench/run.py cluster_simulation --costs costs.json --plots docs/images
+    python scripts/bench/run.py cluster_simulation --costs FILE --plots docs/images
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def main() -> None:
     """Calibrates, or simulates."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--calibrate", type=Path, metavar="FILE")
-    parser.add_argument("--costs", type=Path, metavar="FILE")
+    parser.add_argument("--costs", type=Path, metavar="FILE", help="as cluster_costs.json here")
     parser.add_argument("--plots", type=Path, metavar="FOLDER")
     parser.add_argument("--folder", type=Path, help="keeps the shards for another run")
     parser.add_argument("--rows", type=int, default=4_000_000)
