@@ -84,8 +84,9 @@ LINEAR: dict[str, tuple[Any, list[Any]]] = {
         [PASS, ctypes.POINTER(s.Open), ADDRESS, ADDRESS, ADDRESS, INT, ADDRESS],
     ),
     "tk_solve": (INT, [ctypes.POINTER(s.System)]),
-    "tk_quadrature": (INT64, [*[ADDRESS] * 3, INT64, INT64, ADDRESS, ADDRESS]),
-    "tk_speculate": (INT64, [ctypes.POINTER(s.Quadratic), INT, ADDRESS]),
+    "tk_lanczos": (INT64, [*[ADDRESS] * 3, ctypes.POINTER(s.Tridiagonal)]),
+    "tk_quadrature": (INT, [INT64, *[ADDRESS] * 3]),
+    "tk_speculate": (INT64, [ctypes.POINTER(s.Quadratic), INT, ADDRESS, ADDRESS]),
 }
 HINGE: dict[str, tuple[Any, list[Any]]] = {
     "tk_dual_start": (INT, [PASS, DUAL]),

@@ -1,7 +1,7 @@
 """Passes over rows of several classes (`kernels/native/classes`)."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 from tuskml.kernels import structures
 from tuskml.kernels.epochs import Epoch
 from tuskml.kernels.library import Floats, check_code, library, pointer
+from tuskml.kernels.parts.sharded import ShardedPass, least_or_most
 from tuskml.kernels.robust import Robust
+from tuskml.kernels.rows.reach import REACH_LEAST
 
 if TYPE_CHECKING:
     from tuskml.kernels.passes import Pass
@@ -43,6 +45,8 @@ class Softmax:
         """Sums over rows, (G, 2 + K p): loss, rows, gradient; weights: (G, K, p), in the caller's
         units. The first two alone when rows.loss_only.
         """
+        if isinstance(rows, ShardedPass):
+            return rows.summed("softmax_gradient", self.label, self.weight, weights)
         n, k, p = weights.shape
         out = np.empty((n, 2 if rows.loss_only else 2 + k * p))
         given = pointer(np.ascontiguousarray(weights)), pointer(out)
@@ -53,6 +57,8 @@ class Softmax:
         """The sums of the curvature of z, (G, K (K + 1) / 2, p (p + 1) / 2): the lower triangle of
         classes, and for each pair that of coordinates.
         """
+        if isinstance(rows, ShardedPass):
+            return rows.summed("softmax_curvature", self.label, self.weight, weights, shift, scale)
         n, k, p = weights.shape
         out = np.empty((n, k * (k + 1) // 2, p * (p + 1) // 2))
         weights = np.ascontiguousarray(weights)
@@ -75,9 +81,12 @@ class Softmax:
         of the result, and twice the power of 1 - leverage that scores are divided by.
         """
         n, k, p = weights.shape
+        inverse, power = leverage or (None, 0)
+        if isinstance(rows, ShardedPass):
+            own = self.label, self.weight, weights, *to_z, inverse
+            return rows.summed("softmax_scores", *own, power=power), None
         out = np.empty((n, k * p * (k * p + 1) // 2))
         clusters = np.empty(n, np.int64) if clustered else None
-        inverse, power = leverage or (None, 0)
         given = [np.ascontiguousarray(one) for one in (weights, *to_z)]
         how = Robust(*map(pointer, given), pointer(inverse), power)
         call = library().tk_softmax_scores
@@ -89,6 +98,9 @@ class Softmax:
         against them, the least and the largest move of it along a direction, and the largest move
         of their margins above the mean by probability; weights, direction: (G, K, p).
         """
+        if isinstance(rows, ShardedPass):
+            found = rows.asked("softmax_reach", self.label, self.weight, weights, direction)
+            return least_or_most([one[0] for one in found], REACH_LEAST)
         out = np.empty((len(weights), 4))
         weights, direction = np.ascontiguousarray(weights), np.ascontiguousarray(direction)
         given = pointer(weights), pointer(direction), pointer(out)
@@ -123,6 +135,8 @@ def classes_of(rows: "Pass", most: int) -> tuple[list[Floats], list[Floats], lis
     """Of each group the distinct labels, rising, the rows of each, and how many labels there are;
     most + 1 and no labels where there are more than `most`.
     """
+    if isinstance(rows, ShardedPass):
+        return merged_classes(rows.asked("classes", most=most), most)
     labels: list[Floats] = []
     counts: list[Floats] = []
     sizes: list[int] = []
@@ -137,3 +151,18 @@ def classes_of(rows: "Pass", most: int) -> tuple[list[Floats], list[Floats], lis
         counts += [count[g, :size].copy() for g, size in enumerate(kept)]
         sizes += found.tolist()
     return labels, counts, sizes
+
+
+def merged_classes(
+    parts: list[list[Any]], most: int
+) -> tuple[list[Floats], list[Floats], list[int]]:
+    """The same of a group from the labels, the rows of each and the sizes of its parts."""
+    counted: dict[float, float] = {}
+    for label, count, _ in parts:
+        for one, n in zip(label.tolist(), count.tolist(), strict=True):
+            counted[one] = counted.get(one, 0.0) + n
+    size = max(len(counted), *(int(one[2][0]) for one in parts))
+    if size > most:
+        return [np.empty(0)], [np.empty(0)], [most + 1]
+    found = sorted(counted)
+    return [np.array(found)], [np.array([counted[one] for one in found])], [size]

@@ -1,11 +1,13 @@
 """Methods that follow gradients, run on a quadratic model of an objective: for planning."""
 
+from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
 
 from tuskml.kernels.library import Floats, library, pointer
 from tuskml.kernels.structures import Quadratic
+from tuskml.kernels.structures import Tridiagonal as Room
 
 
 class Method(IntEnum):
@@ -16,26 +18,74 @@ class Method(IntEnum):
     CONJUGATE_GRADIENTS = 2
 
 
-def quadrature(
-    packed: Floats, gradient: Floats, steps: int, scale: Floats | None = None
-) -> tuple[Floats, Floats]:
-    """Eigenvalues (k,), rising, and the gradient's components along their vectors, (k,).
+@dataclass(frozen=True)
+class Tridiagonal:
+    """A curvature as Lanczos' method sees it from a gradient, after k steps.
 
-    packed: a lower triangle row by row, (p(p+1)/2,); gradient: (p,); k is at most `steps`, and 0
-    where there is no gradient. scale, (p,): of weights u = v / scale, for which the curvature has
-    its rows and columns multiplied by it, and the gradient its components.
+    diagonal (k,), beside (k,), whose last is 0; basis (k, p), orthonormal: the curvature times
+    basis' is about basis' T. size: the gradient's norm; it is size times the first vector.
+    """
+
+    diagonal: Floats
+    beside: Floats
+    basis: Floats
+    size: float
+
+    def quadrature(self) -> tuple[Floats, Floats]:
+        """Eigenvalues (k,), rising, and the gradient's components along their vectors, (k,).
+
+        k is 0 where they were not found.
+        """
+        values, beside, first = self.diagonal.copy(), self.beside.copy(), self.diagonal.copy()
+        arrays = pointer(values), pointer(beside), pointer(first)
+        if not library().tk_quadrature(len(values), *arrays):
+            return np.empty(0), np.empty(0)
+        order = np.argsort(values)
+        return values[order], self.size * first[order]
+
+
+def lanczos(
+    packed: Floats, gradient: Floats, steps: int, scale: Floats | None = None
+) -> Tridiagonal:
+    """At most so many steps of Lanczos' method; none where there is no gradient.
+
+    packed: a lower triangle row by row, (p(p+1)/2,); gradient: (p,). scale, (p,): of weights
+    u = v / scale, for which the curvature has its rows and columns multiplied by it, and the
+    gradient its components.
     """
     if scale is not None:
         scale, gradient = np.ascontiguousarray(scale), gradient * scale
-    values, along = np.empty(steps), np.empty(steps)
+    p = len(gradient)
+    diagonal, beside, basis = np.empty(steps), np.empty(steps), np.empty((steps, p))
     packed, gradient = np.ascontiguousarray(packed), np.ascontiguousarray(gradient)
-    given = pointer(packed), pointer(scale), pointer(gradient), len(gradient), steps
-    k = library().tk_quadrature(*given, pointer(values), pointer(along))
-    order = np.argsort(values[:k])
-    return values[:k][order], along[:k][order]
+    room = Room(steps, p, pointer(diagonal), pointer(beside), pointer(basis))
+    k = library().tk_lanczos(pointer(packed), pointer(scale), pointer(gradient), room)
+    size = float(np.sqrt(np.square(gradient).sum()))
+    return Tridiagonal(diagonal[:k], beside[:k], basis[:k], size)
 
 
 def speculate(
+    method: Method,
+    model: Tridiagonal,
+    first_step: float,
+    tolerance: float,
+    most: int,
+) -> tuple[Floats, Floats]:
+    """The gradient's norms and its largest components by weight, (m,) both.
+
+    At the start and after each iteration, until the largest is at most the tolerance; m is at most
+    `most`.
+    """
+    k, p = model.basis.shape
+    gradient = np.zeros(k)
+    gradient[:1] = model.size
+    basis = np.ascontiguousarray(model.basis)
+    arrays = model.diagonal, model.beside, gradient, basis
+    given = Quadratic(k, p, *map(pointer, arrays), first_step, tolerance, most)
+    return _run(given, method)
+
+
+def speculate_apart(
     method: Method,
     eigenvalue: Floats,
     gradient: Floats,
@@ -43,13 +93,14 @@ def speculate(
     tolerance: float,
     most: int,
 ) -> Floats:
-    """The gradient's norms (m,), at the start and after each iteration, until the tolerance.
-
-    eigenvalue and gradient are (k,), in the coordinates of the eigenvectors; m is at most `most`.
-    """
-    errors = np.empty(most)
+    """The gradient's norms (m,), by eigenvalues and the gradient's components along them, (k,)."""
     eigenvalue, gradient = np.ascontiguousarray(eigenvalue), np.ascontiguousarray(gradient)
-    model = Quadratic(
-        len(gradient), pointer(eigenvalue), pointer(gradient), first_step, tolerance, most
-    )
-    return errors[: library().tk_speculate(model, method, pointer(errors))]
+    k = len(gradient)
+    arrays = pointer(eigenvalue), None, pointer(gradient), None
+    return _run(Quadratic(k, k, *arrays, first_step, tolerance, most), method)[0]
+
+
+def _run(model: Quadratic, method: Method) -> tuple[Floats, Floats]:
+    norms, largest = np.empty(model.most), np.empty(model.most)
+    made = library().tk_speculate(model, method, pointer(norms), pointer(largest))
+    return norms[:made], largest[:made]

@@ -158,13 +158,28 @@ class System(ctypes.Structure):
     ]
 
 
+class Tridiagonal(ctypes.Structure):
+    """`tk_tridiagonal`."""
+
+    _fields_ = [
+        ("k", INT64),
+        ("p", INT64),
+        ("diagonal", ADDRESS),
+        ("beside", ADDRESS),
+        ("basis", ADDRESS),
+    ]
+
+
 class Quadratic(ctypes.Structure):
     """`tk_quadratic`."""
 
     _fields_ = [
         ("k", INT64),
-        ("eigenvalue", ADDRESS),
+        ("p", INT64),
+        ("diagonal", ADDRESS),
+        ("beside", ADDRESS),
         ("gradient", ADDRESS),
+        ("basis", ADDRESS),
         ("first_step", DOUBLE),
         ("tolerance", DOUBLE),
         ("most", INT64),
@@ -356,6 +371,7 @@ STRUCTURES = {
     "tk_robust": Robust,
     "tk_softmax": Softmax,
     "tk_system": System,
+    "tk_tridiagonal": Tridiagonal,
     "tk_quadratic": Quadratic,
     "tk_epoch": Epoch,
     "tk_dual_group": DUAL_GROUP,

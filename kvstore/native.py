@@ -127,6 +127,18 @@ class RoutePlan(ctypes.Structure):
     ]
 
 
+class Range(ctypes.Structure):
+    """`ks_range`."""
+
+    _fields_ = [
+        ("ids", _ADDRESS),
+        ("lengths", _ADDRESS),
+        ("chunks", _INT32),
+        ("low", _INT32),
+        ("width", _INT64),
+    ]
+
+
 class Runs(ctypes.Structure):
     """`ks_runs`."""
 
@@ -203,13 +215,12 @@ _SIGNATURES: dict[str, tuple[list[Any], Any]] = {
     "ks_routes_count": ([_ADDRESS, _ADDRESS], None),
     "ks_route_ranks": ([_ADDRESS, _INT64, _ADDRESS, _ADDRESS], None),
     "ks_route_neighbours": ([_ADDRESS, _INT64, _ADDRESS, _ADDRESS], None),
-    "ks_route_linked": (
-        [_ADDRESS, _ADDRESS, _INT32, _INT32, _INT64, _ADDRESS, _ADDRESS],
-        None,
-    ),
+    "ks_route_linked": ([_ADDRESS, _ADDRESS, _INT64, _ADDRESS, _ADDRESS], None),
+    "ks_route_tally": ([_ADDRESS] * 3, None),
+    "ks_route_rests": ([_ADDRESS] * 3, _INT64),
     "ks_route_order": ([_ADDRESS, _INT64] + [_ADDRESS] * 4, None),
     "ks_route_resting": (
-        [_ADDRESS, _ADDRESS, _INT64, _INT32, _ADDRESS, _ADDRESS, _ADDRESS],
+        [_ADDRESS, _INT64, _INT32, _ADDRESS, _ADDRESS, _ADDRESS],
         _INT64,
     ),
     "ks_routes_rest": ([_ADDRESS, ctypes.c_int, ctypes.c_int, _TEXT], ctypes.c_int),

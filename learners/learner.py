@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import OptionError
+from tuskml.kernels.parts.sharded import Parts
 from tuskml.kernels.passes import Floats
 from tuskml.kvstore import StoreRoot
 from tuskml.learners.explaining.explanation import document
@@ -189,6 +190,17 @@ class Learner(ABC):
     def numbers_levels(self, options: Any) -> bool:
         """Whether a category is one feature, the number of its level, not one for each level."""
         return False
+
+    def whole(self, request: Request[Any, Any]) -> str | None:
+        """Why a group's rows have to be in one place; None where `train_by_parts` suffices."""
+        return f"task '{request.task.name}' needs all rows of a group in one place"
+
+    def train_by_parts(self, parts: Parts, request: Request[Any, Any]) -> Models | None:
+        """Trains one group of which each part of the rows is elsewhere; None without a usable row.
+
+        Its bits depend on how the rows are cut into parts, and not on where these are.
+        """
+        raise NotImplementedError
 
     @abstractmethod
     def train(self, groups: Groups, request: Request[Any, Any], memory: int) -> Iterator[Models]:

@@ -108,7 +108,8 @@ class Curve:
 
 def usable(errors: Sequence[float]) -> tuple[float, ...]:
     """The errors that are numbers; a zero counts as the least of doubles."""
-    return tuple(max(error, 1e-300) for error in errors if math.isfinite(error))
+    known = np.asarray(errors, float)
+    return tuple(np.maximum(known[np.isfinite(known)], 1e-300).tolist())
 
 
 def fit(errors: Sequence[float]) -> Curve | None:

@@ -18,9 +18,11 @@ from tuskml.model import file as model_file
 from tuskml.model.explanation import Explanation, explained
 from tuskml.model.scoring import Floats
 from tuskml.model.summary import Summary, summarise
+from tuskml.onnx_reading.reading import fields as onnx_fields
 from tuskml.udas.model_fields import MODEL_FIELDS
 
 if TYPE_CHECKING:
+    import onnx
     from matplotlib.axes import Axes
 
 
@@ -200,6 +202,19 @@ class Model:
             preparation=found.preparation,
             class_names=[str(k) for k in range(n_classes)] or None,
         )
+
+    @classmethod
+    def from_onnx(
+        cls, graph: "str | PathLike[str] | bytes | onnx.ModelProto", objective: str = "auto"
+    ) -> "Model":
+        """The model that an ONNX graph is: layers (Gemm, MatMul) or trees (TreeEnsemble and the
+        older TreeEnsembleRegressor and TreeEnsembleClassifier) over one input of numbers.
+
+        graph: a file, its bytes or the graph. objective: what margins without a response are:
+        `squared` (the answer itself), `poisson` or `logistic`; `auto`: what the graph says.
+        DataError for a graph with a part that no model here has.
+        """
+        return cls(**onnx_fields(graph, objective))
 
     @property
     def many_classes(self) -> bool:

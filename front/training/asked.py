@@ -34,6 +34,7 @@ class Where:
     """Where groups are trained, as the caller wrote it: the arguments of `train`."""
 
     executor: str | None = None
+    placement: str | None = None
     finished: str | PathLike[str] | None = None
     worker_timeout: float | None = None
 

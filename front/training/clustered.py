@@ -5,7 +5,7 @@ import math
 import secrets
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 
@@ -13,7 +13,6 @@ from tuskml.databases.database import Database
 from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.keeping import Into, keep
 from tuskml.errors import ClusterError, ClusterWarning, DataError, OptionError
-from tuskml.groups.execution.choosing import executor_of
 from tuskml.groups.execution.executor import Executor, Outcome
 from tuskml.learners.events import Event, tell
 from tuskml.model.by_group import Models
@@ -23,10 +22,12 @@ from tuskml.training.asked import Where
 from tuskml.training.collected import collected
 from tuskml.training.estimating import execution
 from tuskml.training.on_worker import WORK
+from tuskml.training.parted.groups import PartedGroups
+from tuskml.training.parted.placing import apart, placement_of, whole
 from tuskml.training.reading import advice
 from tuskml.training.resuming import Finished
 from tuskml.training.training import Training
-from tuskml.training.units import Units
+from tuskml.training.units import Batch, Units
 
 HOPELESS = 3
 """Failed units without one that succeeded, after which the rest is not tried."""
@@ -43,31 +44,36 @@ def train_clustered(
 
     Raises ClusterError, with the finished groups as its `models`, where some were not trained.
     """
-    executor = executor_of(where.executor, where.worker_timeout)
+    executor, placed = placement_of(where)
     checked = files_by_group(database, training)
     found = catalogue_of(checked, training.source.files, training.source.sql, training.keys)
-    units = Units(checked, training, found)
-    slow = advice(checked, units)
-    if slow is not None:
-        warnings.warn(slow, ClusterWarning, stacklevel=5)
+    large = apart(placed, found)
+    why = whole(training) if large else None
+    units = Units(checked, training, found, [] if why else large)
+    parted = PartedGroups(units, [] if why else large, placed.at_once)
+    if why is not None:
+        why = f"placement is '{placed.name}', but each group is trained on one worker: {why}"
+    for note in filter(None, (why, advice(checked, units))):
+        warnings.warn(note, ClusterWarning, stacklevel=5)
     began = time.monotonic()
-    outcomes = list(finished(executor, units, Finished(where.finished)))
+    outcomes = list(finished(executor, units, parted, Finished(where.finished)))
+    batches = {key: batch for key, (_, batch) in units.batches.items()} | parted.batches
+    seconds = time.monotonic() - began
     for note in dict.fromkeys(executor.notes):
         warnings.warn(note, ClusterWarning, stacklevel=5)
     failed = [one for one in outcomes if one.answer is None]
     answers = [one.answer for one in outcomes if one.answer is not None]
     with arrow_view(checked, answers) as view:
         query = f"SELECT {', '.join([*typed(training, found.key_types), 'model'])} FROM {view}"
-        if failed or len(outcomes) < len(units.batches):
-            raise incomplete(checked, query, training, units, outcomes)
+        if failed or len(outcomes) < len(batches):
+            raise incomplete(checked, query, training, batches, outcomes)
         if into is not None:
             return keep(checked, into, query, replace)
         models = by_key(checked, query, training)
     if any(request.options.explain for request in training.asked.requests):
-        seconds = time.monotonic() - began
-        models.execution = dataclasses.replace(
-            execution(units, executor.workers, executor.remote), seconds=seconds
-        )
+        ran = "GAP" if parted.batches else "TP"
+        took = execution(Units(checked, training, found), executor.workers, executor.remote)
+        models.execution = dataclasses.replace(took, ran=ran, seconds=seconds)
     return models
 
 
@@ -92,29 +98,32 @@ def files_by_group(database: Database, training: Training) -> DuckDB:
     return database
 
 
-def finished(executor: Executor, units: Units, kept: Finished) -> Iterator[Outcome]:
+def finished(
+    executor: Executor, units: Units, parted: PartedGroups, kept: Finished
+) -> Iterator[Outcome]:
     """Outcomes as they come; they end early where nothing works."""
     failures = successes = 0
-    all_units = [unit for unit, _ in units.batches.values()]
-    wrong = partial(wrong_answer, units)
-    for outcome in kept.outcomes(executor, WORK, all_units, wrong):
+    ordinary = [unit for unit, _ in units.batches.values()]
+    batches = {key: batch for key, (_, batch) in units.batches.items()} | parted.batches
+    wrong = partial(wrong_answer, batches)
+    for outcome in kept.outcomes(executor, WORK, ordinary, parted, wrong):
         yield outcome
-        batch = units.batches[outcome.key][1]
+        batch = batches[outcome.key]
         if outcome.answer is None:
             failures += 1
         else:
             successes += 1
-            if executor.remote:
+            if executor.remote or outcome.key in parted.batches:
                 tell(Event(len(batch.groups), batch.rows, 0, math.nan))
         if failures >= HOPELESS and not successes:
             return
 
 
-def wrong_answer(units: Units, key: str, answer: bytes) -> str | None:
+def wrong_answer(batches: Mapping[str, Batch], key: str, answer: bytes) -> str | None:
     """What is wrong with an answer to the unit of a key; None where it has a model per group."""
     import pyarrow as pa
 
-    asked = len(units.batches[key][1].groups)
+    asked = len(batches[key].groups)
     try:
         found = pa.ipc.open_stream(answer).read_all().num_rows
     except (pa.ArrowInvalid, OSError) as error:
@@ -163,13 +172,13 @@ def incomplete(
     database: DuckDB,
     query: str,
     training: Training,
-    units: Units,
+    batches: Mapping[str, Batch],
     outcomes: Sequence[Outcome],
 ) -> ClusterError:
     """The error that says what was not trained, and has what was."""
     done = [one.key for one in outcomes if one.answer is not None]
-    n_groups = sum(len(batch.groups) for _, batch in units.batches.values())
-    n_done = sum(len(units.batches[key][1].groups) for key in done)
+    n_groups = sum(len(batch.groups) for batch in batches.values())
+    n_done = sum(len(batches[key].groups) for key in done)
     why = next(one.error for one in outcomes if one.answer is None)
     error = ClusterError(
         f"{n_groups - n_done:,} of {n_groups:,} groups were not trained: {why}"

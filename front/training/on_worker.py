@@ -16,6 +16,8 @@ from tuskml.groups.execution.share import share
 from tuskml.shards.catalogue import damaged
 from tuskml.shards.manifest import checksum
 
+TASK = "the rows of a part"
+"""In the query of a part (`parted/on_parts.py`), where the token of who gets its rows comes."""
 WORK = "tuskml.training.on_worker:trained"
 _lock = threading.Lock()
 _connections: dict[int, duckdb.DuckDBPyConnection] = {}

@@ -7,15 +7,31 @@ query, the options, the shards and the version of tuskml: what has changed is tr
 import hashlib
 import secrets
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from os import PathLike
 from pathlib import Path
+from typing import Protocol
 
 from tuskml.errors import DataError
 from tuskml.groups.execution.executor import Executor, Outcome, Unit
+from tuskml.groups.execution.leading import Leaders
 
 Wrong = Callable[[str, bytes], str | None]
 """What is wrong with an answer, by the unit's key; None where it is right."""
 DIGEST = hashlib.sha256().digest_size
+
+
+class Led(Protocol):
+    """Groups that leaders train, by the keys of their outcomes."""
+
+    @property
+    def keys(self) -> Sequence[str]:
+        """All of them."""
+        ...
+
+    def leaders(self, keys: Sequence[str]) -> AbstractContextManager[Leaders]:
+        """The leaders of some."""
+        ...
 
 
 class Finished:
@@ -32,24 +48,36 @@ class Finished:
                 ) from error
 
     def outcomes(
-        self, executor: Executor, work: str, units: Sequence[Unit], wrong: Wrong
+        self, executor: Executor, work: str, units: Sequence[Unit], led: Led, wrong: Wrong
     ) -> Iterator[Outcome]:
-        """Those of finished units first, then those of the others as they come."""
-        left = []
+        """Those of finished units and groups first, then those of the others as they come.
+
+        led: groups that leaders train.
+        """
+        left, keys = [], []
+        for key in led.keys:
+            answer = self.read(key)
+            if answer is None or wrong(key, answer):
+                keys.append(key)
+            else:
+                yield Outcome(key, answer)
         for unit in units:
             answer = self.read(unit.key)
             if answer is None or wrong(unit.key, answer):
                 left.append(unit)
             else:
                 yield Outcome(unit.key, answer)
-        for outcome in executor.run(work, left) if left else ():
-            why = outcome.answer and wrong(outcome.key, outcome.answer)
-            if why:
-                yield Outcome(outcome.key, None, str(why))
-                continue
-            if outcome.answer is not None:
-                self.write(outcome.key, outcome.answer)
-            yield outcome
+        if not left and not keys:
+            return
+        with led.leaders(keys) as leaders:
+            for outcome in executor.run(work, left, leaders):
+                why = outcome.answer and wrong(outcome.key, outcome.answer)
+                if why:
+                    yield Outcome(outcome.key, None, str(why))
+                    continue
+                if outcome.answer is not None:
+                    self.write(outcome.key, outcome.answer)
+                yield outcome
 
     def read(self, key: str) -> bytes | None:
         """A unit's answer; None where there is none that is whole."""

@@ -121,6 +121,7 @@ def train(
     group_by: str | Sequence[str],
     into: None = None,
     executor: str | None = None,
+    placement: str | None = None,
     finished: FilePath | None = None,
     worker_timeout: float | None = None,
     **options: Any,
@@ -139,6 +140,7 @@ def train(
     into: Into,
     replace: bool = False,
     executor: str | None = None,
+    placement: str | None = None,
     finished: FilePath | None = None,
     worker_timeout: float | None = None,
     **options: Any,
@@ -157,6 +159,7 @@ def train(
     into: Into | None = None,
     replace: bool = False,
     executor: str | None = None,
+    placement: str | None = None,
     finished: FilePath | None = None,
     worker_timeout: float | None = None,
     **options: Any,
@@ -174,8 +177,9 @@ def train(
     a new table of this name, or in DuckDB in a Parquet file, "models.parquet". replace: whether
     into may replace an existing one. executor: where groups of Parquet files are trained: "ray",
     the address of a Ray cluster, or "threads" of this process; by default as
-    `tuskml.connect(executor=...)` says, else in the database. finished: a folder that keeps the
-    groups it has trained: the same call again trains the others. worker_timeout: seconds after
+    `tuskml.connect(executor=...)` says, else in the database. placement: "gtp" trains each group
+    on one worker, "gap" groups of several files by sums over these. finished: a folder that keeps
+    the groups it has trained: the same call again trains the others. worker_timeout: seconds after
     which a task of a worker is given to another one. options: as for `train_model`.
 
     Returns a Model; with group_by `Models`, a dict by key (or by a tuple of keys if there are
@@ -207,10 +211,8 @@ def train(
                 return training.given.named(model)
             training = model or training
         if into is not None:
-            training = with_names(training)
-            refuse_same_names(database, [name for name, _ in training.keys])
-            checked_into(into)
-        where = Where(executor, finished, worker_timeout)
+            training = to_be_kept(database, training, into)
+        where = Where(executor, placement, finished, worker_timeout)
         return trained(database, training, where, into, replace)
 
 
@@ -233,6 +235,14 @@ def usual_executor(database: Database, training: Training) -> str | None:
     if not isinstance(database, DuckDB) or not training.keys or stored:
         return None
     return database.usual_executor() if training.source.files else None
+
+
+def to_be_kept(database: Database, training: Training, into: Into) -> Training:
+    """The same for models in a table or a file. OptionError where they cannot be kept there."""
+    training = with_names(training)
+    refuse_same_names(database, [name for name, _ in training.keys])
+    checked_into(into)
+    return training
 
 
 def with_names(training: Training) -> Training:

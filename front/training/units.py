@@ -6,14 +6,16 @@ Units depend on the groups alone and not on the workers, so any number of them d
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.sources import Source
 from tuskml.groups.execution.executor import Unit
 from tuskml.shards.catalogue import Catalogue, Group, Shard
+from tuskml.training.on_worker import TASK
 from tuskml.training.training import Training
 from tuskml.version import VERSION
 
@@ -58,16 +60,23 @@ def batches(groups: Iterable[Group], most_rows: int) -> Iterator[Batch]:
 
 
 class Units:
-    """The units of a training over the groups of a catalogue."""
+    """The units of a training over the groups of a catalogue, but for those that are apart."""
 
-    def __init__(self, database: DuckDB, training: Training, catalogue: Catalogue) -> None:
+    def __init__(
+        self,
+        database: DuckDB,
+        training: Training,
+        catalogue: Catalogue,
+        apart: Collection[Group] = (),
+    ) -> None:
         self.database, self.training, self.catalogue = database, training, catalogue
         most = max(1, BATCH_ROWS // len(training.asked.requests))
         self.held = Counter(place for group in catalogue.groups for place in group.shards)
         self.settings = settings(database)
+        left = set(apart)
         self.batches = {
             (unit := self.unit(batch)).key: (unit, batch)
-            for batch in batches(catalogue.groups, most)
+            for batch in batches((one for one in catalogue.groups if one not in left), most)
         }
 
     def unit(self, batch: Batch) -> Unit:
@@ -92,13 +101,30 @@ class Units:
         more = len(batch.groups) - 1
         return f"{first} and {more:,} more" if more else first
 
-    def query(self, batch: Batch, shards: Sequence[Shard]) -> str:
-        """Keys as text, and the models, of the batch's groups."""
+    def parted(self, group: Group, place: int) -> dict[str, Any]:
+        """What a worker reads of the rows of a group in a shard (`parted/on_parts.py`)."""
+        shard = absolute(self.catalogue.shards[place])
+        source = self.source(Batch((group,)), [shard], self.held[place] == 1)
+        asked = replace(self.training.asked, task=TASK)
+        training = replace(self.training, asked=asked, source=source, keys=())
+        return {
+            "query": training.query(self.database, "explain_training"),
+            "shards": [asdict(shard)],
+            "settings": self.settings,
+            "tuskml": VERSION,
+        }
+
+    def source(self, batch: Batch, shards: Sequence[Shard], whole: bool) -> Source:
+        """The rows of the batch's groups; whole: the shards have no others."""
         listed = ", ".join(self.database.text(shard.path) for shard in shards)
         rows = f"read_parquet([{listed}]) AS source"
-        if not self.covers(batch):
+        if not whole:
             rows = f"(SELECT source.* FROM {rows} {self.only(batch)}) AS source"
-        source = Source(rows, self.training.source.name)
+        return Source(rows, self.training.source.name)
+
+    def query(self, batch: Batch, shards: Sequence[Shard]) -> str:
+        """Keys as text, and the models, of the batch's groups."""
+        source = self.source(batch, shards, self.covers(batch))
         keys = tuple(
             (f"tusk_key_{place}", sql) for place, (_, sql) in enumerate(self.training.keys)
         )

@@ -8,9 +8,12 @@ executor may run a unit again after a worker died, and yields one outcome per ke
 import importlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tuskml.errors import TuskError
+
+if TYPE_CHECKING:
+    from tuskml.groups.execution.leading import Leaders
 
 Work = Callable[[bytes], bytes]
 
@@ -18,12 +21,19 @@ Work = Callable[[bytes], bytes]
 @dataclass(frozen=True)
 class Unit:
     """key: its identity; size: how much work it is, in rows; payload: what the work reads; name:
-    what a person calls it."""
+    what a person calls it.
+
+    pin: what should stay on the worker that runs it, for the next unit with the same pin, such as
+    a shard in memory; None: nothing. Any worker can run it all the same. work: `module:function`
+    in the place of the run's.
+    """
 
     key: str
     size: float
     payload: bytes
     name: str = ""
+    pin: str | None = None
+    work: str | None = None
 
 
 @dataclass(frozen=True)
@@ -47,12 +57,15 @@ class Executor(Protocol):
     remote: bool
     workers: int
 
-    def run(self, work: str, units: Sequence[Unit]) -> Iterator[Outcome]:
+    def run(
+        self, work: str, units: Sequence[Unit], leaders: "Leaders | None" = None
+    ) -> Iterator[Outcome]:
         """The outcomes in the order in which units finish, the largest units first.
 
-        work: `module:function` of tuskml, which takes a payload and returns an answer. A unit
-        that fails is an outcome; ClusterError is raised where nothing can run, and Interrupted
-        after `tuskml.cancel()`.
+        work: `module:function` of tuskml, which takes a payload and returns an answer; leaders:
+        trainings that ask for units of their own, whose outcomes come too. A unit that fails is an
+        outcome; ClusterError is raised where nothing can run, and Interrupted after
+        `tuskml.cancel()`.
         """
         ...
 
@@ -74,7 +87,7 @@ def work_named(name: str) -> Work:
 def attempt(work: str, unit: Unit) -> Outcome:
     """What became of one unit. A failure of its own is an outcome and not an exception."""
     try:
-        return Outcome(unit.key, work_named(work)(unit.payload))
+        return Outcome(unit.key, work_named(unit.work or work)(unit.payload))
     except TuskError as error:
         return Outcome(unit.key, None, str(error))
     except Exception as error:

@@ -11,6 +11,7 @@ Learning, PVLDB 2021, section 2: group task parallelism (GTP).
 
 import json
 import os
+import sys
 import time
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
@@ -18,14 +19,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from tuskml.errors import ClusterError
-from tuskml.groups.execution import activity, ray_session
+from tuskml.groups.execution import activity, leading, ray_session
 from tuskml.groups.execution.executor import Outcome, Unit, largest_first
+from tuskml.groups.execution.leading import Leaders, Ran
+from tuskml.groups.execution.pinned import Pins
 from tuskml.groups.execution.pulse import Pulses
 from tuskml.groups.execution.versions import difference, mismatch, versions
 from tuskml.groups.execution.worker import ANSWERED, Worker
 from tuskml.kernels.library import cancel_mark, raise_if_cancelled
 
 LOOK_SECONDS = 0.1
+LEADING_SECONDS = 0.002
+"""The same where a worker is idle and a leader may ask at any moment."""
 ACTOR = {"num_cpus": 1, "max_restarts": 0, "max_task_retries": 0, "max_concurrency": 2}
 """A worker has a thread for its unit and one that says that it lives."""
 ATTEMPTS = 3
@@ -63,10 +68,13 @@ class RayCluster:
         self.notes: list[str] = []
         self.workers = 0
 
-    def run(self, work: str, units: Sequence[Unit]) -> Iterator[Outcome]:
+    def run(
+        self, work: str, units: Sequence[Unit], leaders: Leaders | None = None
+    ) -> Iterator[Outcome]:
         with ray_session.connected(self.address) as ray:
             self.workers = ray_session.processors(ray)
-            yield from Run(ray, work, units, self.notes, self.most_seconds).outcomes()
+            leaders = leaders or leading.none()
+            yield from Run(ray, work, units, self, leaders).outcomes()
 
 
 @dataclass(frozen=True)
@@ -87,15 +95,11 @@ class Run:
     """One run of units: workers that start, work or wait, and the units that are left."""
 
     def __init__(
-        self,
-        ray: Any,
-        work: str,
-        units: Sequence[Unit],
-        notes: list[str],
-        most_seconds: float | None = None,
+        self, ray: Any, work: str, units: Sequence[Unit], cluster: RayCluster, leaders: Leaders
     ) -> None:
-        self.ray, self.work, self.notes = ray, work, notes
-        self.most_seconds, self.pulses = most_seconds, Pulses(SILENT_SECONDS)
+        self.ray, self.work, self.notes = ray, work, cluster.notes
+        self.leaders, self.pins = leaders, Pins()
+        self.most_seconds, self.pulses = cluster.most_seconds, Pulses(SILENT_SECONDS)
         self.names: dict[Any, str] = {}
         """Of each worker its host and process."""
         self.units = units
@@ -103,7 +107,7 @@ class Run:
         self.done: set[str] = set()
         self.seconds_by_size = 0.0
         """The most that a unit took, over its size."""
-        self.tries = dict.fromkeys((unit.key for unit in units), 0)
+        self.tries: Counter[str] = Counter()
         self.here = versions()
         self.actor = ray.remote(Worker).options(**ACTOR)
         self.memory = ray_session.memory_per_processor(ray)
@@ -120,21 +124,23 @@ class Run:
         A cluster that fails as a whole raises, unless some units are done: then the others fail.
         """
         mark = cancel_mark()
-        for _ in range(min(ray_session.processors(self.ray), len(self.left))):
-            self.start()
+        most = sys.maxsize if self.leaders.leaders else len(self.left)
         try:
-            while len(self.done) < len(self.units):
+            for _ in range(min(ray_session.processors(self.ray), most)):
+                self.start()
+            self.leaders.begin()
+            while len(self.done) < len(self.units) + len(self.leaders.leaders):
                 self.hand_out()
-                for outcome in self.look():
+                for outcome in [*self.look(), *self.leaders.outcomes()]:
                     self.done.add(outcome.key)
                     yield outcome
                 raise_if_cancelled(mark)
         except ClusterError as error:
             if not self.done:
                 raise
-            for unit in self.units:
-                if unit.key not in self.done:
-                    yield Outcome(unit.key, None, str(error))
+            for key in [*(unit.key for unit in self.units), *self.leaders.leaders]:
+                if key not in self.done:
+                    yield Outcome(key, None, str(error))
         finally:
             self.stop()
 
@@ -144,14 +150,23 @@ class Run:
         self.starting[worker.hello.remote()] = worker
 
     def hand_out(self) -> None:
-        """Gives each idle worker a unit; when none is left, one that is late elsewhere."""
-        while self.idle:
-            unit = self.left.popleft() if self.left else self.late()
+        """Gives each idle worker a unit: one that a leader asks for and whose pin it has or may
+        take, else one that is left; when none is left, one that is late elsewhere.
+        """
+        self.pins.add(self.leaders.taken())
+        waiting, self.idle = self.idle, []
+        for worker in waiting:
+            others = len(self.starting) + len(self.working) + len(waiting)
+            unit = self.pins.take(worker, others, bool(self.starting))
             if unit is None:
-                return
-            worker = self.idle.pop()
+                unit = self.left.popleft() if self.left else self.late()
+                if unit is not None and unit.pin is not None:
+                    self.pins.move(unit, worker)
+            if unit is None:
+                self.idle.append(worker)
+                continue
             self.tries[unit.key] += 1
-            reference = worker.run.remote(self.work, unit.payload)
+            reference = worker.run.remote(unit.work or self.work, unit.payload)
             mark = activity.begin(unit, self.names[worker])
             self.pulses.begin(worker)
             self.working[reference] = Task(
@@ -163,11 +178,15 @@ class Run:
         copies = Counter(task.unit.key for task in self.working.values())
         for task in self.working.values():
             usual = max(SLOW_SECONDS, SLOW_TIMES * self.seconds_by_size * task.unit.size)
-            fresh = copies[task.unit.key] == 1 and task.unit.key not in self.done
-            if fresh and self.done and time.monotonic() - task.began > usual:
+            fresh = copies[task.unit.key] == 1 and self.wanted(task.unit)
+            if fresh and self.seconds_by_size and time.monotonic() - task.began > usual:
                 self.notes.append("a worker was slow and another one trained its groups too")
                 return task.unit
         return None
+
+    def wanted(self, unit: Unit) -> bool:
+        """Whether it has no outcome yet."""
+        return unit.key not in self.done if unit.pin is None else self.leaders.wants(unit.key)
 
     def look(self) -> Iterator[Outcome]:
         """Waits a moment, and takes what has come."""
@@ -180,7 +199,7 @@ class Run:
         now = time.monotonic()
         if self.idle or self.working:
             self.last_seen = now
-        elif self.left and now > self.last_seen + start_seconds():
+        elif (self.left or self.pins.waiting) and now > self.last_seen + start_seconds():
             raise ClusterError(ray_session.no_processor(self.ray, start_seconds()))
 
     def give_up(self) -> Iterator[Outcome]:
@@ -196,7 +215,7 @@ class Run:
             del self.working[reference]
             self.ended(task, "given up")
             self.ray.kill(task.worker)
-            yield from self.lost(task.unit, why)
+            yield from self.lost(task, why)
 
     def ended(self, task: Task, how: str) -> None:
         """Nobody waits for the task any more."""
@@ -206,11 +225,12 @@ class Run:
     def ready(self, pending: list[Any]) -> list[Any]:
         """What has come, after a moment if nothing has."""
         if not pending:
-            time.sleep(LOOK_SECONDS)
+            self.leaders.wait(LOOK_SECONDS)
             return []
         done, _ = self.ray.wait(pending, num_returns=len(pending), timeout=0)
         if not done:
-            done, _ = self.ray.wait(pending, num_returns=1, timeout=LOOK_SECONDS)
+            seconds = LEADING_SECONDS if self.idle and self.leaders.working else LOOK_SECONDS
+            done, _ = self.ray.wait(pending, num_returns=1, timeout=seconds)
         return list(done)
 
     def welcome(self, reference: Any) -> None:
@@ -241,35 +261,53 @@ class Run:
             answer = self.ray.get(reference)
         except self.ray.exceptions.RayError as error:
             self.ended(task, "lost")
-            yield from self.lost(unit, reason(error))
+            yield from self.lost(task, reason(error))
             return
         self.ended(task, "trained" if answer[:1] == ANSWERED else "failed")
         self.idle.append(task.worker)
-        if unit.key in self.done:  # a copy was faster
+        if not self.wanted(unit):  # a copy was faster
             return
         if answer[:1] == ANSWERED:
-            took = time.monotonic() - task.began
+            ended = time.monotonic()
+            took = ended - task.began
             self.seconds_by_size = max(self.seconds_by_size, took / max(unit.size, 1))
-            yield Outcome(unit.key, answer[1:])
+            outcome = Outcome(unit.key, answer[1:])
+            if unit.pin is not None:
+                for hear in leading.heard:
+                    hear(Ran(str(task.worker), unit, task.began, ended))
         else:
-            yield Outcome(unit.key, None, answer[1:].decode())
+            outcome = Outcome(unit.key, None, answer[1:].decode())
+        yield from self.given(unit, outcome)
 
-    def lost(self, unit: Unit, cause: str) -> Iterator[Outcome]:
+    def given(self, unit: Unit, outcome: Outcome) -> Iterator[Outcome]:
+        """The outcome of a unit of the caller's; a leader gets that of its own."""
+        if unit.pin is None:
+            yield outcome
+        else:
+            self.leaders.settle(outcome)
+
+    def lost(self, task: Task, cause: str) -> Iterator[Outcome]:
         """Tries a unit again whose worker was lost, unless it may be what kills them."""
+        unit = task.unit
+        self.pins.forget(task.worker)
         activity.log.warning("%s: a worker was lost: %s", unit.name, cause)
-        if unit.key in self.done or unit in (task.unit for task in self.working.values()):
+        if not self.wanted(unit) or unit in (one.unit for one in self.working.values()):
             pass  # a copy was faster, or may still be
         elif self.tries[unit.key] >= ATTEMPTS:
             why = f"{ATTEMPTS} workers were lost while they trained {unit.name}: {cause}"
-            yield Outcome(unit.key, None, why)
+            yield from self.given(unit, Outcome(unit.key, None, why))
         else:
             self.notes.append(f"a worker was lost and its groups trained again: {cause}")
-            self.left.appendleft(unit)
-        if self.left:
+            if unit.pin is None:
+                self.left.appendleft(unit)
+            else:
+                self.pins.add([unit])
+        if self.left or self.leaders.working:
             self.start()
 
     def stop(self) -> None:
-        """Ends all workers and with them what they still compute."""
+        """Ends all workers and with them what they still compute, and the leaders."""
+        self.leaders.close()
         working = [task.worker for task in self.working.values()]
         for task in self.working.values():
             self.ended(task, "stopped")

@@ -1,11 +1,16 @@
 """Units in threads of this process."""
 
 import contextvars
+import threading
+import time
+from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 
+from tuskml.groups.execution import leading
 from tuskml.groups.execution.activity import noted
 from tuskml.groups.execution.executor import Outcome, Unit, attempt, largest_first
+from tuskml.groups.execution.leading import Leaders, Ran
 from tuskml.kernels.library import cancel_mark, raise_if_cancelled, watching_sigint
 from tuskml.schedule import budget
 
@@ -21,29 +26,72 @@ class Threads:
         self.notes: list[str] = []
         self.workers = budget.threads()
 
-    def run(self, work: str, units: Sequence[Unit]) -> Iterator[Outcome]:
-        pool = ThreadPoolExecutor(budget.threads(), thread_name_prefix="tuskml unit")
+    def run(
+        self, work: str, units: Sequence[Unit], leaders: Leaders | None = None
+    ) -> Iterator[Outcome]:
+        run = Run(work, units, leaders or leading.none())
         try:
             with watching_sigint():
-                yield from self.outcomes(pool, work, units)
+                yield from run.outcomes()
         finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+            run.stop()
 
-    def outcomes(
-        self, pool: ThreadPoolExecutor, work: str, units: Sequence[Unit]
-    ) -> Iterator[Outcome]:
-        """Those of all units, or Interrupted."""
+
+class Run:
+    """One run: the units that are left, those that leaders ask for, which come first, and those
+    that threads have.
+    """
+
+    def __init__(self, work: str, units: Sequence[Unit], leaders: Leaders) -> None:
+        self.n = budget.threads()
+        self.pool = ThreadPoolExecutor(self.n, thread_name_prefix="tuskml unit")
+        self.work, self.leaders = work, leaders
+        self.left = deque(largest_first(units))
+        self.asked: deque[Unit] = deque()
+        self.running: dict[Future[Outcome], Unit] = {}
+
+    def outcomes(self) -> Iterator[Outcome]:
+        """Those of all units and leaders, or Interrupted."""
         mark = cancel_mark()
-        left: set[Future[Outcome]] = set()
-        for unit in largest_first(units):
-            left.add(pool.submit(contextvars.copy_context().run, attempt_here, work, unit))
-        while left:
-            done, left = wait(left, LOOK_SECONDS, FIRST_COMPLETED)
+        self.leaders.begin()
+        while self.left or self.running or self.asked or self.leaders.working:
+            self.hand_out()
+            self.leaders.wait(LOOK_SECONDS, self.some_done)
             raise_if_cancelled(mark)
-            yield from (future.result() for future in done)
+            for future in [one for one in self.running if one.done()]:
+                unit = self.running.pop(future)
+                if unit.pin is None:
+                    yield future.result()
+                else:
+                    self.leaders.settle(future.result())
+            yield from self.leaders.outcomes()
+
+    def hand_out(self) -> None:
+        """Gives each free thread a unit."""
+        self.asked.extend(self.leaders.taken())
+        while len(self.running) < self.n and (self.asked or self.left):
+            unit = self.asked.popleft() if self.asked else self.left.popleft()
+            context = contextvars.copy_context()
+            future = self.pool.submit(context.run, attempted, self.work, unit)
+            self.running[future] = unit
+            future.add_done_callback(lambda _: self.leaders.wake())
+
+    def some_done(self) -> bool:
+        """Whether a thread is free again."""
+        return any(one.done() for one in self.running)
+
+    def stop(self) -> None:
+        """Ends the leaders, and waits for what threads have."""
+        self.leaders.close()
+        self.pool.shutdown(wait=True, cancel_futures=True)
 
 
-def attempt_here(work: str, unit: Unit) -> Outcome:
-    """As `attempt`, and seen by those who ask what is at work."""
+def attempted(work: str, unit: Unit) -> Outcome:
+    """What became of a unit."""
+    begin = time.monotonic()
     with noted(unit, "this process"):
-        return attempt(work, unit)
+        outcome = attempt(work, unit)
+    if unit.pin is not None:
+        for hear in leading.heard:
+            hear(Ran(threading.current_thread().name, unit, begin, time.monotonic()))
+    return outcome

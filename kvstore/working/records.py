@@ -3,7 +3,9 @@
 import ctypes
 import os
 import tempfile
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -36,17 +38,16 @@ def unnamed(folder: Path) -> IO[bytes]:
     return made
 
 
-def ahead(read: Callable[[Item], Read], items: Iterable[Item]) -> Iterator[Read]:
-    """read(item) of each; a thread reads the next one meanwhile."""
-    with QuietThreads(1) as pool:
-        before = None
+def ahead(read: Callable[[Item], Read], items: Iterable[Item], threads: int = 1) -> Iterator[Read]:
+    """read(item) of each, in their order; so many threads read the next ones meanwhile."""
+    with QuietThreads(threads) as pool:
+        coming: deque[Future[Read]] = deque()
         for item in items:
-            coming = pool.submit(read, item)
-            if before is not None:
-                yield before.result()
-            before = coming
-        if before is not None:
-            yield before.result()
+            coming.append(pool.submit(read, item))
+            if len(coming) > threads:
+                yield coming.popleft().result()
+        while coming:
+            yield coming.popleft().result()
 
 
 def give_back() -> None:
@@ -60,7 +61,7 @@ class Records:
     """An array in a file that is gone when it is closed: items at a place, or all after it."""
 
     def __init__(self, folder: Path, dtype: DTypeLike) -> None:
-        self.dtype, self.count = np.dtype(dtype), 0
+        self.folder, self.dtype, self.count = folder, np.dtype(dtype), 0
         self.file: IO[bytes] = unnamed(folder)
 
     def write(self, at: int, items: Array) -> None:
@@ -105,9 +106,12 @@ class Records:
                 raise DataError("a file of a training's plan ends too early")
             view, place = view[done:], place + done
 
-    def read_runs(self, at: Ids, lengths: Ids) -> Array:
-        """lengths[k] items from each place at[k], one run after the other, (sum of lengths,)."""
-        out = np.empty(int(lengths.sum()), self.dtype)
+    def read_runs(self, at: Ids, lengths: Ids, out: Array | None = None) -> Array:
+        """lengths[k] items from each place at[k], one run after the other, (sum of lengths,).
+
+        out: where to put them.
+        """
+        out = np.empty(int(lengths.sum()), self.dtype) if out is None else out
         self._move(out, at, lengths, writes=False)
         return out
 

@@ -56,6 +56,11 @@ class RoutePlan:
         return len(self.first) - 1
 
     @property
+    def rests(self) -> Ids:
+        """Weights that rest with each chunk between passes, (C,)."""
+        return np.diff(self.first) - self.resting
+
+    @property
     def places(self) -> Ids:
         """Weights that each region has room for, (C,)."""
         return np.diff(self.region) // self.weight_size
@@ -170,36 +175,10 @@ def ranks(chunks: NDArray[np.uint16], first: Counts) -> NDArray[np.int32]:
     return out
 
 
-def neighbours(pairs: NDArray[np.uint64], lengths: Ids) -> Counts:
-    """The chunk that has the id of each pair before it, and 2^16 times the one after it, uint32.
-
-    pairs: id * 2^16 + chunk, rising, all those of their ids; lengths: pairs of each chunk. The
-    result is by chunk and by id.
-    """
-    out, next_ = np.empty(len(pairs), np.uint32), np.cumsum(lengths) - lengths
-    given = native.address(pairs), len(pairs), native.address(next_), native.address(out)
-    native.library().ks_route_neighbours(*given)
-    return out
-
-
-def linked(ids: Array, lengths: Ids, low: int, width: int) -> Counts:
-    """The same as of `neighbours`, by a table of the ids low .. low + width - 1.
-
-    ids: int32, those of each chunk rising, chunk after chunk. The result is in their order.
-    """
-    out, table = np.empty(len(ids), np.uint32), np.empty((width, 3), np.uint32)
-    counts = np.ascontiguousarray(lengths, np.int64)
-    native.library().ks_route_linked(
-        native.address(ids), native.address(counts), len(counts), low, width,
-        native.address(table), native.address(out),
-    )  # fmt: skip
-    return out
-
-
 def ordered(around: Counts, takes: Counts, gives: Counts) -> tuple[Array, Array]:
     """Places of a chunk's weights in its region, and these in the order in which they go on.
 
-    around: as of `neighbours`; takes: where the buckets of the region begin; gives: where those
+    around: as of `Range`; takes: where the buckets of the region begin; gives: where those
     that go on do, among all of the chunk.
     """
     places, going = np.empty((2, len(around)), np.int32)
@@ -212,19 +191,19 @@ def ordered(around: Counts, takes: Counts, gives: Counts) -> tuple[Array, Array]
 
 
 def resting(
-    chunk: int, ids: Array, around: Counts, takes: Counts, region: NDArray[np.float32]
-) -> NDArray[np.uint64]:
-    """A number for each weight that rests in a chunk's region: id * 2^32 + the bits of the float.
+    chunk: int, around: Counts, takes: Counts, region: NDArray[np.float32], out: Array
+) -> int:
+    """Puts the weights that rest in a chunk's region into `out`, by rising id; how many.
 
-    ids: of the chunk, rising, or the next ones of it; around: as of `neighbours`; takes: uint32,
-    where the buckets of the region begin, at first: they count on.
+    around: as of `Range`, or the next ones of it; takes: uint32, where the buckets begin in
+    `region`, at first: they count on. region: from the first weight that rests; out: float32,
+    with room for one more.
     """
-    out = np.empty(len(ids) + 1, np.uint64)  # one is written beyond
-    n = native.library().ks_route_resting(
-        native.address(ids), native.address(around), len(ids), chunk,
+    n: int = native.library().ks_route_resting(
+        native.address(around), len(around), chunk,
         native.address(takes), native.address(region), native.address(out),
     )  # fmt: skip
-    return out[:n]
+    return n
 
 
 def piece_of(places: int, weight_size: int = 4) -> int:

@@ -87,9 +87,10 @@ class Routes:
         yield
         self._rest(False, fold)
 
-    def read(self, chunk: int) -> Weights:
-        """A chunk's region, at rest, shape (places,)."""
+    def read(self, chunk: int, place: int = 0) -> Weights:
+        """A chunk's region from some place on, at rest, shape (places,)."""
         begin, end = (int(at) for at in self.plan.region[chunk : chunk + 2])
+        begin += place * self.plan.weight_size
         data = os.pread(self._file.fileno(), end - begin, begin)
         if len(data) < end - begin:
             raise StoreError("the file of weights ends too early")

@@ -10,6 +10,7 @@ from tuskml.kernels.passes import Floats
 from tuskml.learners import events
 from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.algorithms.parts.epochs import finish as finish_epochs
+from tuskml.learners.linear.algorithms.parts.kept import Beginning
 from tuskml.learners.linear.explaining.timing import Timing
 from tuskml.learners.linear.gap import WithinGap, settle_gap, wants_gap
 from tuskml.learners.linear.guard.behind import Guard
@@ -24,18 +25,19 @@ from tuskml.learners.linear.validation import EarlyStop
 
 def descend(
     problem: Problem,
-    v: Floats,
+    begin: Beginning,
     held: NDArray[np.void] | None,
     plan: Plan,
     deadline: float | None,
     timing: Timing,
     guard: Guard | None = None,
 ) -> State:
-    """Runs the plan's stages from weights v (G, p), each from where the one before it ended.
+    """Runs the plan's stages, each from where the one before it ended.
 
     held: rows to stop early by, if any; guard: what may give the plan up, which is then not at an
     end.
     """
+    v, kept = begin.v, begin.kept
     iterations = np.zeros(problem.n_groups, np.int64)
     state = State.at(v)
     monitor = None
@@ -49,6 +51,8 @@ def descend(
         meter = None if guard is None else guard.work.meter
         timed = part.on(replace(part.rows, deadline=deadline, meter=meter))
         chosen = operators_of(timed, within, v, deadline)
+        if kept is not None:
+            chosen, kept = kept.taken_over(chosen, timed), None
         if settings is plan and ends_by_gap(problem, plan):
             chosen = replace(chosen, converge=WithinGap(timed, plan.epsilon))
         operators, clock = timing.watched(chosen)

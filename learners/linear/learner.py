@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from tuskml.kernels.parts.sharded import Parts
 from tuskml.kvstore import StoreRoot
 from tuskml.learners.learner import (
     ALL_LEVELS,
@@ -74,6 +75,16 @@ class Linear(Learner):
 
     def train(self, groups: Groups, request: Request, memory: int) -> Iterator[Models]:
         return training.train(groups, request, memory)
+
+    def whole(self, request: Request) -> str | None:
+        from tuskml.learners.linear.parted.training import whole
+
+        return whole(request)
+
+    def train_by_parts(self, parts: Parts, request: Request) -> Models | None:
+        from tuskml.learners.linear.parted.training import train_by_parts  # seldom needed
+
+        return train_by_parts(parts, request)
 
     def train_pooled(self, rows: Arrays, request: Request) -> Models:
         from tuskml.learners.linear.pooled.training import train_pooled  # seldom needed

@@ -10,6 +10,7 @@ its rank by its place when that is known.
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,36 +24,27 @@ from tuskml.kvstore.working.records import Records, ahead, give_back
 from tuskml.kvstore.working.route_plan import (
     BUFFERS,
     CHUNK_BYTES,
-    linked,
-    neighbours,
     ordered,
     planned,
     ranks,
     resting,
 )
 from tuskml.kvstore.working.routes import Routes
+from tuskml.learners.stored.linking import Linking, made, range_bytes
+from tuskml.learners.stored.ranges import Ranges
+from tuskml.learners.stored.resting import Pairs, Resting, parts_of
 
 Ids = NDArray[np.int64]
 Array = NDArray[Any]
-Pairs = Iterator[tuple[Ids, Array]]
 WEIGHT_BYTES = 4
 BUFFER_SHARE = 1 / 2
 """Of memory for the regions of chunks; what is written behind them takes the rest."""
-CHUNKS_SHARE, CUTS_SHARE = 1 / 4, 1 / 16
-"""Of memory at most for what is kept by chunk, and for where ranges begin in chunks."""
-PAIR_BYTES, SEEN_BYTES, PAIR_LINKED = 20, 12, 8
-"""Of memory while planning: for each (chunk, feature) of a range that is sorted; without a sort
-for each id that is in the range, and for each pair.
-"""
+CHUNKS_SHARE = 1 / 4
+"""Of memory at most for what is kept by chunk."""
 MOST_LANES = 2
 """Threads that place weights, each with what it needs for a chunk."""
-GRAIN_BITS = 16
-"""Ranges of ids begin at multiples of 2^16, so that no block of a store is in two."""
-PART_WEIGHTS = 1 << 17
-"""Weights that are handed out together at the end, about."""
 MOST_CHUNKS = 1 << 16
 TRIES = 8
-PATIENCE = 4
 
 
 class TooWide(Exception):
@@ -92,27 +84,24 @@ class Routing:
         self.memory, self._check, self.n_rows = memory, check, int(rows.groups["n_rows"][0])
         self.entries, self.lanes = rows.nonzeros(), min(MOST_LANES, rows.threads)
         with ExitStack() as stack:
-            self._ids, self._around, self.moves = (
-                self._made(stack, folder, dtype) for dtype in ("i4", "u4", "i4")
-            )
+            self._ids, self.moves = made(stack, folder, "i4"), made(stack, folder, "i4")
             self.folder = folder
+            each = range_bytes(memory, self.lanes)
+            self._ranges = Ranges(rows.groups[0], self.entries, each, folder)
+            stack.callback(self._ranges.close)
             self.chunks = self._cut(rows, fewest)
             stack.callback(self.chunks.close)
-            self._bounds = self._ranges()
-            self._sort()
+            self._first = self._ranges.first
+            self._links = Linking(self._ids, self._ranges, memory, self.lanes, check)
+            stack.callback(self._links.close)
             give_back()
             self.plan = planned(self.n_chunks, self._takes(), folder, memory, WEIGHT_BYTES)
             stack.callback(self.plan.links.file.close)
+            self._links.takes = None
             give_back()
             self._order()
             give_back()
             self._close = stack.pop_all()
-
-    @staticmethod
-    def _made(stack: ExitStack, folder: Path, dtype: str) -> Records:
-        made = Records(folder, dtype)
-        stack.callback(made.file.close)
-        return made
 
     def close(self) -> None:
         """Forgets the files."""
@@ -132,7 +121,12 @@ class Routing:
     @property
     def n_chunks(self) -> int:
         """Chunks of rows."""
-        return len(self._first) - 1
+        return self._ranges.n_chunks
+
+    @property
+    def dimension(self) -> int:
+        """An id that is above all."""
+        return max(1, self._ranges.dimension)
 
     # --- planning ---
 
@@ -161,15 +155,16 @@ class Routing:
 
     def _number(self, chunks: Chunks, most: int) -> int:
         """The features of the largest chunk; it stops at one that has more than `most`."""
-        first, largest = [0], 0
+        self._ranges.begin()
+        largest = at = 0
         for distinct in chunks.numbered():
             self._check()
-            self._ids.write(first[-1], distinct)
-            first.append(first[-1] + len(distinct))
-            largest = max(largest, len(distinct))
+            self._ids.write(at, distinct)
+            self._ranges.add(distinct)
+            at, largest = at + len(distinct), max(largest, len(distinct))
             if largest > most:
                 break
-        self._first = np.array(first, np.int64)
+        self._first = self._ranges.first
         return largest
 
     def _restore(self, chunks: Chunks) -> None:
@@ -181,85 +176,18 @@ class Routing:
         first, end = self._first[chunk : chunk + 2]
         return self._ids.read(int(first), int(end - first))
 
-    def _windows(self, chunk: int) -> Iterator[Array]:
-        """The ids of a chunk, some at a time."""
-        first, end = self._first[chunk : chunk + 2]
-        return self._ids.windows(int(first), int(end - first))
-
     def _around_of(self, chunk: int) -> Array:
         first, end = self._first[chunk : chunk + 2]
-        return self._around.read(int(first), int(end - first))
+        return self._links.around.read(int(first), int(end - first))
 
     def _before_of(self, chunk: int) -> Array:
         return self._around_of(chunk).astype(np.uint16)
 
-    def _ranges(self) -> Ids:
-        """Ids that bound ranges with about as many pairs as a sort may have."""
-        pairs = int(self._first[-1])
-        stride = max(1, pairs * 8 * PATIENCE // self.memory)
-        parts = [ids[::stride].copy() for j in range(self.n_chunks) for ids in self._windows(j)]
-        sample = np.sort(np.concatenate([np.zeros(0, np.int32), *parts]))
-        last = [self._ids.read(int(end) - 1, 1)[0] for end in self._first[1:] if end]
-        self.dimension = int(max(last, default=-1)) + 1
-        n = max(1, -(-pairs * PAIR_BYTES // self.memory))
-        cuts = sample[(len(sample) * np.arange(1, n)) // n].astype(np.int64)
-        cuts = np.unique(cuts >> GRAIN_BITS << GRAIN_BITS)
-        return np.concatenate(([0], cuts[cuts > 0], [max(self.dimension, 1)]))
-
-    def _sort(self) -> None:
-        """Writes which chunks have each feature before and after, range by range."""
-        lists = (self._windows(j) for j in range(self.n_chunks))
-        for low, width, begins, lengths in self._by_range(lists):
-            self._around.write_runs(begins, lengths, self._linked(low, width, begins, lengths))
-
-    def _linked(self, low: int, width: int, begins: Ids, lengths: Ids) -> Array:
-        """`neighbours` of a range."""
-        ids = self._ids.read_runs(begins, lengths)
-        if SEEN_BYTES * width + PAIR_LINKED * len(ids) <= PAIR_BYTES * len(ids):
-            return linked(ids, lengths, low, width)
-        return self._neighbours(ids, lengths)
-
-    def _by_range(self, lists: Iterator[Iterator[Array]]) -> Iterator[tuple[int, int, Ids, Ids]]:
-        """Each range's first id and how many there may be; where it begins in each list of rising
-        ids, of all lists one after the other, and how many ids it has there.
-
-        lists: each in windows.
-        """
-        n, width = self.n_chunks, len(self._bounds)
-        with ExitStack() as stack:
-            cuts, first = self._made(stack, self.folder, "u4"), np.zeros(n, np.int64)
-            for j, windows in enumerate(lists):
-                cut, total = np.zeros(width, np.int64), 0
-                for ids in windows:
-                    self._check()
-                    cut += np.searchsorted(ids, self._bounds)
-                    total += len(ids)
-                cuts.write(j * width, cut)
-                first[j + 1 :] += total
-            give_back()
-            some = max(1, int(self.memory * CUTS_SHARE) // (8 * n))
-            for r in range(0, width - 1, some):
-                end = min(width, r + some + 1)
-                slab = np.stack([cuts.read(j * width + r, end - r) for j in range(n)])
-                for k in range(end - r - 1):
-                    self._check()
-                    begins = slab[:, k].astype(np.int64)
-                    low, high = (int(bound) for bound in self._bounds[r + k : r + k + 2])
-                    yield low, high - low, first + begins, slab[:, k + 1] - begins
-
-    @staticmethod
-    def _neighbours(ids: Array, lengths: Ids) -> Array:
-        """`neighbours` of the ids of a range, by a sort."""
-        pairs = ids.astype(np.uint64)
-        pairs <<= np.uint64(16)
-        ends = np.cumsum(lengths)
-        for j in np.flatnonzero(lengths).tolist():
-            pairs[int(ends[j] - lengths[j]) : int(ends[j])] |= np.uint64(j)
-        pairs.sort()  # by id, then by chunk
-        return neighbours(pairs, lengths)
-
     def _takes(self) -> Iterator[NDArray[np.uint32]]:
         """For each chunk the weights that it takes over from each."""
+        if self._links.takes is not None:
+            yield from self._links.takes
+            return
         for before in ahead(self._before_of, range(self.n_chunks)):
             self._check()
             yield np.bincount(before, minlength=self.n_chunks).astype(np.uint32)
@@ -301,44 +229,45 @@ class Routing:
             routes.write(j, region)
 
     def pairs(self, routes: Routes) -> Pairs:
-        """(ids, weights) of all features, ids rising throughout, in parts that end at multiples
-        of 2^16; of routes at rest.
+        """(ids, weights) of all features but some whose weight is 0, ids rising throughout, in
+        parts that end at multiples of 2^12; of routes at rest.
+
+        First the weights that rest with each chunk are put in the order of ids; then each range
+        takes its part of every chunk.
         """
         with ExitStack() as stack:
             give_back()
-            found = self._made(stack, self.folder, "u8")
-            lists = (self._resting(j, routes, found) for j in range(self.n_chunks))
-            for low, width, begins, lengths in self._by_range(lists):
-                yield from parts_of(found.read_runs(begins, lengths), low, width)
-                give_back()
+            found = made(stack, self.folder, "f4")
+            first = np.cumsum(self.plan.rests) - self.plan.rests
+            rested = partial(self._rested, routes, found, first)
+            for _ in ahead(rested, range(self.n_chunks), self.lanes):
+                self._check()
+            give_back()
+            read = lambda of: (of, *self._links.resting(of, found))  # noqa: E731
+            for of, ids, weights in ahead(read, self._resting_ranges(first)):
+                self._check()
+                yield from parts_of(ids, weights, of.low, of.width)
+            give_back()
 
-    def _resting(self, chunk: int, routes: Routes, found: Records) -> Iterator[Array]:
-        """Writes the weights that rest with a chunk behind those before; their ids, in windows."""
-        region, takes = routes.read(chunk), self.plan.takes(chunk)[1].copy()
+    def _rested(self, routes: Routes, found: Records, first: Ids, chunk: int) -> None:
+        """Writes the weights that rest with a chunk, by rising id."""
+        begin, n = int(self.plan.resting[chunk]), int(self.plan.rests[chunk])
+        if not n:
+            return
+        takes = self.plan.takes(chunk)[1] - np.uint32(begin)
+        region, out, done = routes.read(chunk, begin), np.empty(n + 1, np.float32), 0
+        for around in self._links.around.windows(*self._span(chunk)):
+            done += resting(chunk, around, takes, region, out[done:])
+        found.write(int(first[chunk]), out[:done])
+
+    def _span(self, chunk: int) -> tuple[int, int]:
+        """Where a chunk's features begin in the files, and how many they are."""
         first, end = (int(at) for at in self._first[chunk : chunk + 2])
-        around = self._around.windows(first, end - first)
-        for ids, more in zip(self._windows(chunk), around, strict=True):
-            mine = resting(chunk, ids, more, takes, region)
-            found.append(mine)
-            yield (mine >> np.uint64(32)).astype(np.int32)
+        return first, end - first
 
-
-def parts_of(pairs: NDArray[np.uint64], low: int, width: int) -> Pairs:
-    """(ids, weights) by rising id of the pairs of a range of ids, which are sorted in place."""
-    pairs.sort()
-    for part in np.split(pairs, np.searchsorted(pairs, bounds(low, width, len(pairs)))):
-        yield (part >> np.uint64(32)).astype(np.int64), weights_of(part)
-
-
-def bounds(low: int, width: int, n: int) -> NDArray[np.uint64]:
-    """Of numbers of a range of ids, which has n of them: what cuts it into parts of about
-    PART_WEIGHTS, at multiples of 2^16.
-    """
-    parts = max(1, min(n // PART_WEIGHTS, width >> GRAIN_BITS))
-    cuts = (low + width * np.arange(1, parts) // parts) >> GRAIN_BITS << GRAIN_BITS
-    return cuts.astype(np.uint64) << np.uint64(32)
-
-
-def weights_of(pairs: NDArray[np.uint64]) -> NDArray[np.float32]:
-    """The weights in such numbers."""
-    return pairs.astype(np.uint32).view(np.float32)
+    def _resting_ranges(self, begins: Ids) -> Iterator[Resting]:
+        """What rests of each range; begins: where the weights of each chunk do, (C,)."""
+        for number, (low, width) in enumerate(self._ranges.spans()):
+            lengths = self._links.resting_lengths(number)
+            yield Resting(number, low, width, begins, lengths)
+            begins = begins + lengths

@@ -54,6 +54,7 @@ KERNEL_FOLDERS = [
         "trees/drawing",
         "trees/forest",
         "trees/losses",
+        "trees/near",
         "nets",
         "nets/arithmetic",
     )

@@ -22,14 +22,17 @@
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* since Linux 5.14; older headers lack it */
 #endif
-/* Slabs that stay mapped between queries, which saves faulting them in again. */
-#define CACHED_SLABS 32
+/* Slabs that stay mapped between queries, because clearing new pages costs about as much as
+ * packing rows into them. The first ones keep their pages. The pages of the others are the
+ * system's when it needs them (MADV_FREE). */
+#define WARM_SLABS 32
+#define MOST_CACHED_SLABS 512
 
 enum { IN_MEMORY = -1, ADOPTED = -2 };
 
 struct tusk_slab {
     tusk_memory *memory;
-    tusk_slab *next, *previous;  /* in its memory's list, or in the cache's */
+    tusk_slab *next, *previous;  /* in its memory's list */
     _Atomic(struct lane *) lane; /* the lane that fills it; NULL: none */
     size_t size;
     size_t used;
@@ -53,7 +56,7 @@ struct tusk_memory {
     char *temp_directory;
     int spill_file;
     int64_t spill_end;
-    tusk_slab *cached;
+    tusk_slab *cached[MOST_CACHED_SLABS]; /* not a list: the system may clear their headers */
     int n_cached;
     _Atomic int64_t budget;
     _Atomic int64_t spill_budget;
@@ -93,11 +96,8 @@ void tusk_memory_free(tusk_memory *m) {
     if (!m)
         return;
     tusk_memory_empty(m);
-    while (m->cached) {
-        tusk_slab *next = m->cached->next;
-        unmap(m->cached);
-        m->cached = next;
-    }
+    while (m->n_cached)
+        munmap(m->cached[--m->n_cached], SLAB_BYTES);
     if (m->spill_file >= 0)
         close(m->spill_file);
     free(m->temp_directory);
@@ -218,11 +218,7 @@ static tusk_slab *take_cached(tusk_memory *m, size_t size) {
     if (size != SLAB_BYTES)
         return NULL;
     pthread_mutex_lock(&m->lock);
-    tusk_slab *slab = m->cached;
-    if (slab) {
-        m->cached = slab->next;
-        m->n_cached--;
-    }
+    tusk_slab *slab = m->n_cached ? m->cached[--m->n_cached] : NULL;
     pthread_mutex_unlock(&m->lock);
     return slab;
 }
@@ -304,16 +300,22 @@ static tusk_slab *slab_new(tusk_memory *owner, size_t size, int *code) {
     return slab;
 }
 
+/* How many slabs may stay: up to a quarter of the budget beyond the warm ones. */
+static int cache_room(tusk_memory *m) {
+    int64_t share = atomic_load(&m->budget) / 4 / (int64_t)SLAB_BYTES;
+    return share < WARM_SLABS          ? WARM_SLABS
+           : share > MOST_CACHED_SLABS ? MOST_CACHED_SLABS
+                                       : (int)share;
+}
+
 static bool cache(tusk_memory *m, tusk_slab *slab) {
     if (slab->size != SLAB_BYTES)
         return false;
     pthread_mutex_lock(&m->lock);
-    bool room = m->n_cached < CACHED_SLABS;
-    if (room) {
-        slab->next = m->cached;
-        m->cached = slab;
-        m->n_cached++;
-    }
+    bool warm = m->n_cached < WARM_SLABS;
+    bool room = m->n_cached < cache_room(m) && (warm || !madvise(slab, SLAB_BYTES, MADV_FREE));
+    if (room)
+        m->cached[m->n_cached++] = slab;
     pthread_mutex_unlock(&m->lock);
     return room;
 }

@@ -20,6 +20,27 @@ constexpr int MOST_TURNS = 60;
 
 using Vector = std::vector<double>;
 
+// Row i of a packed triangle, as a row and as a column of the whole: it is read once.
+void times_row(const double *__restrict row, const double *__restrict x, double *__restrict y,
+               int64_t i) {
+    constexpr int64_t WIDTH = 32;
+    double sum[WIDTH] = {}, left = row[i] * x[i];
+    const double by = x[i];
+    int64_t j = 0;
+    for (; j + WIDTH <= i; j += WIDTH)
+        for (int64_t k = 0; k < WIDTH; k++) {
+            sum[k] += row[j + k] * x[j + k];
+            y[j + k] += by * row[j + k];
+        }
+    for (; j < i; j++) {
+        left += row[j] * x[j];
+        y[j] += by * row[j];
+    }
+    for (double one : sum)
+        left += one;
+    y[i] += left;
+}
+
 // The packed lower triangle times x; scale: of its rows and columns, or null; scaled: for them.
 void times(const double *packed, const double *scale, const double *x, double *y, int64_t p,
            Vector &scaled) {
@@ -29,51 +50,45 @@ void times(const double *packed, const double *scale, const double *x, double *y
         x = scaled.data();
     }
     std::fill(y, y + p, 0.0);
-    for (int64_t i = 0; i < p; i++) {
-        const double *row = packed + i * (i + 1) / 2;
-        y[i] += dot(row, x, i + 1);
-        add(x[i], row, y, i);
-    }
+    for (int64_t i = 0; i < p; i++)
+        times_row(packed + i * (i + 1) / 2, x, y, i);
     for (int64_t i = 0; scale && i < p; i++)
         y[i] *= scale[i];
 }
 
-struct Tridiagonal {
-    Vector diagonal, beside;
-};
-
-// At most k steps from `start`, each vector orthogonal to all before it, twice over.
-Tridiagonal lanczos(const double *packed, const double *scale, const double *start, int64_t p,
-                    int64_t k) {
-    Tridiagonal out;
-    Vector basis(k * p), next(p), scaled(scale ? p : 0);
+// At most k steps from `start`, each vector orthogonal to all before it, twice over; how many.
+int64_t lanczos(const double *packed, const double *scale, const double *start,
+                const tk_tridiagonal &out) {
+    const int64_t p = out.p, k = out.k;
+    double *const diagonal = out.diagonal, *const beside = out.beside, *const basis = out.basis;
+    Vector next(p), scaled(scale ? p : 0);
     const double size = std::sqrt(dot(start, start, p));
     double largest = 0;
     for (int64_t i = 0; i < p; i++)
         basis[i] = start[i] / size;
-    for (int64_t j = 0; j < k; j++) {
-        const double *last = &basis[j * p];
+    for (int64_t j = 0;; j++) {
+        const double *last = basis + j * p;
         times(packed, scale, last, next.data(), p, scaled);
-        out.diagonal.push_back(dot(last, next.data(), p));
+        diagonal[j] = dot(last, next.data(), p);
+        beside[j] = 0;
+        if (j + 1 == k)
+            return k;
         for (int again = 0; again < 2; again++)
             for (int64_t i = 0; i <= j; i++)
-                add(-dot(&basis[i * p], next.data(), p), &basis[i * p], next.data(), p);
+                add(-dot(basis + i * p, next.data(), p), basis + i * p, next.data(), p);
         const double left = std::sqrt(dot(next.data(), next.data(), p));
-        largest = std::max({largest, std::abs(out.diagonal[j]), left});
-        if (j + 1 == k || !(left > NOTHING * largest))
-            break;
-        out.beside.push_back(left);
+        largest = std::max({largest, std::abs(diagonal[j]), left});
+        if (!(left > NOTHING * largest))
+            return j + 1;
+        beside[j] = left;
         for (int64_t i = 0; i < p; i++)
             basis[(j + 1) * p + i] = next[i] / left;
     }
-    out.beside.resize(out.diagonal.size());
-    return out;
 }
 
 // An implicit QL step on the entries from l to m, and what it does to the eigenvectors' first
 // components.
-void step(Tridiagonal &t, Vector &first, int64_t l, int64_t m) {
-    Vector &d = t.diagonal, &e = t.beside;
+void step(double *d, double *e, double *first, int64_t l, int64_t m) {
     double g = (d[l + 1] - d[l]) / (2 * e[l]);
     g = d[m] - d[l] + e[l] / (g + std::copysign(std::hypot(g, 1.0), g));
     double s = 1, c = 1, p = 0;
@@ -104,12 +119,10 @@ void step(Tridiagonal &t, Vector &first, int64_t l, int64_t m) {
 // Eigenvalues, left in the diagonal, and the first components of the eigenvectors, by implicit QL
 // steps (Golub and Welsch, Calculation of Gauss quadrature rules, 1969). False where they do not
 // come to rest.
-bool settle(Tridiagonal &t, Vector &first) {
-    const Vector &d = t.diagonal, &e = t.beside;
-    const int64_t n = d.size();
-    first.assign(n, 0.0);
+bool settle(int64_t n, double *d, double *e, double *first) {
+    std::fill(first, first + n, 0.0);
     first[0] = 1;
-    t.beside[n - 1] = 0;
+    e[n - 1] = 0;
     for (int64_t l = 0; l < n; l++) {
         for (int turn = 0;; turn++) {
             int64_t m = l;
@@ -120,7 +133,7 @@ bool settle(Tridiagonal &t, Vector &first) {
                 break;
             if (turn == MOST_TURNS)
                 return false;
-            step(t, first, l, m);
+            step(d, e, first, l, m);
         }
     }
     return true;
@@ -129,18 +142,14 @@ bool settle(Tridiagonal &t, Vector &first) {
 } // namespace
 } // namespace tusk
 
-int64_t tk_quadrature(const double *packed, const double *scale, const double *gradient, int64_t p,
-                      int64_t k, double *eigenvalue, double *component) {
-    const double size = std::sqrt(tusk::dot(gradient, gradient, p));
-    if (!(size > 0) || !std::isfinite(size))
+int64_t tk_lanczos(const double *packed, const double *scale, const double *gradient,
+                   const tk_tridiagonal *out) {
+    const double size = std::sqrt(tusk::dot(gradient, gradient, out->p));
+    if (!(size > 0) || !std::isfinite(size) || out->k < 1)
         return 0;
-    tusk::Tridiagonal found = tusk::lanczos(packed, scale, gradient, p, k);
-    tusk::Vector first;
-    if (!tusk::settle(found, first))
-        return 0;
-    for (size_t i = 0; i < first.size(); i++) {
-        eigenvalue[i] = found.diagonal[i];
-        component[i] = size * first[i];
-    }
-    return first.size();
+    return tusk::lanczos(packed, scale, gradient, *out);
+}
+
+int tk_quadrature(int64_t k, double *diagonal, double *beside, double *first) {
+    return k > 0 && tusk::settle(k, diagonal, beside, first);
 }

@@ -1,8 +1,9 @@
 // Methods that follow gradients, run on a quadratic model instead of on rows: for planning.
 //
-// In the eigenvectors' coordinates the model is f(v) = g.v + 1/2 sum(lambda_i v_i^2), so that an
-// iteration takes a few operations per eigenvalue, whatever the number of rows. All that these
-// methods do is invariant to rotations, but for the norm that ends them.
+// The model is f(y) = g.y + 1/2 y'Ty in coordinates in which the curvature T is tridiagonal, those
+// of Lanczos' vectors, or diagonal, those of the eigenvectors. So an iteration takes a few
+// operations per coordinate, whatever the number of rows. All that these methods do is invariant
+// to rotations, but for what ends them: the gradient's largest component by weight.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -19,6 +20,7 @@ constexpr double SUFFICIENT = 1e-4;  // of the decrease that the slope promises
 constexpr double LEAST_SHRUNK = 0.5; // of a step that failed
 constexpr double MOST_SHRUNK = 0.02;
 constexpr int MOST_TRIALS = 40;
+constexpr int64_t SELDOM = 16; // iterations, for each one after which nobody looks
 
 using Vector = std::vector<double>;
 
@@ -28,42 +30,46 @@ double dot(const Vector &a, const Vector &b) {
     return dot(a.data(), b.data(), a.size());
 }
 
-// Where a method stands on the model.
+// The model's curvature times x.
+void bend(const tk_quadratic &model, const Vector &x, Vector &out) {
+    const int64_t k = model.k;
+    for (int64_t i = 0; i < k; i++)
+        out[i] = model.diagonal[i] * x[i];
+    for (int64_t i = 0; model.beside && i + 1 < k; i++) {
+        out[i] += model.beside[i] * x[i + 1];
+        out[i + 1] += model.beside[i] * x[i];
+    }
+}
+
+// Where a method stands on the model; bent: the curvature times what the gradient changed by.
 struct Place {
     const tk_quadratic &model;
-    Vector v, gradient, direction, moved;
+    Vector v, gradient, direction, moved, bent;
     double objective = 0;
 
     explicit Place(const tk_quadratic &given)
         : model(given), v(given.k), gradient(given.gradient, given.gradient + given.k),
-          direction(given.k), moved(given.k) {}
-
-    double norm() const { return std::sqrt(dot(gradient, gradient)); }
-
-    // The change of the objective by a step along the direction.
-    double rise(double step, double slope) const {
-        double bend = 0;
-        for (size_t i = 0; i < v.size(); i++)
-            bend += model.eigenvalue[i] * direction[i] * direction[i];
-        return step * slope + 0.5 * step * step * bend;
-    }
+          direction(given.k), moved(given.k), bent(given.k) {}
 
     // Moves along the direction; false where no step lowers the objective below `allowed` more.
     bool search(double &step, double allowed, bool halving) {
         const double slope = dot(direction, gradient);
+        bend(model, direction, bent);
+        const double curved = dot(direction, bent);
         for (int trial = 0; trial < MOST_TRIALS; trial++) {
-            const double risen = rise(step, slope);
+            const double risen = step * slope + 0.5 * step * step * curved;
             if (risen <= SUFFICIENT * step * slope + allowed) {
                 objective += risen;
                 for (size_t i = 0; i < v.size(); i++) {
                     moved[i] = step * direction[i];
+                    bent[i] *= step;
                     v[i] += moved[i];
-                    gradient[i] += model.eigenvalue[i] * moved[i];
+                    gradient[i] += bent[i];
                 }
                 return true;
             }
-            const double promised = step * slope, bent = risen - promised;
-            const double share = bent > 0 ? -promised / (2 * bent) : 0;
+            const double promised = step * slope, above = risen - promised;
+            const double share = above > 0 ? -promised / (2 * above) : 0;
             step *= halving ? LEAST_SHRUNK : std::clamp(share, MOST_SHRUNK, LEAST_SHRUNK);
         }
         return false;
@@ -73,14 +79,11 @@ struct Place {
 // The inverse curvature by the last moves (Liu and Nocedal, 1989).
 struct Moves {
     std::vector<Vector> s, y; // the n-th move at n % MEMORY
-    Vector rho, alpha = Vector(MEMORY), change;
+    Vector rho, alpha = Vector(MEMORY);
     double gamma = 0;
     int64_t count = 0;
 
-    void remember(const Vector &move, const Vector &eigenvalue) {
-        change.resize(move.size());
-        for (size_t i = 0; i < move.size(); i++)
-            change[i] = eigenvalue[i] * move[i];
+    void remember(const Vector &move, const Vector &change) {
         const double sy = dot(move, change), yy = dot(change, change);
         if (!(sy > 1e-10 * std::sqrt(dot(move, move) * yy)))
             return;
@@ -113,24 +116,50 @@ struct Moves {
     }
 };
 
-// Each method notes the gradient's norm after each iteration and returns how many it made.
+// Each method notes its gradient after each iteration.
 struct Errors {
     const tk_quadratic &model;
-    double *out;
-    int64_t made = 0;
+    double *norm, *largest;
+    int64_t made = 0, next = 0;
+    double share = 1;
+    Vector by_weight = {};
 
-    // Whether to go on after noting a norm.
-    bool note(double norm) {
-        out[made++] = norm;
-        return std::isfinite(norm) && norm > model.tolerance && made < model.most;
+    // The gradient's largest component by weight.
+    double exactly(const Vector &gradient) {
+        by_weight.assign(model.p, 0.0);
+        for (int64_t i = 0; i < model.k; i++)
+            add(gradient[i], model.basis + i * model.p, by_weight.data(), model.p);
+        double most = 0;
+        for (double one : by_weight)
+            most = std::max(most, std::abs(one));
+        return most;
+    }
+
+    // Whether to go on after noting a gradient. By which share of its norm the largest component
+    // is, changes slowly: it is computed the more seldom, the more iterations were made.
+    bool note(const Vector &gradient) {
+        const double size = std::sqrt(dot(gradient, gradient));
+        norm[made] = largest[made] = size;
+        if (model.basis && size > 0 && std::isfinite(size)) {
+            const bool due = made >= next, ends = size * share <= model.tolerance;
+            if (due || ends)
+                largest[made] = exactly(gradient);
+            else
+                largest[made] = size * share;
+            if (due) {
+                share = largest[made] / size;
+                next = made + 1 + made / SELDOM;
+            }
+        }
+        const double left = largest[made++];
+        return std::isfinite(left) && left > model.tolerance && made < model.most;
     }
 };
 
 void quasi_newton(const tk_quadratic &model, Errors &errors) {
     Place at(model);
     Moves moves;
-    const Vector eigenvalue(model.eigenvalue, model.eigenvalue + model.k);
-    while (errors.note(at.norm())) {
+    while (errors.note(at.gradient)) {
         double step = 1;
         if (moves.s.empty()) {
             at.direction = at.gradient;
@@ -142,7 +171,7 @@ void quasi_newton(const tk_quadratic &model, Errors &errors) {
             one = -one;
         if (!at.search(step, 1e-14 * std::abs(at.objective), false))
             return;
-        moves.remember(at.moved, eigenvalue);
+        moves.remember(at.moved, at.bent);
     }
 }
 
@@ -150,7 +179,7 @@ void spectral_steps(const tk_quadratic &model, Errors &errors) {
     Place at(model);
     double step = model.first_step;
     Vector seen;
-    while (errors.note(at.norm())) {
+    while (errors.note(at.gradient)) {
         seen.push_back(at.objective);
         const size_t from = seen.size() > LAST ? seen.size() - LAST : 0;
         const double highest = *std::max_element(seen.begin() + from, seen.end());
@@ -158,10 +187,7 @@ void spectral_steps(const tk_quadratic &model, Errors &errors) {
             at.direction[i] = -at.gradient[i];
         if (!at.search(step, highest - at.objective + 1e-14 * std::abs(at.objective), true))
             return;
-        double sy = 0;
-        for (size_t i = 0; i < at.v.size(); i++)
-            sy += at.moved[i] * model.eigenvalue[i] * at.moved[i];
-        const double ss = dot(at.moved, at.moved);
+        const double sy = dot(at.moved, at.bent), ss = dot(at.moved, at.moved);
         step = sy > 1e-14 * ss ? ss / sy : 2 * step;
     }
 }
@@ -171,15 +197,13 @@ void conjugate_gradients(const tk_quadratic &model, Errors &errors) {
     for (size_t i = 0; i < at.v.size(); i++)
         at.direction[i] = -at.gradient[i];
     double size = dot(at.gradient, at.gradient);
-    while (errors.note(std::sqrt(size))) {
-        double bend = 0;
-        for (size_t i = 0; i < at.v.size(); i++)
-            bend += model.eigenvalue[i] * at.direction[i] * at.direction[i];
-        if (!(bend > 0))
+    while (errors.note(at.gradient)) {
+        bend(model, at.direction, at.bent);
+        const double curved = dot(at.direction, at.bent);
+        if (!(curved > 0))
             return;
-        const double by = size / bend, before = size;
-        for (size_t i = 0; i < at.v.size(); i++)
-            at.gradient[i] += by * model.eigenvalue[i] * at.direction[i];
+        const double by = size / curved, before = size;
+        add(by, at.bent.data(), at.gradient.data(), at.gradient.size());
         size = dot(at.gradient, at.gradient);
         for (size_t i = 0; i < at.v.size(); i++)
             at.direction[i] = size / before * at.direction[i] - at.gradient[i];
@@ -189,8 +213,8 @@ void conjugate_gradients(const tk_quadratic &model, Errors &errors) {
 } // namespace
 } // namespace tusk
 
-int64_t tk_speculate(const tk_quadratic *model, int method, double *errors) {
-    tusk::Errors noted{*model, errors};
+int64_t tk_speculate(const tk_quadratic *model, int method, double *norm, double *largest) {
+    tusk::Errors noted{*model, norm, largest};
     if (method == TK_QUASI_NEWTON)
         tusk::quasi_newton(*model, noted);
     else if (method == TK_SPECTRAL_STEPS)

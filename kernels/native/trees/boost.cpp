@@ -10,6 +10,7 @@
 #include "categories/levels.hpp"
 #include "forest/bagging.hpp"
 #include "forest/started.hpp"
+#include "near/near_grow.hpp"
 #include "sample.hpp"
 
 namespace tusk {
@@ -82,6 +83,7 @@ private:
         code = code ? code : which_.take(memory_, rows_.n());
         code = code ? code : scratch_.take(memory_, rows_.n());
         code = code || !draws() ? code : drawn_.take(memory_, rows_.n());
+        code = code ? code : prepare_near();
         if (!code && held_)
             code = held_->take(bins_, threads_, false, memory_);
         if (code)
@@ -96,6 +98,14 @@ private:
         if (draws())
             keys_ = rows_.keys();
         return TK_OK;
+    }
+
+    // Small groups have a faster way to grow.
+    int prepare_near() {
+        if (!NearGrower::fits(boost_, bins_, rows_.n()))
+            return threads_ == 1 ? rows_.number_cells(bins_, memory_) : TK_OK;
+        near_ = std::make_unique<NearGrower>(boost_, bins_, pass_.cancel_mark, memory_);
+        return near_->take(rows_.codes(), rows_.n());
     }
 
     // The margins before the first tree that is grown.
@@ -155,9 +165,12 @@ private:
         };
         LeafValue own(lacking);
         Tree tree;
-        int code = grower.grow(Rule{&boost_, rows_.units()}, rows, features,
-                               Order{which_.data(), scratch_.data(), n},
-                               rows_.has_own_values() ? &own : nullptr, rows_.margins(k), &tree);
+        Rule rule{&boost_, rows_.units()};
+        int code =
+            near_ && near_->pack(rule, rows.addends)
+                ? near_->grow(features, which_.data(), n, rows_.margins(k), &tree)
+                : grower.grow(rule, rows, features, Order{which_.data(), scratch_.data(), n},
+                              rows_.has_own_values() ? &own : nullptr, rows_.margins(k), &tree);
         for (int64_t row = 0, drawn = 0; !code && n < rows_.n() && row < rows_.n(); row++) {
             if (drawn < n && drawn_.data()[drawn] == row)
                 drawn++;
@@ -210,6 +223,7 @@ private:
     Bins bins_;
     Sample rows_;
     std::unique_ptr<Sample> held_;
+    std::unique_ptr<NearGrower> near_; // of a small group
     Charged<uint32_t> which_, scratch_, drawn_;
     std::vector<uint64_t> keys_; // of rows; none if all rows are drawn
     Drawn by_side_{};            // of this iteration; n is 0 where rows are not drawn so

@@ -24,11 +24,6 @@ template <class Cell> bool Grower<Cell>::may_split(const Leaf &leaf) const {
            (!boost_.max_depth || leaf.depth < boost_.max_depth);
 }
 
-template <class Cell> Side Grower<Cell>::side_of(const Split &split) const {
-    int32_t missing = bins_.values(split.feature);
-    return {(int16_t)split.bin, (int16_t)(split.missing_left ? missing : -1)};
-}
-
 // Several histograms share a piece of memory, since an account gives out whole slabs.
 template <class Cell> int32_t Grower<Cell>::take_slot() {
     if (free_.empty()) {
@@ -95,7 +90,7 @@ template <class Cell> int64_t Grower<Cell>::partition(const Leaf &leaf) {
     int32_t d = bins_.features();
     return best.by_level
                ? partition_rows(codes, d, best.set, which, scratch, leaf.n, threads_)
-               : partition_rows(codes, d, side_of(best), which, scratch, leaf.n, threads_);
+               : partition_rows(codes, d, side_of(best, bins_), which, scratch, leaf.n, threads_);
 }
 
 // Only the smaller child's rows are read. The larger child's sums are the parent's less these.
@@ -209,7 +204,7 @@ int Grower<Cell>::grow(const Rule &rule, const Rows &rows, const std::vector<int
         renew(*own);
     if (margins)
         add_values(margins);
-    write(out);
+    write_tree(made_, bins_, out);
     return TK_OK;
 }
 
@@ -221,60 +216,6 @@ template <class Cell> void Grower<Cell>::add_values(double *margins) const {
              row < order_.which + leaf.begin + leaf.n; row++)
             margins[*row] += value;
     });
-}
-
-// Adds the set of a split as levels. Returns where it begins.
-template <class Cell> double Grower<Cell>::write_set(const Split &split, Tree *out) const {
-    size_t begin = out->sets.size();
-    const double *level = bins_.bound.data() + bins_.first[split.feature];
-    out->sets.push_back(0);
-    for (int32_t b = 0; b < bins_.values(split.feature); b++) {
-        if (!split.set.has((uint8_t)b))
-            continue;
-        auto at = (uint32_t)level[b];
-        out->sets.resize(std::max(out->sets.size(), begin + 2 + at / 32));
-        out->sets[begin + 1 + at / 32] += (double)(UINT32_C(1) << at % 32);
-    }
-    out->sets[begin] = (double)(out->sets.size() - begin - 1);
-    return (double)begin;
-}
-
-// Nodes in preorder. A stack in place of recursion, because a tree may be as deep as it has
-// leaves.
-template <class Cell> void Grower<Cell>::write(Tree *out) const {
-    *out = Tree{};
-    out->nodes.reserve(made_.size());
-    out->gain.reserve(made_.size());
-    out->rows.reserve(made_.size());
-    out->side.reserve(made_.size());
-    std::vector<std::pair<int32_t, int32_t>> left_to_do{{0, -1}}; // node, and whose right child
-    while (!left_to_do.empty()) {
-        auto [node, parent] = left_to_do.back();
-        left_to_do.pop_back();
-        const Made &m = made_[node];
-        auto place = (int32_t)out->nodes.size();
-        if (parent >= 0)
-            out->nodes[parent].right = place;
-        bool inner = m.left >= 0;
-        int32_t feature = inner ? m.split.feature : -1;
-        bool by_level = inner && m.split.by_level;
-        double value = by_level ? write_set(m.split, out)
-                       : inner  ? bins_.bound[bins_.first[feature] + m.split.bin]
-                                : m.value;
-        int64_t missing = by_level ? TK_BY_LEVEL : inner && m.split.missing_left;
-        out->nodes.push_back(tk_node{value, feature, -1, missing});
-        out->gain.push_back(inner ? (float)m.split.gain : 0);
-        out->rows.push_back(m.rows);
-        out->side.push_back(inner ? side_of(m.split) : Side{});
-        if (by_level) {
-            out->side.back().set = (int32_t)out->codes.size();
-            out->codes.push_back(m.split.set);
-        }
-        if (!inner)
-            continue;
-        left_to_do.emplace_back(m.right, place);
-        left_to_do.emplace_back(m.left, -1);
-    }
 }
 
 template class Grower<Sum>;

@@ -43,7 +43,19 @@ public:
         if (y_.data())
             copy_labels(group_, y_.data());
         code_rows(group_, bins, threads, codes_.data());
-        return grows && threads == 1 ? number_cells(bins, memory) : TK_OK;
+        return TK_OK;
+    }
+    // Of rows that lie in the core's cache, the cells of their bins. Returns a tk_code.
+    int number_cells(const Bins &bins, tusk_memory *memory) {
+        constexpr size_t NEAR = 1 << 18; // cells of rows
+        size_t d = group_.dim, count = (size_t)n() * d;
+        if (count > NEAR || 2 * bins.total() > UINT16_MAX)
+            return TK_OK;
+        int code = cells_.take(memory, count);
+        for (size_t i = 0; !code && i < count; i += d)
+            for (size_t f = 0; f < d; f++)
+                cells_.data()[i + f] = (uint16_t)(2 * (bins.first[f] + codes_.data()[i + f]));
+        return code;
     }
 
     // The constants that lower the mean loss most.
@@ -112,6 +124,7 @@ public:
     double *margins(int64_t output) const { return margins_.data() + output * n(); }
     bool several() const { return labels_.objective == TK_SOFTMAX; }
     bool has_own_values() const { return y_.data() && labels_.objective == TK_QUANTILE_TREES; }
+    const uint8_t *codes() const { return codes_.data(); }
     const Units &units() const { return units_; }
     std::vector<uint64_t> keys() const {
         std::vector<double> y(n());
@@ -124,19 +137,6 @@ public:
     }
 
 private:
-    // Of rows that lie in the core's cache, the cells of their bins.
-    int number_cells(const Bins &bins, tusk_memory *memory) {
-        constexpr size_t NEAR = 1 << 18; // cells of rows
-        size_t d = group_.dim, count = (size_t)n() * d;
-        if (count > NEAR || 2 * bins.total() > UINT16_MAX)
-            return TK_OK;
-        int code = cells_.take(memory, count);
-        for (size_t i = 0; !code && i < count; i += d)
-            for (size_t f = 0; f < d; f++)
-                cells_.data()[i + f] = (uint16_t)(2 * (bins.first[f] + codes_.data()[i + f]));
-        return code;
-    }
-
     bool weighted() const { return group_.extras & TUSK_WEIGHTS; }
     double weighted_lacking(const uint32_t *which, int64_t n) const {
         for (int64_t i = 0; i < n; i++)

@@ -155,10 +155,6 @@ struct Scale {
     double unscaled(double gain) const { return gain / gradient / gradient * curvature; }
 };
 
-// What rounding may leave of a gain of 0, as a fraction of the leaf's score. Without this limit, a
-// leaf whose rows are all alike would be split.
-constexpr double NOISE = 1e-12;
-
 // Gains of splits of one leaf.
 class Search {
 public:

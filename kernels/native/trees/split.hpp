@@ -30,6 +30,10 @@ struct Limits {
     double l2 = 0; // added to the option's
 };
 
+// What rounding may leave of a gain of 0, as a fraction of the leaf's score. Without this limit, a
+// leaf whose rows are all alike would be split.
+constexpr double NOISE = 1e-12;
+
 // The rules that a split must keep, and what sums stand for.
 struct Rule {
     const tk_boost *boost;

@@ -40,6 +40,23 @@ struct Tree {
     }
 };
 
+// A node of a tree that grows, in the order of their making.
+struct Made {
+    Split split;
+    int32_t left = -1, right = -1; // -1: a leaf
+    int64_t rows = 0;
+    double value = 0;
+};
+
+// Writes a tree whose root is made[0], its nodes in preorder.
+void write_tree(const std::vector<Made> &made, const Bins &bins, Tree *out);
+
+// What a split sends left, without the set of a category.
+inline Side side_of(const Split &split, const Bins &bins) {
+    int32_t missing = bins.values(split.feature);
+    return {(int16_t)split.bin, (int16_t)(split.missing_left ? missing : -1)};
+}
+
 // The numbers of the rows that a tree grows on, which it sorts by leaf; both arrays have n items.
 struct Order {
     uint32_t *which, *scratch;
@@ -84,16 +101,13 @@ private:
     void split(Leaf &leaf);
     void fill_children(const Leaf &parent, Leaf &left, Leaf &right);
     int32_t take_slot();
-    Side side_of(const Split &split) const;
     int64_t partition(const Leaf &leaf);
     void choose_features(const std::vector<int32_t> &features);
-    double write_set(const Split &split, Tree *out) const;
     // Cells of a histogram, and as many behind them as a search reads beyond the last bin.
     size_t histogram_size() const { return bins_.total() + LANES; }
     Cell *histogram(int32_t slot) {
         return sums_[slot / together_]->data() + slot % together_ * histogram_size();
     }
-    void write(Tree *out) const;
     void add_values(double *margins) const;
 
     const tk_boost &boost_;
@@ -107,14 +121,7 @@ private:
     std::vector<Addend> blocks_;
     std::vector<Leaf> leaves_;
 
-    // Of the tree that grows: nodes in the order of their making.
-    struct Made {
-        Split split;
-        int32_t left = -1, right = -1; // -1: a leaf
-        int64_t rows = 0;
-        double value = 0;
-    };
-    std::vector<Made> made_;
+    std::vector<Made> made_; // of the tree that grows
     const Rule *rule_ = nullptr;
     const Rows *rows_ = nullptr;
     std::vector<int32_t> numbers_, categories_; // the tree's features

@@ -62,22 +62,35 @@ KS_API void ks_route_ranks(const uint16_t *chunks, int64_t n, uint32_t *next, in
  * id before, and 2^16 times that which has it after, in the order of chunks and of ids: next,
  * shape (chunks,), is where those of each chunk begin in out. */
 KS_API void ks_route_neighbours(const uint64_t *pairs, int64_t n, int64_t *next, uint32_t *out);
-/* The same in the order of ids, without a sort, where few ids from `low` on, of shape (width,), do
- * not occur: ids, rising within each of the chunks, which have lengths of them; table: uint32 of
- * shape (3, width). */
-KS_API void ks_route_linked(const int32_t *ids, const int64_t *lengths, int32_t chunks,
-                            int32_t low, int64_t width, uint32_t *table, uint32_t *out);
+/* The pairs of a range of ids, low .. low + width - 1: those of each chunk rising, one chunk after
+ * the other. */
+typedef struct ks_range {
+    int32_t *ids;
+    const int64_t *lengths; /* (chunks,) */
+    int32_t chunks, low;
+    int64_t width;
+} ks_range;
+
+/* The same in the order of ids, without a sort, where few ids of a range do not occur. table,
+ * uint32 of shape (3, block), and next, shape (chunks,), are for its use: it takes `block` ids at
+ * a time. */
+KS_API void ks_route_linked(const ks_range *range, uint32_t *table, int64_t block, int64_t *next,
+                            uint32_t *out);
+/* Adds to takes, shape (chunks, chunks), how many pairs of a range have each chunk before. */
+KS_API void ks_route_tally(const ks_range *range, const uint32_t *around, uint32_t *takes);
+/* Leaves of the ids of a range those of pairs that rest with their chunk between passes, in the
+ * same order; counts, shape (chunks,): how many of each chunk. Returns how many in all. */
+KS_API int64_t ks_route_rests(const ks_range *range, const uint32_t *around, uint32_t *counts);
 /* For each weight of a chunk the chunk before and the one after, as above: its place in the
  * chunk's region, and these places in the order of the regions to which they go. takes, gives:
  * shape (chunks,), where the buckets begin in either; they count on. */
 KS_API void ks_route_order(const uint32_t *around, int64_t n, uint32_t *takes, uint32_t *gives,
                            int32_t *places, int32_t *going);
-/* Of the weights of a chunk those that rest in its region, which is `weights`: id * 2^32 + the
- * bits of its float for each, in the order of ids, which rise; returns how many. around, takes: as
- * above. */
-KS_API int64_t ks_route_resting(const int32_t *ids, const uint32_t *around, int64_t n,
-                                int32_t chunk, uint32_t *takes, const uint32_t *weights,
-                                uint64_t *out);
+/* Of the weights of a chunk those that rest in its region between passes, in the order of ids;
+ * returns how many. around: as above; takes: where the buckets begin in `weights`, which are those
+ * of the region from the first one that rests; they count on. One is written beyond. */
+KS_API int64_t ks_route_resting(const uint32_t *around, int64_t n, int32_t chunk, uint32_t *takes,
+                                const uint32_t *weights, uint32_t *out);
 
 /* Runs of a file, one after the other in memory. */
 typedef struct ks_runs {

@@ -196,11 +196,13 @@ class Newton(Algorithm):
     multinomial = True
     title = "Newton's method; at the hinge an interior-point method"
     source = "Nocedal and Wright 2006, Mehrotra 1992"
+    by_parts = True
     first_choice = True
     max_iter = 100
     sets_steps = False
     proves_gap = True
     speeds_up = True
+    begins_by_curvature = True
     step_widths = (8, 64, 256, 512)
     step_storage = "dense float64"
 

@@ -110,7 +110,8 @@ def by_flow(question: Question, sketch: Sketch, tolerance: float) -> Interval:
 
     A step is at most about one over the mean squared length of a row, the curvature's trace.
     """
-    steps = sketch.flow(tolerance) * float(sketch.eigenvalue.sum()) / question.rows_of_one
+    trace = float(sketch.spectrum[0].sum())
+    steps = sketch.flow(tolerance) * trace / question.rows_of_one
     point = FLOW * steps**FLOW_POWER * (OF_CLASSES if question.task.classifies else 1.0) - 1
     return Interval.around(point / 3, max(point, 1.0), max(3 * point, 3.0))
 

@@ -30,15 +30,32 @@ class ByModel(NamedTuple):
     """Iterations at the hinge on dense rows, by those on a smooth loss of the same rows.
 
     One more of them is factor (1 + smooth)^of_smooth (1 + SCARCE features a row)^of_scarcity
-    (1 + l2 rows)^-of_penalty e^(a_decade (k - 2)), to a tolerance k decades below 1; smooth: those
-    on the sketch to smooth_decades below 1. low and high: how many times less and more.
+    features^of_features (1 + l2 rows)^-of_penalty e^(a_decade (k - 2)), to a tolerance k decades
+    below 1; smooth: those on the sketch to smooth_decades below 1. low and high: how many times
+    less and more.
     """
 
     factor: float
     of_smooth: float
     smooth_decades: float
     of_scarcity: float
+    of_features: float
     of_penalty: float
+    a_decade: float
+    low: float = 2.5
+    high: float = 5.0
+
+
+class ByPenalty(NamedTuple):
+    """Iterations at the hinge on sparse rows with a penalty, by the condition that it makes.
+
+    One more of them is factor (1 + length / (l2 rows))^of_condition e^(a_decade (k - 2)), to a
+    tolerance k decades below 1; length: mean squared length of a row. low and high: how many times
+    less and more.
+    """
+
+    factor: float
+    of_condition: float
     a_decade: float
     low: float = 2.5
     high: float = 5.0
@@ -51,7 +68,7 @@ FEW, SHAPED = 500.0, 40
 """Rows that `by_shape` counts from, and the most features that it was measured with."""
 SHARES, LEAST_A_DECADE = (0.003, 0.01, 0.05, 1.0), 5.0
 """By decades of the tolerance: shares of the iterations to 1e-6, and the least for each decade."""
-BENT = 3.0
+BENT = 4.0
 """Iterations more than on the sketch, which is quadratic, of a loss that is not."""
 SCARCE = 60.0
 """Of `by_model`: features a row."""
@@ -82,9 +99,11 @@ class Usual:
     to matter sooner at the hinge on sparse rows; by_shape: for the hinge on dense rows, whose
     optimum the gap proves, iterations to 1e-6 for a feature and FEW rows, and the powers of the
     features and of the rows that they grow with; method: what runs on a sketch of the objective
-    (`sketch.py`) where there is one; by_model: for the hinge on dense rows, where the sketch is of
+    (`sketch.py`) where there is one, and bent: how many times more iterations losses take that are
+    not quadratic; by_model: for the hinge on dense rows, where the sketch is of
     a smooth loss; apart: at the hinge where rows are few for their features (APART), to any
-    tolerance.
+    tolerance; by_penalty: at the hinge on sparse rows; constant: at the hinge where to predict the
+    commoner class is near the optimum.
     """
 
     smooth: Rows
@@ -96,15 +115,20 @@ class Usual:
     sooner: float = 0.0
     by_shape: tuple[float, float, float] | None = None
     method: Method | None = None
+    bent: float = 1.0
     by_model: ByModel | None = None
     apart: Interval | None = None
+    by_penalty: ByPenalty | None = None
+    constant: Interval | None = None
 
     def iterations(self, question: Question, k: float) -> Interval:
         """To a tolerance k decades below 1."""
+        if self.constant is not None and nearly_constant(question, k):
+            return self.constant
         if question.sketch is not None and self.method is not None:
             if question.task.smooth:
-                bent = 0.0 if question.task.quadratic else BENT
-                return question.sketch.iterations(self.method, 10**-k, bent)
+                more = (0.0, 1.0) if question.task.quadratic else (BENT, self.bent)
+                return question.sketch.iterations(self.method, 10**-k, *more)
             if self.by_model is not None and not (self.apart and scarce(question)):
                 tolerance = 10**-self.by_model.smooth_decades
                 smooth = question.sketch.iterations(self.method, tolerance).point
@@ -129,6 +153,8 @@ class Usual:
     def _at_the_corner(self, found: Interval, question: Question, k: float) -> Interval:
         """The table's iterations at the hinge, as this problem needs them."""
         sparse = question.seen.sparse
+        if sparse and self.by_penalty is not None and question.length and question.options.l2 > 0:
+            return self._by_penalty(self.by_penalty, question.length, question, k)
         if question.wide and not question.penalised:
             return found.scaled(self.separated)
         if not sparse and self.apart is not None and scarce(question):
@@ -167,7 +193,16 @@ class Usual:
         """At the hinge, by the iterations on a smooth loss of the same rows."""
         point = shape.factor * (1 + smooth) ** shape.of_smooth
         point *= scarcity(question) ** shape.of_scarcity
+        point *= question.seen.n_features**shape.of_features
         point /= (1 + question.options.l2 * question.rows_of_one) ** shape.of_penalty
+        point = max(point * math.exp(shape.a_decade * (k - 2)) - 1, 1.0)
+        return Interval.around(point / shape.low, point, shape.high * point)
+
+    @staticmethod
+    def _by_penalty(shape: ByPenalty, length: float, question: Question, k: float) -> Interval:
+        """At the hinge on sparse rows, by the condition that the penalty makes."""
+        condition = length / (question.options.l2 * question.rows_of_one)
+        point = shape.factor * (1 + condition) ** shape.of_condition
         point = max(point * math.exp(shape.a_decade * (k - 2)) - 1, 1.0)
         return Interval.around(point / shape.low, point, shape.high * point)
 
@@ -179,6 +214,15 @@ class Usual:
         condition = max(question.length / (l2 * question.rows_of_one), 1.0)
         by = condition**self.stretched
         return Interval.around(math.sqrt(by) * found.low, by * found.point, 4 * by * found.high)
+
+
+def nearly_constant(question: Question, k: float) -> bool:
+    """Whether the hinge of predicting the commoner class is within the tolerance already.
+
+    Its loss is twice the rarer one's share, and an objective is to be within half the tolerance.
+    """
+    rarer = question.rarer
+    return not question.task.smooth and rarer is not None and 4 * rarer <= 10**-k
 
 
 def scarce(question: Question) -> bool:

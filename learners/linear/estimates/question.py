@@ -49,9 +49,11 @@ class Question:
     """What all candidates of one training have in common.
 
     length: mean squared length of the centred rows, and spread: of dense features' variances
-    (`spread.py`), where they are known; spread_with_l2: with what the penalty adds; sketch: a
+    (`spread.py`), where they are known; spread_with_l2: with what the penalty adds; rarer: the
+    rarer class's share of the rows, at the hinge; sketch: a
     model of the objective (`sketch.py`); measured: what was timed instead of being computed,
-    by algorithm or as "pass gradient" and "pass curvature"; gpu: whether the rows are on one.
+    by algorithm or as "pass gradient" and "pass curvature"; spent: seconds of a pass that was made
+    and is of use only to plans that begin by the curvature; gpu: whether the rows are on one.
     """
 
     task: LinearTask
@@ -62,7 +64,9 @@ class Question:
     length: float | None = None
     spread: float | None = None
     spread_with_l2: float | None = None
+    rarer: float | None = None
     sketch: Sketch | None = None
+    spent: float = 0.0
     gpu: bool = False
 
     @property

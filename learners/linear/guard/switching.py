@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from tuskml.kernels.passes import Floats
 from tuskml.learners.linear.algorithms import ALGORITHMS
+from tuskml.learners.linear.algorithms.parts.kept import Beginning
 from tuskml.learners.linear.descent import deadline_of, descend
 from tuskml.learners.linear.estimates.question import Question
 from tuskml.learners.linear.explaining.timing import Timing
@@ -45,15 +46,19 @@ class Run:
         return deadline_of(self.options, self.began)
 
     def __call__(
-        self, problem: Problem, v: Floats, plan: Plan, guard: Guard | None = None
+        self,
+        problem: Problem,
+        begin: Beginning,
+        plan: Plan,
+        guard: Guard | None = None,
     ) -> State:
-        """Runs a plan from weights v (G, p)."""
+        """Runs a plan."""
         held = self.held if self.options.validation else None
-        return descend(problem, v, held, plan, self.deadline, self.timing, guard)
+        return descend(problem, begin, held, plan, self.deadline, self.timing, guard)
 
     def again(self, plan: Plan) -> Callable[[Problem, Floats], State]:
         """The same plan on a problem that has changed."""
-        return lambda problem, v: self(problem, v, plan)
+        return lambda problem, v: self(problem, Beginning(v), plan)
 
 
 @dataclass
@@ -81,14 +86,14 @@ def run_guarded(
     run: Run, problem: Problem, v: Floats, chosen: Choice, question: Question | None
 ) -> tuple[State, Choice]:
     """Where the training ended from weights v (G, p), and the choice with the last plan."""
-    before, made = Before(), 0
+    before, made, begin = Before(), 0, Beginning(v, chosen.kept)
     while True:
         guard = guard_for(problem, chosen, question, before)
-        state = run(problem, v, chosen.plan, guard)
+        state = run(problem, begin, chosen.plan, guard)
         state.iterations += made
         if guard is None or not guard.given_up:
             return state, chosen
-        made, v = int(state.iterations.max()), state.v
+        made, begin = int(state.iterations.max()), Beginning(state.v)
         before.add(guard, state)
         chosen = switched(chosen, guard, before.names, made)
         run.timing.switched(chosen, guard.mine)

@@ -15,8 +15,9 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.kernels.library import check_code, library, pointer
+from tuskml.kernels.parts.sharded import squared
 from tuskml.kernels.passes import Floats, Pass
+from tuskml.kernels.rows.entries import entry_sums
 from tuskml.learners.linear.problem import Index, Problem
 
 MOST_WEIGHTS = 513
@@ -115,9 +116,8 @@ def _wide_deviations(problem: Problem) -> Floats:
 def products(problem: Problem) -> Floats:
     """Mean products (G, p, p) of the features of z and a constant 1."""
     rows = problem.rows
-    squared = Pass(rows.groups, 0, None, None, True, rows.threads, cancel_mark=rows.cancel_mark)
     nothing = np.zeros((problem.n_groups, problem.d + 1))
-    sums = squared.curvature(nothing, problem.shift, problem.scale, precise=True)
+    sums = squared(rows).curvature(nothing, problem.shift, problem.scale, precise=True)
     return unpacked(sums[:, problem.d + 3 :]) / sums[:, 1, None, None]
 
 
@@ -184,16 +184,8 @@ def without_constants(problem: Problem, v: Floats) -> tuple[Floats, NDArray[np.b
 
 def moments(rows: Pass) -> tuple[Floats, Floats]:
     """Mean and mean square (G, d) of sparse features, by one pass over their entries."""
-    squared = Pass(rows.groups, 0, None, None, True, rows.threads, cancel_mark=rows.cancel_mark)
-    n, d = rows.n_groups, rows.n_features
-    nothing, direction = np.zeros((n, d + 1)), np.zeros((n, d + 1))
-    direction[:, -1] = 1.0
-    sums, squares = np.empty((n, d + 1)), np.empty((n, d + 2))
-    offset = rows.first_rows
-    given = pointer(nothing), pointer(direction), pointer(offset), pointer(None)
-    code = library().tk_curvature_times(squared.struct, *given, pointer(sums), pointer(squares))
-    check_code(code)
-    return sums[:, :-1] / squares[:, -1:], squares[:, :d] / squares[:, -1:]
+    sums, squares = entry_sums(rows)
+    return sums[:, :-1] / squares[:, -1:], squares[:, :-2] / squares[:, -1:]
 
 
 def to_own(spanned: Span, v: Floats) -> Floats:

@@ -6,12 +6,12 @@ the null deviance is that of the best constant (McCullagh and Nelder, Generalize
 coefficients that the rows determine, the intercept and an estimated dispersion of counts.
 """
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, xlogy
 
 from tuskml.errors import OptionError, one_of
 from tuskml.kernels.passes import Floats
@@ -60,6 +60,8 @@ class Sums:
 
 def sums_of(group: np.void, a: float) -> Sums:
     """The sums of a group (passes.GROUP); a: the dispersion of counts, NaN without one."""
+    from scipy.special import gammaln, xlogy  # slow to import, seldom needed
+
     found = np.zeros(6)
     with np.errstate(divide="ignore", invalid="ignore"):
         for y, weight in labels_of(group):
@@ -86,7 +88,7 @@ def log_likelihood(task: LinearTask, loss: float, s: Sums, scale: float) -> floa
         return -loss + s.sized - s.factorial
     if task.response == "exp":
         k = 1 / scale
-        known = s.n * (k * np.log(k) - gammaln(k)) + (k - 1) * s.log_y
+        known = s.n * (k * np.log(k) - math.lgamma(k)) + (k - 1) * s.log_y
         return float(known - k * loss)
     return -loss
 

@@ -21,8 +21,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.kernels.library import check_code, library, pointer
 from tuskml.kernels.passes import Floats, Pass, solve
+from tuskml.kernels.rows.reach import margin_reach
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.tasks import LINEAR
 
@@ -53,10 +53,7 @@ class Reach:
 
 def reach(rows: Pass, weights: Floats, direction: Floats) -> Reach:
     """Margins at weights (G, d + 1) along a direction (G, d + 1), both in the caller's units."""
-    out = np.empty((rows.n_groups, 4))
-    weights, direction = np.ascontiguousarray(weights), np.ascontiguousarray(direction)
-    given = pointer(weights), pointer(direction), pointer(out)
-    check_code(library().tk_margin_reach(rows.struct, *given))
+    out = margin_reach(rows, weights, direction)
     return Reach(*(np.ascontiguousarray(column) for column in out.T))
 
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.kernels.passes import Floats, Pass, Triangles
+from tuskml.kernels.parts.sharded import anew
+from tuskml.kernels.passes import Floats, Triangles
 from tuskml.learners.linear.algorithms import FIRST_CHOICE, LAST_CHOICE
 from tuskml.learners.linear.inference import determined
 from tuskml.learners.linear.operators import Operators, State, run
@@ -67,11 +68,8 @@ def temper(
     The others stay where they are.
     """
     rows = problem.rows
-    here = Pass(
-        rows.groups, rows.loss, rows.positive, rows.class_weight, rows.fit_intercept, rows.threads,
-        cancel_mark=rows.cancel_mark, open=rows.open,
-    )  # fmt: skip
-    part = problem.on(here).of(which)
+    given = rows.loss, rows.positive, rows.class_weight, rows.fit_intercept, rows.open
+    part = problem.on(anew(rows, *given)).of(which)
     penalised = with_ridge(part)
     start = np.zeros((len(which), problem.d + 1))
     ended = run(penalised, descent(penalised, plan, start, deadline))

@@ -15,6 +15,7 @@ from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.softmax import Softmax, classes_of
 from tuskml.learners.classes import named_classes, refuse_large
 from tuskml.learners.linear.algorithms import ALGORITHMS, FIRST_CHOICE, LAST_CHOICE
+from tuskml.learners.linear.algorithms.parts.kept import Beginning
 from tuskml.learners.linear.descent import deadline_of, descend
 from tuskml.learners.linear.explaining.plan_text import plan_line, resolved
 from tuskml.learners.linear.explaining.timing import Timing
@@ -181,7 +182,7 @@ def fit(given: Many, request: Request, memory: int, began: float) -> Models:
             begin = started_at(problem, request.options.warm_start)
         held = held if request.options.validation else None
         deadline = deadline_of(request.options, began)
-        state = descend(problem, begin, held, plan, deadline, Timing())
+        state = descend(problem, Beginning(begin), held, plan, deadline, Timing())
         return models_of(problem, state, plan, request, About(given, n_rows, began, deadline))
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from tuskml.learners.explaining.shown import shown_seconds
 from tuskml.learners.linear.algorithms import ALGORITHMS, LAST_CHOICE
+from tuskml.learners.linear.algorithms.parts.kept import Kept
 from tuskml.learners.linear.estimates.costs import Cost, total_of
 from tuskml.learners.linear.estimates.question import Question
 from tuskml.learners.linear.plan import Plan
@@ -58,6 +59,8 @@ class Candidate:
     short: bool = False
     store: Mapping[str, int] | None = None
     """What it would ask of a store, by name."""
+    wasted: float = 0.0
+    """Seconds that were spent already on what only other plans can use."""
 
     @property
     def seconds(self) -> Interval:
@@ -67,7 +70,8 @@ class Candidate:
     def expected(self) -> float:
         """Seconds, the uncertainty of iterations being one of their logarithm."""
         s = self.seconds
-        return math.exp((math.log(s.low) + 2 * math.log(s.point) + math.log(s.high)) / 4)
+        mean = math.exp((math.log(s.low) + 2 * math.log(s.point) + math.log(s.high)) / 4)
+        return mean + self.wasted
 
     @property
     def certain(self) -> bool:
@@ -84,12 +88,17 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Choice:
-    """The plan, the candidates it was chosen from, what cannot be met, and what trials showed."""
+    """The plan, the candidates it was chosen from, what cannot be met, and what trials showed.
+
+    asked: the question with all that was seen; kept: the training's first pass, if it was made.
+    """
 
     plan: Plan
     candidates: tuple[Candidate, ...]
     note: str | None = None
     known: Mapping[str, Speculated] = field(default_factory=dict)
+    asked: Question | None = None
+    kept: Kept | None = None
 
 
 def split(
@@ -166,7 +175,10 @@ def assess_one(
         refusal = (
             f"{first + iterations.low:,.0f} iterations or more, max_iter is {plan.max_iter:,}"
         )
-    return Candidate(plan, cost, iterations, first, known is not None, refusal, short)
+    begun = algorithm.begins_by_curvature and plan.base is None
+    wasted = 0.0 if begun else question.spent
+    tried = known is not None
+    return Candidate(plan, cost, iterations, first, tried, refusal, short, wasted=wasted)
 
 
 def believed(curve: Curve, epsilon: float, usual: Interval) -> Interval:

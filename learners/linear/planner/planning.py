@@ -10,6 +10,7 @@ from tuskml.kernels import passes
 from tuskml.kernels.charged import memory_use
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.learners.linear.algorithms import ALGORITHMS, LAST_CHOICE
+from tuskml.learners.linear.algorithms.parts.kept import Kept
 from tuskml.learners.linear.estimates.question import Question, Statistics
 from tuskml.learners.linear.own.operators import named
 from tuskml.learners.linear.plan import Plan
@@ -31,8 +32,10 @@ TOO_WIDE = 0.125
 """Features of sparse rows for each of them, beyond which none is tried on a sample."""
 LEAST_OVERHEAD = 0.0012
 """Seconds that a sketch may take of however short a training: 2 ms with all that comes before."""
-OF_TIME = 0.1
-"""Of the `time` that the training may take."""
+
+
+NARROW = 64
+"""Features up to which a pass for the curvature takes as long as a few for the gradient."""
 
 
 def statistics(groups: NDArray[np.void], memory: int = 0) -> Statistics:
@@ -162,10 +165,11 @@ def decide(problem: Problem, start: Floats, own: Plan, question: Question) -> Ch
     clear = choice.trivial(question) and not choice.constrained(question) and asked is None
     if own.epsilon > 0 and clear:
         return Choice(own, ())
+    kept = None
     if question.options.validation == 0:
         question = measured(problem, start, question)
         if not question.options.ordered:
-            question = sketching.sketched(problem, start, question, LEAST_OVERHEAD)
+            question, kept = looked_closer(problem, start, question, own, LEAST_OVERHEAD)
         question = with_rows_seen(problem, question)
     # The others are chosen after a trial alone.
     first = by_statistics(own, question, None if question.measured else choice.BATCH)
@@ -173,13 +177,33 @@ def decide(problem: Problem, start: Floats, own: Plan, question: Question) -> Ch
     if quiet:
         return first
     if question.sketch is None and not choice.takes_less(first.candidates, own, choice.INSTANT):
-        seen = sketching.sketched(problem, start, question, most_overhead(first.candidates))
+        seconds = most_overhead(first.candidates)
+        seen, kept = looked_closer(problem, start, question, first.plan, seconds, known=True)
         if seen is not question:
             question = seen
             first = by_statistics(own, question, None if question.measured else choice.BATCH)
-    if asked is None and choice.takes_less(first.candidates, own, choice.WORTH_TRYING):
-        return estimated(first)
-    return estimated(after_trials(problem, start, own, question))
+    if asked is not None or not choice.takes_less(first.candidates, own, choice.WORTH_TRYING):
+        first = after_trials(problem, start, own, question)
+    return replace(estimated(first), asked=question, kept=kept)
+
+
+def looked_closer(
+    problem: Problem,
+    start: Floats,
+    question: Question,
+    plan: Plan,
+    seconds: float,
+    known: bool = False,
+) -> tuple[Question, Kept | None]:
+    """The question with a sketch, if there is time, and the first pass of the training if made.
+
+    plan: the likeliest; known: whether estimates say so.
+    """
+    if known or question.seen.n_features <= NARROW:
+        seen, kept = sketching.begun(problem, start, question, plan, seconds)
+        if kept is not None:
+            return seen, kept
+    return sketching.sketched(problem, start, question, seconds), None
 
 
 def after_trials(problem: Problem, start: Floats, own: Plan, question: Question) -> Choice:
@@ -196,7 +220,7 @@ def after_trials(problem: Problem, start: Floats, own: Plan, question: Question)
     if not tried:
         return first
     if question.options.time is not None:
-        allowed = min(allowed, OF_TIME * question.options.time)
+        allowed = min(allowed, sketching.OF_TIME * question.options.time)
     known = speculate(problem, start, tried, allowed, asked)
     candidates = choice.assess(question, constants.of_host(), known)
     return replace(choice.select(question, candidates, own), known=known)

@@ -18,6 +18,8 @@ PLACES, FROM_EACH, LEAST_FROM_EACH = 16, 12, 4
 """Where rows are taken that are compared with one another, and how many, of wide ones at least."""
 MOST_VALUES = 1 << 17
 """Values of these rows, beyond which fewer rows do: each takes about 4 ns."""
+LABELS = 1 << 14
+"""Of how many rows at least labels are looked at, where there are so many."""
 APART = (0.17, 0.31, 0.47)
 """Of all of these rows, how many lie between two that are compared: rows side by side in a table
 may be alike."""
@@ -37,6 +39,8 @@ def with_rows_seen(problem: Problem, question: Question) -> Question:
         spread = spread_of(one)
         whole = None if spread is None else penalised(one, spread)
         question = replace(question, spread=spread, spread_with_l2=whole)
+    if question.task.classifies and not question.task.smooth:
+        question = replace(question, rarer=rarer_share(one))
     looking = [one for one in REGISTERED if one.looks_at_length]
     if any(not one.refusal(question.task) and not one.unfit(options) for one in looking):
         dual = Dual.of_rows(
@@ -44,6 +48,15 @@ def with_rows_seen(problem: Problem, question: Question) -> Question:
         )
         question = replace(question, length=float(dual.norm.mean()))
     return question
+
+
+def rarer_share(one: Problem) -> float:
+    """The rarer class's share of some rows of one group."""
+    parts = [labels for _, _, labels in one.chunks(0)]
+    step = max(1, sum(map(len, parts)) // LABELS)
+    seen = np.concatenate([labels[::step] for labels in parts])
+    high = np.count_nonzero(seen == seen.max()) / len(seen)
+    return float(min(high, 1 - high))
 
 
 def few_of(question: Question) -> int:

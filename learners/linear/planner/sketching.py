@@ -7,27 +7,33 @@ from dataclasses import replace
 import numpy as np
 
 from tuskml.kernels.passes import Floats
-from tuskml.kernels.speculated import Method, quadrature
-from tuskml.learners.linear.algorithms import REGISTERED
+from tuskml.kernels.speculated import Method, lanczos
+from tuskml.learners.linear.algorithms import ALGORITHMS, REGISTERED
+from tuskml.learners.linear.algorithms.parts.kept import Kept, first_pass
 from tuskml.learners.linear.algorithms.parts.lipschitz import curvature_bound
 from tuskml.learners.linear.estimates.iterations import SMOOTH
 from tuskml.learners.linear.estimates.question import Question
-from tuskml.learners.linear.estimates.sketch import FEWER, MOST, Sketch, shrunk
-from tuskml.learners.linear.problem import Problem
+from tuskml.learners.linear.estimates.sketch import FEWER, MOST, Sketch
+from tuskml.learners.linear.plan import Plan
+from tuskml.learners.linear.planner.costs import PlanCosts
+from tuskml.learners.linear.problem import Found, Index, Problem
+from tuskml.optimizer import constants
 
 LEAST_ROWS, ROWS_A_WEIGHT = 1024, 8
 MOST_FEATURES = 1024
 STEPS, FEWEST = 128, 24
 """Of Lanczos' method: so many of the eigenvalues are known, at most and at least."""
-STEP_SECONDS = 3.5e-10
+STEP_SECONDS = 2.0e-10
 """Of such a step, for each entry of the curvature."""
 TRIANGLE_SECONDS = 5e-11
-RUNS_SECONDS = 6e-4
-"""Of a product of the sample's curvature, and of the methods' runs on the model."""
+RUNS_SECONDS, RUN_SECONDS = 2e-4, 1e-5
+"""Of the methods' runs on the model, and for each of these steps."""
 SCATTERED_SECONDS = 1.3e-12
 """Of a product of two entries of a sparse row, by the weights to the power 1.5: such products are
 added all over the triangle. Measured: 1.8 ns with 124 weights, 4.4 with 208, 12 with 447
 (2026-11-23, load 5)."""
+OF_TIME = 0.1
+"""Of the `time` that the training may take."""
 SCALED = 3
 """Sketches of sparse rows: the plain one, and those of methods that precondition."""
 
@@ -61,11 +67,11 @@ def curvature_seconds(question: Question) -> float:
 def steps_for(question: Question, seconds: float) -> int:
     """Steps of Lanczos' method that so many seconds suffice for; 0: not for a sketch."""
     p = question.seen.n_features + 1
-    left = seconds - RUNS_SECONDS - curvature_seconds(question)
+    left = seconds - RUNS_SECONDS
     each = STEP_SECONDS * p * (SCALED if question.seen.sparse else 1)
-    for most in (STEPS, 64, 32, FEWEST):
+    for most in (STEPS, 96, 64, 48, 32, FEWEST):
         steps = min(most, p)
-        if each * steps * (p + 2 * steps) <= left:
+        if steps * (RUN_SECONDS + each * (p + 2 * steps)) <= left:
             return steps
     return 0
 
@@ -86,26 +92,68 @@ def possible(question: Question) -> bool:
 
 def sketched(problem: Problem, start: Floats, question: Question, seconds: float) -> Question:
     """The question with a sketch of its largest group; the same where seconds are too few."""
-    steps = steps_for(question, seconds)
+    steps = steps_for(question, seconds - curvature_seconds(question))
     if not steps or not possible(question) or problem.rows.open is not None:
         return question
-    largest = int(np.argmax(problem.rows.groups["n_rows"]))
-    one, v = problem.of(np.array([largest])), start[[largest]]
-    n, p = int(one.rows.groups["n_rows"][0]), one.d + 1
-    chunk = chunk_rows(question)
-    stride = max(1, int(n / rows_wanted(question)))
-    read = min(n, math.ceil(math.ceil(n / chunk) / stride) * chunk)
+    largest = largest_of(problem)
+    one, v = problem.of(largest), start[largest]
+    stride = max(1, int(int(one.rows.groups["n_rows"][0]) / rows_wanted(question)))
     if not one.task.smooth:
         one = replace(one, task=SMOOTH, rows=replace(one.rows, loss=SMOOTH.loss, smoothing=0.0))
     found = one.on(replace(one.rows, stride=stride)).evaluate(v, curvature=True)
+    return with_sketch(question, one, found, stride, steps)
+
+
+def begun(
+    problem: Problem, start: Floats, question: Question, plan: Plan, seconds: float
+) -> tuple[Question, Kept | None]:
+    """The question with a sketch of the pass that the plan begins by, and that pass.
+
+    None, and the same question, where the plan begins otherwise, or seconds are too few for what
+    the training does not use. A sketch of all rows needs no correction, and costs no pass.
+    """
+    steps = steps_for(question, seconds)
+    if not steps or not begins(question, plan) or problem.rows.open is not None:
+        return question, None
+    kept = first_pass(problem, start, plan.sample_stride)
+    largest = largest_of(problem)
+    seen = with_sketch(question, problem.of(largest), kept.found.of(largest), kept.stride, steps)
+    return replace(seen, spent=pass_seconds(question, plan)), kept
+
+
+def begins(question: Question, plan: Plan) -> bool:
+    """Whether a plan begins by a pass that a sketch can be made of."""
+    time = question.options.time
+    within = time is None or pass_seconds(question, plan) < OF_TIME * time
+    first = ALGORITHMS[plan.family].begins_by_curvature and plan.base is None
+    return first and within and question.task.smooth and possible(question)
+
+
+def pass_seconds(question: Question, plan: Plan) -> float:
+    """Seconds of that pass."""
+    costs = PlanCosts(question, constants.of_host())
+    return costs.rows_pass("curvature") / plan.sample_stride
+
+
+def largest_of(problem: Problem) -> Index:
+    """The place of the group with most rows, (1,)."""
+    return np.array([np.argmax(problem.rows.groups["n_rows"])])
+
+
+def with_sketch(
+    question: Question, one: Problem, found: Found, stride: int, steps: int
+) -> Question:
+    """The question with a sketch of one group's curvature; found: on every stride-th chunk."""
     if found.hessian is None or not np.isfinite(np.asarray(found.hessian)).all():
         return question
-    gradient = found.gradient[0]
-    packed, shrinking = np.asarray(found.hessian)[0], p * max(1.0 / read - 1.0 / n, 0.0)
-    sketch = sketch_of(one, packed, gradient, steps, shrinking)
+    n, p, chunk = int(one.rows.groups["n_rows"][0]), one.d + 1, chunk_rows(question)
+    read = min(n, math.ceil(math.ceil(n / chunk) / stride) * chunk)
+    packed, gradient = np.asarray(found.hessian)[0], found.gradient[0]
+    ratio = p * max(1.0 / read - 1.0 / n, 0.0)
+    sketch = sketch_of(one, packed, gradient, steps, ratio)
     if sketch is not None and question.seen.sparse:
         for method, scale in scales(one, packed):
-            more = sketch_of(one, packed, gradient, steps, shrinking, scale)
+            more = sketch_of(one, packed, gradient, steps, ratio, scale)
             if more is not None:
                 sketch.scaled[method] = more
     return question if sketch is None else replace(question, sketch=sketch)
@@ -125,28 +173,27 @@ def sketch_of(
     packed: Floats,
     gradient: Floats,
     steps: int,
-    shrinking: float,
+    ratio: float,
     scale: Floats | None = None,
 ) -> Sketch | None:
     """Of one group's curvature, a packed triangle, and gradient (p,); None where it is 0.
 
-    shrinking: variables for each row of the sample; scale: as `quadrature` has it.
+    ratio: weights for each row of the sample; scale: as `lanczos` has it.
     """
-    values, along = quadrature(packed, gradient, steps, scale)
-    if not len(values):
+    seen = lanczos(packed, gradient, steps, scale)
+    known = len(seen.diagonal)
+    if not known:
         return None
-    p = one.d + 1
-    values = np.maximum(values, 0.0)
-    if len(values) == p:
-        values = shrunk(values, shrinking)
+    if scale is not None:  # the gradient by the caller's weights
+        seen = replace(seen, basis=seen.basis / scale)
     unit = 1.0 if one.gradient_unit is None else float(one.gradient_unit[0])
     length = 1.0 if one.weight_unit is None else float(one.weight_unit[0])
     return Sketch(
-        values,
-        along,
+        seen,
         max(float(np.abs(gradient).max()), 1e-300),
         unit,
         1.0 / float(curvature_bound(one)[0]),
         length if scale is None else math.inf,
-        MOST if len(values) < steps or steps == p else FEWER,
+        ratio,
+        MOST if known < steps or steps == one.d + 1 else FEWER,
     )

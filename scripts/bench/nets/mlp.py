@@ -1,13 +1,14 @@
 """Neural nets beside a loop of PyTorch, in one run.
 
-python scripts/bench/run.py mlp --groups 1000 --rows 2000000 --repeat 3
+python scripts/bench/run.py mlp --groups 1000 --rows 2000000 --repeat 3 [--part many | one]
 
 Many nets: groups of 2,000 rows and 28 features, one hidden layer of 32 relus, 20 epochs of batches
 of 32 by Adam. PyTorch trains the first of the groups by a loop over slices of tensors, with one
-thread, and its time per group is multiplied; `torch.func.vmap` trains many groups at once. One
-net: 28-64-32-1, one epoch of batches of 256.
-tuskml trains from a table in DuckDB, so its time includes the packing. Where PyTorch is not
-installed (--torch names the Python that has it) only tuskml's times are printed.
+thread, and its time per group is multiplied; `torch.func.vmap` trains the first of the groups at
+once. One net: 28-64-32-1, one epoch of batches of 256.
+All have the same rows, which PyTorch gets as arrays that are already centred and scaled. tuskml
+trains from a table in DuckDB, so its time includes the packing and the scaling. Where PyTorch is
+not installed (--torch names the Python that has it) only tuskml's times are printed.
 """
 
 from __future__ import annotations
@@ -18,8 +19,11 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -31,14 +35,14 @@ GROUP_ROWS, INPUTS = 2000, 28
 MORE = 11
 """Epochs of the longer of two trainings of the one net, whose difference is timed."""
 PEER = """
-import sys, time, torch
-n, epochs, batch, threads, groups, *hidden = map(int, sys.argv[1:])
+import sys, time, numpy, torch
+folder, *numbers = sys.argv[1:]
+n, epochs, batch, threads, groups, *hidden = map(int, numbers)
 torch.set_num_threads(threads)
 torch.manual_seed(1)
 torch.set_num_interop_threads(1)
-x = torch.randn(n, 28)
-y = ((x[:, 0] * x[:, 1] + torch.sin(2 * x[:, 2]) + x[:, 3]) > 0).float()
-def train(n, epochs):
+all_x, all_y = (torch.from_numpy(numpy.load(f"{folder}/{name}.npy")) for name in "xy")
+def train(x, y, n, epochs):
     sizes, parts = [28, *hidden, 1], []
     for d, k in zip(sizes, sizes[1:]):
         parts += [torch.nn.Linear(d, k), torch.nn.ReLU()]
@@ -55,21 +59,20 @@ def train(n, epochs):
             made.step()
             total += loss.item() * len(some)
     return total / n
-train(min(n, 2000), 2)
+train(all_x[0], all_y[0], min(n, 2000), 2)
 began, used = time.perf_counter(), time.process_time()
-for _ in range(groups):
-    loss = train(n, epochs)
+loss = sum(train(all_x[g], all_y[g], n, epochs) for g in range(groups)) / groups
 print((time.perf_counter() - began) / groups, (time.process_time() - used) / groups, loss)
 """
 
 AT_ONCE = """
-import sys, time, torch
+import sys, time, numpy, torch
 from torch.func import functional_call, grad_and_value, stack_module_state, vmap
-groups, n, epochs, batch, threads = map(int, sys.argv[1:])
+folder, *numbers = sys.argv[1:]
+groups, n, epochs, batch, threads = map(int, numbers)
 torch.set_num_threads(threads)
 torch.manual_seed(1)
-x = torch.randn(groups, n, 28)
-y = ((x[..., 0] * x[..., 1] + torch.sin(2 * x[..., 2]) + x[..., 3]) > 0).float()
+x, y = (torch.from_numpy(numpy.load(f"{folder}/{name}.npy"))[:groups] for name in "xy")
 def made():
     return torch.nn.Sequential(torch.nn.Linear(28, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1))
 plain = made().to("meta")
@@ -101,17 +104,25 @@ print((time.perf_counter() - began) / groups, (time.process_time() - used) / gro
 """All groups at once, which has to have as many rows in each."""
 
 
-def table(con: duckdb.DuckDBPyConnection, rows: int, groups: int) -> None:
-    """A table of rows in groups, two classes that depend on products and waves of features."""
+@contextmanager
+def rows_of(con: duckdb.DuckDBPyConnection, rows: int, groups: int, shown: int) -> Iterator[str]:
+    """A table of rows in groups, two classes that depend on products and waves of features, and a
+    folder with the rows of the first `shown` groups as PyTorch gets them."""
     random = np.random.default_rng(1)
     x = random.normal(size=(rows, INPUTS)).astype(np.float32)
-    made = {f"c{j}": x[:, j] for j in range(INPUTS)}
-    made["y"] = x[:, 0] * x[:, 1] + np.sin(2 * x[:, 2]) + x[:, 3] > 0
-    made["g"] = np.arange(rows) % groups
+    y = x[:, 0] * x[:, 1] + np.sin(2 * x[:, 2]) + x[:, 3] > 0
+    made = {f"c{j}": x[:, j] for j in range(INPUTS)} | {"y": y, "g": np.arange(rows) % groups}
     con.register("made", made)
     listed = ", ".join(f"c{j}" for j in range(INPUTS))
     con.execute(f"CREATE OR REPLACE TABLE t AS SELECT g, y, [{listed}] AS x FROM made")
     con.unregister("made")
+    with tempfile.TemporaryDirectory() as folder:
+        part = x.reshape(-1, groups, INPUTS)[:, :shown].swapaxes(0, 1)
+        scaled = (part - part.mean(axis=1, keepdims=True)) / part.std(axis=1, keepdims=True)
+        np.save(Path(folder) / "x.npy", np.ascontiguousarray(scaled))
+        np.save(Path(folder) / "y.npy", y.reshape(-1, groups)[:, :shown].T.astype(np.float32))
+        del made, x, y, part, scaled
+        yield folder
 
 
 def timed(call: Callable[[], Any], repeat: int) -> tuple[float, float, Any]:
@@ -126,13 +137,14 @@ def timed(call: Callable[[], Any], repeat: int) -> tuple[float, float, Any]:
 
 
 def peer(
-    given: argparse.Namespace, *numbers: int, script: str = PEER
+    given: argparse.Namespace, folder: str, *numbers: int, script: str = PEER
 ) -> tuple[float, float, float] | None:
     """Seconds of the wall clock and of processors, and the last epoch's loss, of a training by
     PyTorch; None where it is missing."""
-    command = [given.torch, "-c", script, *map(str, numbers)]
+    command = [given.torch, "-c", script, folder, *map(str, numbers)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
+        print(f"  no PyTorch: {done.stderr.strip().splitlines()[-1]}")
         return None
     wall, used, loss = map(float, done.stdout.split())
     return wall, used, loss
@@ -145,55 +157,62 @@ def options_of(given: argparse.Namespace, **more: object) -> str:
 
 def many_nets(given: argparse.Namespace, con: duckdb.DuckDBPyConnection) -> None:
     """A net per group."""
-    table(con, given.groups * GROUP_ROWS, given.groups)
-    options = options_of(given, layers=[32], max_iter=20)
-    models = f"SELECT train_model('mlp', y, x, '{options}') AS m FROM t GROUP BY g"
-    sql = f"SELECT avg(m.loss), avg(m.history[-1]) FROM ({models})"
-    wall, used, ((loss, last),) = timed(lambda: con.execute(sql).fetchall(), given.repeat)
-    print(f"{given.groups} nets 28-32-1 of {GROUP_ROWS} rows, 20 epochs, {given.threads} threads")
-    print(f"  tuskml   {wall:.2f} s, processors {used:.2f} s, mean loss {loss:.4f} ({last:.4f})")
-    found = peer(given, GROUP_ROWS, 20, 32, 1, given.peer_groups, 32)
-    if found:
-        theirs, busy = found[0] * given.groups, found[1] * given.groups
-        print(
-            f"  PyTorch  {theirs:.1f} s with one thread, processors {busy:.1f} s (from "
-            f"{given.peer_groups} groups), loss of the last epoch {found[2]:.4f}: "
-            f"{theirs / wall:.1f}x, processors {busy / used:.1f}x"
+    shown = max(given.peer_groups, given.vmap_groups)
+    with rows_of(con, given.groups * GROUP_ROWS, given.groups, shown) as folder:
+        options = options_of(given, layers=[32], max_iter=20)
+        models = f"SELECT g, train_model('mlp', y, x, '{options}') AS m FROM t GROUP BY g"
+        sql = f"SELECT g, m.history[-1] FROM ({models}) ORDER BY g"
+        wall, used, found = timed(lambda: con.execute(sql).fetchall(), given.repeat)
+        print(f"{given.groups} nets 28-32-1 of {GROUP_ROWS} rows, 20 epochs of batches of 32")
+        print(f"  tuskml   {wall:.2f} s with {given.threads} threads, processors {used:.2f} s")
+        peers = (
+            (PEER, given.peer_groups, 1, (GROUP_ROWS, 20, 32, 1, given.peer_groups, 32)),
+            (
+                AT_ONCE,
+                given.vmap_groups,
+                given.threads,
+                (given.vmap_groups, GROUP_ROWS, 20, 32, given.threads),
+            ),
         )
-    found = peer(given, given.vmap_groups, GROUP_ROWS, 20, 32, given.threads, script=AT_ONCE)
-    if found:
-        theirs, busy = found[0] * given.groups, found[1] * given.groups
-        print(
-            f"  vmap     {theirs:.1f} s with {given.threads} threads, processors {busy:.1f} s "
-            f"(from {given.vmap_groups} groups at once), loss of the last epoch {found[2]:.4f}: "
-            f"{theirs / wall:.1f}x, processors {busy / used:.1f}x"
-        )
+        for script, groups, threads, numbers in peers:
+            told = peer(given, folder, *numbers, script=script)
+            if told is None:
+                continue
+            theirs, busy = told[0] * given.groups, told[1] * given.groups
+            ours = statistics.fmean(loss for _, loss in found[:groups])
+            print(
+                f"  {'PyTorch' if script is PEER else 'vmap':8} {theirs:.1f} s with {threads} "
+                f"threads, processors {busy:.1f} s, from {groups} groups; loss of their last "
+                f"epoch {told[2]:.4f}, ours {ours:.4f}: {theirs / wall:.1f}x, processors "
+                f"{busy / used:.1f}x"
+            )
 
 
 def one_net(given: argparse.Namespace, con: duckdb.DuckDBPyConnection) -> None:
     """A large table."""
-    table(con, given.rows, 1)
-    times = {}
-    for epochs in (1, MORE):
-        options = options_of(given, max_iter=epochs, batch_size=256)
-        models = f"SELECT train_model('mlp', y, x, '{options}') AS m FROM t"
-        sql = f"SELECT m.loss, m.history FROM ({models})"
-        times[epochs] = timed(lambda sql=sql: con.execute(sql).fetchall(), given.repeat)
-    losses = [round(loss, 4) for loss in times[MORE][2][0][1]]
-    wall, used = ((times[MORE][place] - times[1][place]) / (MORE - 1) for place in (0, 1))
-    print(f"one net 28-64-32-1 of {given.rows:,} rows, batches of 256, {given.threads} threads")
-    print(
-        f"  tuskml   {wall:.2f} s an epoch, processors {used:.2f} s; {times[1][0]:.2f} s for one "
-        f"with packing, copying and the final loss; losses {losses}"
-    )
-    for threads in sorted({1, given.threads}):
-        found = peer(given, given.rows, 1, 256, threads, 1, 64, 32)
-        if found:
-            print(
-                f"  PyTorch  {found[0]:.2f} s an epoch with {threads} threads, processors "
-                f"{found[1]:.2f} s, loss {found[2]:.4f}: {found[0] / wall:.1f}x, processors "
-                f"{found[1] / used:.1f}x"
-            )
+    with rows_of(con, given.rows, 1, 1) as folder:
+        times = {}
+        for epochs in (1, MORE):
+            options = options_of(given, max_iter=epochs, batch_size=256)
+            models = f"SELECT train_model('mlp', y, x, '{options}') AS m FROM t"
+            sql = f"SELECT m.loss, m.history FROM ({models})"
+            times[epochs] = timed(lambda sql=sql: con.execute(sql).fetchall(), given.repeat)
+        losses = [round(loss, 4) for loss in times[MORE][2][0][1]]
+        wall, used = ((times[MORE][place] - times[1][place]) / (MORE - 1) for place in (0, 1))
+        print(f"one net 28-64-32-1 of {given.rows:,} rows, batches of 256")
+        print(
+            f"  tuskml   {wall:.2f} s an epoch with {given.threads} threads, processors "
+            f"{used:.2f} s; {times[1][0]:.2f} s for one with packing, copying and the final loss; "
+            f"losses {losses}"
+        )
+        for threads in sorted({1, given.threads}):
+            found = peer(given, folder, given.rows, 1, 256, threads, 1, 64, 32)
+            if found:
+                print(
+                    f"  PyTorch  {found[0]:.2f} s an epoch with {threads} threads, processors "
+                    f"{found[1]:.2f} s, loss {found[2]:.4f}: {found[0] / wall:.1f}x, processors "
+                    f"{found[1] / used:.1f}x"
+                )
 
 
 def main() -> None:
@@ -203,14 +222,17 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=200_000)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--part", choices=["many", "one"], help="only this part")
     parser.add_argument("--peer-groups", type=int, default=2)
     parser.add_argument("--vmap-groups", type=int, default=100)
     parser.add_argument("--torch", default=sys.executable, help="a Python with PyTorch")
     given = parser.parse_args()
     print(f"load {os.getloadavg()[0]:.1f}, {os.cpu_count()} processors")
     with tuskml.connect(threads=given.threads) as con:
-        many_nets(given, con)
-        one_net(given, con)
+        if given.part != "one":
+            many_nets(given, con)
+        if given.part != "many":
+            one_net(given, con)
 
 
 if __name__ == "__main__":

@@ -53,6 +53,8 @@ CONTENDERS = ("routes", "mapped", "mapped, random", "KV", "memory")
 ASKED = {"KV": 3.0, "mapped": 1.5}
 SEGMENT_ROWS = 1 << 16
 LEAST_CACHE = 2 << 20
+MOST_IDS = (1 << 31) - 1
+"""Of rows as they are packed: 8 GiB of weights less one."""
 LOOK = 0.02
 """Seconds between two looks at the memory that is held."""
 PHASES = ("layout", "map", "objective", "seal")
@@ -164,7 +166,8 @@ def one(name: str, cache: str, group: str, given: argparse.Namespace) -> dict[st
     share = share_of(name, given)
     size = cache_of(name, cache, share)
     options = options_of(name, size, given)
-    rows, kept = packed(cliff.size_of(given.weights) // 4, share, given)
+    n = min(cliff.size_of(given.weights) // 4, MOST_IDS)
+    rows, kept = packed(n, share, given)
     with ExitStack() as stack:
         root = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=given.store)))
         warm(root, options)

@@ -2,6 +2,8 @@
 
 import logging
 import os
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,10 @@ import sharded
 
 import tuskml
 from tuskml.databases.duckdb import DuckDB
-from tuskml.groups.execution import pulse
+from tuskml.groups.execution import leading, pulse
 from tuskml.groups.execution.choosing import executor_of
 from tuskml.groups.execution.executor import Unit
+from tuskml.groups.execution.leading import Leaders
 from tuskml.groups.execution.pulse import Clock, Pulses
 from tuskml.shards.catalogue import shard_of
 from tuskml.training import on_worker, units
@@ -85,6 +88,15 @@ def test_an_answer_with_too_few_models_is_refused_and_not_kept(
         tuskml.train(con, "linear", **given)
 
 
+class NoLeaders:
+    """No group is trained by parts."""
+
+    keys = ()
+
+    def leaders(self, keys: Sequence[str]) -> AbstractContextManager[Leaders]:
+        return nullcontext(leading.none())
+
+
 def test_a_kept_answer_that_is_wrong_is_computed_again(tmp_path: Path) -> None:
     kept = Finished(tmp_path / "f")
     kept.write("a", b"old")
@@ -93,6 +105,7 @@ def test_a_kept_answer_that_is_wrong_is_computed_again(tmp_path: Path) -> None:
             executor_of("threads"),
             "tuskml.groups.execution.executor:work_named",  # fails, as no module has this name
             [Unit("a", 1, b"x")],
+            NoLeaders(),
             lambda key, answer: "wrong",
         )
     )

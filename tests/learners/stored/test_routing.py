@@ -15,10 +15,13 @@ from stored_reference import Reference, dense, sparse_rows
 from tuskml.errors import StoreError
 from tuskml.kernels.segments import sparse_segments
 from tuskml.kernels.stored.training import Model, Training
+from tuskml.kvstore.working import route_range
 from tuskml.kvstore.working.records import give_back
-from tuskml.kvstore.working.route_plan import gathered, linked, neighbours
+from tuskml.kvstore.working.route_plan import gathered
+from tuskml.kvstore.working.route_range import Range
 from tuskml.kvstore.working.routes import Routes
-from tuskml.learners.stored.routing import PART_WEIGHTS, Routing, TooWide
+from tuskml.learners.stored.resting import PART_WEIGHTS
+from tuskml.learners.stored.routing import Routing, TooWide
 
 pytestmark = pytest.mark.native
 
@@ -152,7 +155,7 @@ def test_memory_is_bounded_by_construction(tmp_path):
 
 
 def test_weights_come_out_as_they_went_in_by_rising_id(tmp_path):
-    """In parts that are cut between multiples of 2^16, so that no block of a store is in two."""
+    """In parts that are cut between multiples of 2^12, so that no block of a store is in two."""
     rng, dimension = np.random.default_rng(8), 1 << 21
     rows = [(ids, np.ones(100)) for ids in rng.integers(0, dimension, (12_000, 100))]
     groups = block(rows, np.ones(len(rows)), "sparse float32", 2000, dimension)
@@ -165,7 +168,7 @@ def test_weights_come_out_as_they_went_in_by_rising_id(tmp_path):
         parts = list(routing.pairs(routes))
     assert (np.concatenate([ids for ids, _ in parts]) == expected).all()
     assert (np.concatenate([weights for _, weights in parts]) == expected + 1).all()
-    ranges = [np.unique(ids >> 16) for ids, _ in parts if len(ids)]
+    ranges = [np.unique(ids >> 12) for ids, _ in parts if len(ids)]
     assert len(np.unique(np.concatenate(ranges))) == sum(map(len, ranges))
     assert max(len(ids) for ids, _ in parts) < 2 * PART_WEIGHTS
     assert len(parts) > 3
@@ -194,6 +197,37 @@ def test_weights_at_rest_take_no_memory(tmp_path):
         with routes.at_rest():
             assert training_takes - resident() > 3 * routing.plan.largest
         assert np.isfinite(training.loss(model).loss)
+
+
+def moved():
+    """Bytes that this process asked the system to read and to write, from the cache or not."""
+    lines = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
+    return np.array([int(lines["rchar"]), int(lines["wchar"])])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+@pytest.mark.parametrize("dimension", [400_000, 10**9], ids=["a table", "a sort"])
+def test_planning_and_sealing_read_and_write_little(tmp_path, dimension):
+    """Planning reads each pair twice and writes it three times, with the ids that rest; sealing
+    reads each pair once, and each feature three times.
+    """
+    rng = np.random.default_rng(11)
+    rows = [(ids, np.ones(50)) for ids in rng.integers(0, dimension, (12_000, 50))]
+    groups = block(rows, np.ones(len(rows)), "sparse float32", 2000, dimension)
+    planned(rows[:500], tmp_path)[0].close()  # what is imported late is no part of it
+    before = moved()
+    with Routing(rows_pass(groups), 1 << 20, tmp_path, 2, nothing) as routing:
+        reads, writes = moved() - before
+        pairs, features = int(routing.plan.first[-1]), routing.n_features
+        assert 2 * pairs <= reads / 4 < 2.3 * pairs
+        assert 3 * pairs + features <= writes / 4 < 3.3 * pairs + features
+        with Routes(routing.plan, routing.moves.file, tmp_path) as routes:
+            routing.fill(routes, lambda ids: np.ones(len(ids), np.float32))
+            before = moved()
+            assert sum(len(ids) for ids, _ in routing.pairs(routes)) == features
+        reads, writes = moved() - before
+        assert pairs + 3 * features <= reads / 4 < 1.3 * pairs + 3 * features
+        assert features <= writes / 4 < 1.1 * features
 
 
 @pytest.mark.parametrize("memory", [1 << 20, 14_000_000, 1 << 30])
@@ -242,19 +276,40 @@ def test_what_memory_cannot_hold_at_all(tmp_path, rows, memory):
 
 
 @given(st.integers(0, 2**32), st.integers(1, 9), st.integers(0, 50), st.integers(1, 80))
-def test_neighbours_by_a_table_are_those_by_a_sort(seed, n_chunks, low, width):
+def test_neighbours_by_a_table_and_by_a_sort_are_those_in_a_circle(seed, n_chunks, low, width):
+    """And what rests with a chunk is what no chunk before it has."""
     rng = np.random.default_rng(seed)
     lists = [
         np.sort(rng.permutation(width)[: rng.integers(0, width + 1)]).astype(np.int32) + low
         for _ in range(n_chunks)
     ]
-    lengths = np.array([len(ids) for ids in lists])
-    ids = np.concatenate(lists)
-    pairs = ids.astype(np.uint64) << np.uint64(16) | np.repeat(
-        np.arange(n_chunks), lengths
-    ).astype(np.uint64)
-    expected = neighbours(np.sort(pairs), lengths)
-    assert (linked(ids, lengths, low, width) == expected).all()
+    pairs = [(j, feature) for j, ids in enumerate(lists) for feature in ids.tolist()]
+    of = Range(np.concatenate(lists), np.array([len(ids) for ids in lists]), low, width)
+    expected = [
+        last_before(lists, j, feature) | next_after(lists, j, feature) << 16
+        for j, feature in pairs
+    ]
+    by_table, by_sort = np.empty((2, len(pairs)), np.uint32)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(route_range, "LINKED_AT_ONCE", int(rng.integers(1, 99)))
+        of.linked(by_table)
+    of.sorted(by_sort, np.empty(len(pairs), np.uint64))
+    assert by_table.tolist() == by_sort.tolist() == expected
+    takes = np.zeros((n_chunks, n_chunks), np.uint32)
+    of.tally(by_table, takes)
+    for j, ids in enumerate(lists):
+        before = [last_before(lists, j, feature) for feature in ids]
+        assert (takes[j] == np.bincount(before, minlength=n_chunks)).all()
+    found, counts = of.resting(by_table)
+    firsts = [(j, f) for j, f in pairs if not any(f in ids for ids in lists[:j])]
+    assert found.tolist() == [feature for _, feature in firsts]
+    assert counts.tolist() == np.bincount([j for j, _ in firsts], minlength=n_chunks).tolist()
+
+
+def next_after(chunks, j, feature):
+    """The chunk that has the feature first after chunk j, in a circle."""
+    n = len(chunks)
+    return next((j + k) % n for k in range(1, n + 1) if feature in chunks[(j + k) % n])
 
 
 @pytest.mark.parametrize("file", ["weights", "moves"])

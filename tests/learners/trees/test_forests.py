@@ -1,10 +1,8 @@
 """Trees by their definition: all splits by brute force, sums of leaves, what changes no bit."""
 
-from itertools import product
-
 import numpy as np
 import pytest
-from forests import grown, leaves, margins, trees_of
+from forests import best_gain, derivatives, grown, leaves, margins, trees_of
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
@@ -14,32 +12,6 @@ from sklearn.metrics import log_loss
 from tuskml.kernels.trees.boosting import LOGISTIC, SOFTMAX, SQUARED
 
 pytestmark = pytest.mark.native
-
-
-def derivatives(y: np.ndarray, m: np.ndarray, objective: int) -> tuple[np.ndarray, np.ndarray]:
-    """First and second derivatives of the loss of each row."""
-    if objective == SQUARED:
-        return m - y, np.ones(len(y))
-    p = 1 / (1 + np.exp(-m))
-    return p - y, p * (1 - p)
-
-
-def best_gain(x: np.ndarray, g: np.ndarray, h: np.ndarray, least: int, l1: float, l2: float):
-    """The largest gain of all splits between values, by trying each."""
-
-    def score(rows: np.ndarray) -> float:
-        total = np.sign(g[rows].sum()) * max(abs(g[rows].sum()) - l1, 0)
-        return total**2 / (h[rows].sum() + l2)
-
-    found = 0.0
-    for f in range(x.shape[1]):
-        values = np.unique(x[~np.isnan(x[:, f]), f])
-        for value, missing in product(values, (False, True)):
-            left = np.where(np.isnan(x[:, f]), missing, x[:, f] <= value)
-            if min(left.sum(), (~left).sum()) < least:
-                continue
-            found = max(found, score(left) + score(~left) - score(np.ones(len(x), bool)))
-    return found
 
 
 @given(

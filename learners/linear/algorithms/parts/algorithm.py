@@ -86,6 +86,8 @@ class Algorithm(ABC):
     """It needs a gradient that is continuous."""
     resumes = True
     """It goes on from weights as if they were its own."""
+    begins_by_curvature = False
+    """Its first pass is for the curvature, where losses are smooth."""
     counts_features = False
     """It counts how often sparse features occur."""
 
@@ -116,6 +118,8 @@ class Algorithm(ABC):
     stored_by_default = False
     """It trains these where none is asked for."""
     streams = Streams.NO
+    by_parts = False
+    """It needs sums over the rows alone, so that these may lie in parts."""
 
     # What it takes.
     vectors = VECTORS

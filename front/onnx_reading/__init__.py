@@ -1,0 +1,1 @@
+"""Models from ONNX graphs, whose nodes are followed from the features to the outputs."""

@@ -1,0 +1,104 @@
+"""The groups of a training whose rows stay in parts, a shard each."""
+
+import hashlib
+import json
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.groups.execution.executor import Unit
+from tuskml.groups.execution.leading import Leader, Leaders
+from tuskml.groups.parted import trained_by_parts
+from tuskml.learners.models import Models
+from tuskml.learners.receiving import finished
+from tuskml.shards.catalogue import Group
+from tuskml.training.on_worker import as_bytes, cursor
+from tuskml.training.parted.on_parts import WORK, forget, with_message
+from tuskml.training.units import Batch, Units
+
+
+class Shards:
+    """The parts of a group, on the workers that leaders ask."""
+
+    def __init__(self, leaders: Leaders, units: Sequence[Unit], n_rows: int) -> None:
+        self.leaders, self.units, self.n_rows = leaders, list(units), n_rows
+        self.found: NDArray[np.void] | None = None
+
+    def ask(self, message: bytes) -> list[bytes]:
+        """What each part answers, in the order of the shards."""
+        asked = [replace(unit, payload=unit.payload + message) for unit in self.units]
+        return self.leaders.ask(asked)
+
+    def keep(self, places: Sequence[int]) -> None:
+        """Goes on with these parts alone."""
+        self.units = [self.units[place] for place in places]
+
+
+class PartedGroups:
+    """Groups that are trained by parts, each led by a thread of this process.
+
+    at_once: how many at a time; batches: by the key of its outcome, each as a batch of its own.
+    """
+
+    def __init__(self, units: Units, groups: Sequence[Group], at_once: int) -> None:
+        self.units, self.at_once = units, at_once
+        self.run = secrets.token_hex(8)
+        self.batches = {self.key(group): Batch((group,)) for group in groups}
+
+    @property
+    def keys(self) -> list[str]:
+        """Of all groups."""
+        return list(self.batches)
+
+    @contextmanager
+    def leaders(self, keys: Sequence[str]) -> Iterator[Leaders]:
+        """Those of the groups with these keys; rows in this process are freed at the end."""
+        made: dict[str, Leader] = {key: partial(self.lead, key) for key in keys}
+        try:
+            yield Leaders(made, self.at_once)
+        finally:
+            units = [unit for batch in self.batches.values() for unit in self.of(batch)]
+            forget({unit.pin for unit in units if unit.pin is not None})
+
+    def lead(self, key: str, leaders: Leaders) -> bytes:
+        """Trains a group; the same bytes as of a unit (`on_worker.py`)."""
+        batch = self.batches[key]
+        parts = Shards(leaders, list(self.of(batch)), batch.rows)
+        models = trained_by_parts(parts, self.units.training.asked.requests[0])
+        return self.answer(batch.groups[0], models)
+
+    def key(self, group: Group) -> str:
+        """A digest of all that decides the model."""
+        given = [self.units.parted(group, place) for place in group.shards]
+        text = json.dumps([self.units.training.asked.task, given], ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def of(self, batch: Batch) -> Iterator[Unit]:
+        """The units of a group's parts, to which messages are added."""
+        group = batch.groups[0]
+        for place in group.shards:
+            given = self.units.parted(group, place)
+            text = json.dumps(given, ensure_ascii=False)
+            pin = f"{self.run} {hashlib.sha256(text.encode()).hexdigest()}"
+            payload = with_message(given | {"pin": pin})
+            size = batch.rows / len(group.shards)
+            yield Unit(pin, size, payload, self.units.named(batch), pin=pin, work=WORK)
+
+    def answer(self, group: Group, models: Models | None) -> bytes:
+        """The key as text, and the model, as an Arrow stream; no model: NULL."""
+        database = self.units.database
+        names = [f"tusk_key_{place}" for place in range(len(group.key))]
+        keys = [
+            f"CAST({'NULL' if value is None else database.text(value)} AS VARCHAR) AS {name}"
+            for value, name in zip(group.key, names, strict=True)
+        ]
+        task = "linear" if models is None else finished(models)
+        none = " FILTER (WHERE false)" if models is None else ""
+        model = f"train_model({database.text(task)}, 0.0, [0.0]){none} AS model"
+        with cursor(self.units.settings) as connection:
+            return as_bytes(connection.sql(f"SELECT {', '.join([*keys, model])}").to_arrow_table())

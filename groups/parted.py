@@ -1,0 +1,22 @@
+"""A group whose rows lie in parts: its model, as that of any other group."""
+
+from typing import Any
+
+from tuskml.groups.contract.trainer import named
+from tuskml.groups.contract.weights import refuse_weights
+from tuskml.groups.preparation import with_names
+from tuskml.groups.terms import with_terms
+from tuskml.kernels.parts.sharded import Parts
+from tuskml.learners.learner import Request
+from tuskml.learners.models import Models
+from tuskml.learners.registry import learner_of
+
+
+def trained_by_parts(parts: Parts, request: Request[Any, Any]) -> Models | None:
+    """The model of the group; None where it has no usable row."""
+    request = with_names(request)
+    models = learner_of(request.task).train_by_parts(parts, request)
+    if models is None or parts.found is None:
+        return None
+    refuse_weights(parts.found, request)
+    return named(with_terms(models), parts.found, request.options.feature_names)

@@ -1,0 +1,264 @@
+// Grows one tree of a small group, leaf by leaf.
+#include "near_grow.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <new>
+
+#include "sets.hpp"
+
+namespace tusk {
+
+bool NearGrower::fits(const tk_boost &boost, const Bins &bins, int64_t n) {
+    return NearRows::fits(n, bins) && bins.by_level.empty() && !boost.monotone &&
+           !boost.averaged && boost.l1 == 0 && boost.node_fraction >= 1 &&
+           boost.objective != TK_QUANTILE_TREES;
+}
+
+int NearGrower::take(const uint8_t *codes, int64_t n) {
+    if (int code = rows_.take(bins_, codes, n, memory_))
+        return code;
+    constexpr size_t PIECE = (2 << 20) - 4096; // bytes of a slab
+    together_ = (int32_t)std::clamp<size_t>(PIECE / (rows_.histogram_size() * sizeof(int64_t)), 1,
+                                            std::min<size_t>(boost_.num_leaves, n));
+    chosen_.resize(rows_.stride());
+    numbers_.resize(rows_.words_of_set() * 64 + ROOM_OF_LISTS);
+    if (std::any_of(bins_.missing.begin(), bins_.missing.end(), [](uint8_t m) { return m; }))
+        for (int32_t f = 0; f < rows_.stride(); f++)
+            gaps_.push_back(f < bins_.features() && bins_.missing[f] ? bins_.values(f) : -1);
+    return TK_OK;
+}
+
+bool NearGrower::pack(const Rule &rule, const Addend *addends) {
+    rule_ = &rule, addends_ = addends;
+    if (!rows_.pack(addends))
+        return false;
+    constexpr double MOST = 0x1p40; // penalties whose products stay within floats
+    return boost_.l2 <= std::ldexp(rule.units.curvature, rows_.packing().curvature_shift) * MOST;
+}
+
+void NearGrower::choose_features(const std::vector<int32_t> &features) {
+    std::fill(chosen_.begin(), chosen_.end(), (uint8_t)0);
+    for (int32_t f : features)
+        chosen_[f] = 1;
+}
+
+// Several histograms share a piece of memory, since an account gives out whole slabs.
+int32_t NearGrower::take_slot() {
+    if (free_.empty()) {
+        auto first = (int32_t)pieces_.size() * together_;
+        pieces_.push_back(std::make_unique<Charged<int64_t>>());
+        if (pieces_.back()->take(memory_, (size_t)together_ * rows_.histogram_size()))
+            throw std::bad_alloc();
+        for (int32_t slot = first + together_; slot-- > first;)
+            free_.push_back(slot);
+    }
+    int32_t slot = free_.back();
+    free_.pop_back();
+    return slot;
+}
+
+bool NearGrower::may_split(int32_t n, int32_t depth) const {
+    return n >= 2 * std::max<int64_t>(boost_.min_child_rows, 1) &&
+           (!boost_.max_depth || depth < boost_.max_depth);
+}
+
+// Gives up the histogram of a leaf that stays one.
+void NearGrower::leave(Leaf &leaf) {
+    if (leaf.slot >= 0)
+        free_.push_back(leaf.slot);
+    leaf.slot = -1;
+    leaf.best = NearSplit{};
+}
+
+void NearGrower::search(Leaf &leaf) {
+    if (leaf.slot < 0)
+        return;
+    leaf.best = near_split(*rule_, rows_, histogram(leaf.slot), leaf.total, chosen_.data(),
+                           gaps_.empty() ? nullptr : gaps_.data());
+    if (leaf.best.feature < 0)
+        leave(leaf);
+}
+
+// Adds n listed rows up, as they are and rounded.
+NearGrower::Added NearGrower::add(int32_t n) const {
+    Addend sum{0, 0};
+    int64_t total = 0;
+    for (int32_t i = 0; i < n; i++) {
+        sum += addends_[numbers_[i]];
+        total += rows_.words()[numbers_[i]];
+    }
+    return {sum_of(sum), total};
+}
+
+// The rows of the root, listed and as a set, and what they add.
+NearGrower::Added NearGrower::take_rows(const uint32_t *which, int64_t n) {
+    std::copy_n(which, n, numbers_.data());
+    if (n == rows_.n()) {
+        sets_.assign(rows_.words_of_set(), ~Set{0});
+        if (n % 64)
+            sets_.back() = (Set{1} << n % 64) - 1;
+        return {rows_.sum(), rows_.total()};
+    }
+    sets_.assign(rows_.words_of_set(), 0);
+    for (int64_t i = 0; i < n; i++)
+        sets_[which[i] / 64] |= Set{1} << which[i] % 64;
+    return add((int32_t)n);
+}
+
+void NearGrower::take_root(const uint32_t *which, int64_t n) {
+    Added all = take_rows(which, n);
+    Leaf root{0, 0, -1, (int32_t)n, all.sum, all.total, {}};
+    made_.assign(1, Made{{}, -1, -1, n, value_of(root.sum)});
+    if (may_split(root.n, 0)) {
+        root.slot = take_slot();
+        int64_t *cells = histogram(root.slot);
+        std::fill_n(cells, rows_.histogram_size(), 0);
+        add_rows(rows_, numbers_.data(), root.n, cells);
+        search(root);
+    }
+    leaves_.assign(1, root);
+}
+
+NearGrower::Divided NearGrower::divide(const Leaf &leaf, const Set *of, Set *left,
+                                       Set *right) const {
+    const NearSplit &best = leaf.best;
+    const uint8_t *column = rows_.column(best.feature);
+    int32_t gap = gaps_.empty() ? -1 : gaps_[best.feature];
+    Divided found{0, false};
+    for (int64_t w = 0; w < rows_.words_of_set(); w++) {
+        Set goes = up_to(column + 64 * w, (uint8_t)best.bin);
+        Set missing = gap < 0 ? 0 : of[w] & equal_to(column + 64 * w, (uint8_t)gap);
+        found.lacks |= missing != 0;
+        left[w] = (of[w] & goes) | (best.missing_left ? missing : 0);
+        right[w] = of[w] & ~left[w];
+        found.left += __builtin_popcountll(left[w]);
+    }
+    return found;
+}
+
+int32_t NearGrower::list(const Set *set) const {
+    return list_rows(set, rows_.words_of_set(), numbers_.data());
+}
+
+// Whether a split keeps the rules by sums that are not rounded, and what it gains.
+bool NearGrower::gains(const Leaf &leaf, const Sum &left, double *gain) const {
+    const Rule &rule = *rule_;
+    Sum right = leaf.sum - left;
+    double least = boost_.min_child_hessian;
+    if (rule.curvature(left) < least || rule.curvature(right) < least)
+        return false;
+    auto score = [&](const Sum &s) { return rule.score(rule.gradient(s), rule.curvature(s)); };
+    double parent = score(leaf.sum);
+    *gain = score(left) + score(right) - parent;
+    return *gain > std::max(boost_.min_gain, NOISE * parent);
+}
+
+// Only the smaller child's rows are read, of which n are listed. The larger child's sums are the
+// parent's less these.
+void NearGrower::fill_children(int32_t n, Leaf &small, Leaf &large) {
+    if (!may_split(large.n, large.depth))
+        return leave(large);
+    int64_t *of_large = histogram(large.slot);
+    if (!may_split(small.n, small.depth))
+        return subtract_rows(rows_, numbers_.data(), n, of_large);
+    small.slot = take_slot();
+    int64_t *of_small = histogram(small.slot);
+    std::fill_n(of_small, rows_.histogram_size(), 0);
+    add_rows(rows_, numbers_.data(), n, of_small);
+    for (size_t i = 0; i < rows_.histogram_size(); i++)
+        of_large[i] -= of_small[i];
+}
+
+// The left child takes the leaf's place.
+void NearGrower::split(int32_t number) {
+    Leaf parent = leaves_[number];
+    size_t words = rows_.words_of_set();
+    sets_.resize((leaves_.size() + 2) * words); // the last one is scratch
+    Set *of_left = set_of(number), *of_right = set_of(leaves_.size());
+    Set *of_parent = set_of(leaves_.size() + 1);
+    std::copy_n(of_left, words, of_parent);
+    Divided rows = divide(parent, of_parent, of_left, of_right);
+    bool left_small = 2 * rows.left <= parent.n;
+    int32_t n = list(left_small ? of_left : of_right);
+    Added added = add(n);
+    Sum other = parent.sum - added.sum;
+    Split split{};
+    if (!gains(parent, left_small ? added.sum : other, &split.gain)) {
+        std::copy_n(of_parent, words, of_left);
+        return leave(leaves_[number]);
+    }
+    split.feature = parent.best.feature, split.bin = parent.best.bin;
+    // Where no row lacks the feature, those of predictions go with most rows.
+    split.missing_left = rows.lacks ? parent.best.missing_left : 2 * rows.left >= parent.n;
+    auto node = (int32_t)made_.size();
+    int32_t depth = parent.depth + 1;
+    Leaf small{node + !left_small, depth, -1, n, added.sum, added.total, {}};
+    Leaf large{node + left_small,          depth, parent.slot, parent.n - n, other,
+               parent.total - added.total, {}};
+    Made &made = made_[parent.node];
+    made.split = split, made.left = node, made.right = node + 1;
+    bool last = (int32_t)leaves_.size() + 1 == boost_.num_leaves;
+    last ? leave(large) : fill_children(n, small, large);
+    Leaf &left = left_small ? small : large, &right = left_small ? large : small;
+    for (Leaf *child : {&left, &right}) {
+        made_.push_back(Made{{}, -1, -1, child->n, value_of(child->sum)});
+        search(*child);
+    }
+    leaves_[number] = left;
+    leaves_.push_back(right);
+}
+
+// The leaf that gains most, or if the number of leaves is no limit any; -1: none gains.
+int32_t NearGrower::next_leaf() {
+    while (all_ && !to_do_.empty()) {
+        int32_t leaf = to_do_.back();
+        if (leaves_[leaf].best.feature >= 0)
+            return leaf;
+        to_do_.pop_back();
+    }
+    if (all_ || (int32_t)leaves_.size() >= boost_.num_leaves)
+        return -1;
+    auto by_gain = [](const Leaf &a, const Leaf &b) { return a.best.gain < b.best.gain; };
+    auto best = std::max_element(leaves_.begin(), leaves_.end(), by_gain);
+    return best->best.feature < 0 ? -1 : (int32_t)(best - leaves_.begin());
+}
+
+int NearGrower::grow_leaves() {
+    to_do_.assign(1, 0);
+    for (int32_t leaf; (leaf = next_leaf()) >= 0;) {
+        if (cancelled(cancel_mark_))
+            return TK_CANCELLED;
+        size_t before = leaves_.size();
+        split(leaf);
+        if (leaves_.size() > before)
+            to_do_.push_back((int32_t)before);
+    }
+    return TK_OK;
+}
+
+int NearGrower::grow(const std::vector<int32_t> &features, const uint32_t *which, int64_t n,
+                     double *margins, Tree *out) {
+    choose_features(features);
+    all_ = boost_.num_leaves >= n / std::max<int64_t>(boost_.min_child_rows, 1);
+    take_root(which, n);
+    int code = grow_leaves();
+    for (Leaf &leaf : leaves_)
+        leave(leaf);
+    if (code)
+        return code;
+    add_values(margins);
+    write_tree(made_, bins_, out);
+    return TK_OK;
+}
+
+void NearGrower::add_values(double *margins) const {
+    for (size_t i = 0; i < leaves_.size(); i++) {
+        double value = made_[leaves_[i].node].value;
+        int32_t n = list(set_of(i));
+        for (int32_t k = 0; k < n; k++)
+            margins[numbers_[k]] += value;
+    }
+}
+
+} // namespace tusk

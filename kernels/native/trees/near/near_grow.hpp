@@ -1,0 +1,94 @@
+// Grows the trees of a small group.
+#pragma once
+
+#include "../tree.hpp"
+#include "near_search.hpp"
+
+namespace tusk {
+
+// The trees of Grower, faster: a leaf's rows are a set of bits, which a comparison of a feature's
+// bins divides, histograms have words for cells, and those of leaves that are too small to be
+// split are not made. It keeps its memory from tree to tree.
+class NearGrower {
+public:
+    // Whether a group of n rows may be grown so: it is small, and splits depend on sums alone.
+    static bool fits(const tk_boost &boost, const Bins &bins, int64_t n);
+
+    NearGrower(const tk_boost &boost, const Bins &bins, int64_t cancel_mark, tusk_memory *memory)
+        : boost_(boost), bins_(bins), cancel_mark_(cancel_mark), memory_(memory) {}
+    // codes: (n, d) bins. Returns a tk_code.
+    int take(const uint8_t *codes, int64_t n);
+
+    // Rounds what rows add. False: it is so uneven that the tree has to be grown by a Grower.
+    bool pack(const Rule &rule, const Addend *addends);
+    // Grows a tree of the rows `which` and adds its values to their margins. Returns a tk_code.
+    int grow(const std::vector<int32_t> &features, const uint32_t *which, int64_t n,
+             double *margins, Tree *out);
+
+private:
+    using Set = uint64_t; // of 64 rows
+
+    struct Leaf {
+        int32_t node, depth, slot, n;
+        Sum sum;
+        int64_t total; // of words
+        NearSplit best;
+    };
+    // What the rows of the smaller child of a split add.
+    struct Added {
+        Sum sum;
+        int64_t total;
+    };
+
+    // How many rows go left, and whether any row lacks the feature.
+    struct Divided {
+        int32_t left;
+        bool lacks;
+    };
+
+    void choose_features(const std::vector<int32_t> &features);
+    int grow_leaves();
+    int32_t next_leaf();
+    Added take_rows(const uint32_t *which, int64_t n);
+    void take_root(const uint32_t *which, int64_t n);
+    void search(Leaf &leaf);
+    void leave(Leaf &leaf);
+    bool may_split(int32_t n, int32_t depth) const;
+    double value_of(const Sum &sum) const { return boost_.learning_rate * rule_->value(sum, {}); }
+    bool gains(const Leaf &leaf, const Sum &left, double *gain) const;
+    Divided divide(const Leaf &leaf, const Set *of, Set *left, Set *right) const;
+    int32_t list(const Set *set) const;
+    Added add(int32_t n) const;
+    void split(int32_t number);
+    void fill_children(int32_t n, Leaf &small, Leaf &large);
+    void add_values(double *margins) const;
+    int32_t take_slot();
+    int64_t *histogram(int32_t slot) const {
+        return pieces_[slot / together_]->data() + slot % together_ * rows_.histogram_size();
+    }
+    Set *set_of(size_t leaf) { return sets_.data() + leaf * rows_.words_of_set(); }
+    const Set *set_of(size_t leaf) const { return sets_.data() + leaf * rows_.words_of_set(); }
+
+    const tk_boost &boost_;
+    const Bins &bins_;
+    int64_t cancel_mark_;
+    tusk_memory *memory_;
+    NearRows rows_;
+    std::vector<std::unique_ptr<Charged<int64_t>>> pieces_; // together_ histograms each
+    int32_t together_ = 1;
+    std::vector<int32_t> free_;
+    std::vector<uint8_t> chosen_;
+    std::vector<int32_t> gaps_; // empty: no feature has missing values
+    mutable std::vector<uint32_t> numbers_;
+
+    // Of the tree that grows.
+    const Rule *rule_ = nullptr;
+    const Addend *addends_ = nullptr;
+    std::vector<Leaf> leaves_;
+    std::vector<Set> sets_; // of the rows of each leaf
+    std::vector<int32_t> to_do_;
+    bool all_ = false; // the number of leaves is no limit
+    std::vector<Made> made_;
+};
+
+} // namespace tusk

@@ -1,0 +1,70 @@
+"""What is known of the labels and the features of a group, from what is known of its parts."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.structures import LABELS
+
+Floats = NDArray[np.float64]
+
+
+def merged_labels(parts: Sequence[NDArray[np.void]], classifies: bool) -> NDArray[np.void]:
+    """LABELS (1,) of a group from those of its parts, each with at least a row.
+
+    classifies: whether a third label is one that differs from the least and the largest.
+    """
+    out = np.zeros(1, LABELS)
+    every = np.concatenate(list(parts))
+    out["low"], out["high"] = every["low"].min(), every["high"].max()
+    highest = every["high"] == out["high"]
+    out["n_rows"], out["n_high"] = every["n_rows"].sum(), every["n_high"][highest].sum()
+    weight = every["weight"]
+    out["weight"] = total = added(weight)
+    out["weight_high"] = added(every["weight_high"][highest])
+    out["exposure"] = added(weight * every["exposure"]) / total
+    mean, deviation = merged_moments(
+        weight, every["mean"][:, None, None], np.sqrt(every["variance"])[:, None, None]
+    )
+    out["mean"], out["variance"] = mean[0], deviation[0] ** 2
+    note_third(out, every, classifies)
+    return out
+
+
+def added(terms: Floats) -> float:
+    """The sum, from the first term to the last."""
+    total = 0.0
+    for term in terms.tolist():
+        total += term
+    return total
+
+
+def note_third(out: NDArray[np.void], every: NDArray[np.void], classifies: bool) -> None:
+    """A third label: one that a part has seen, or that of a part which is neither end of all."""
+    before = 0
+    ends = (out["low"][0], out["high"][0])
+    for part in every:
+        if part["third_row"] > 0:
+            out["third"], out["third_row"] = part["third"], before + part["third_row"]
+            return
+        others = [label for label in (part["low"], part["high"]) if label not in ends]
+        if others and classifies:
+            out["third"], out["third_row"] = others[0], before + 1
+            return
+        before += int(part["n_rows"])
+
+
+def merged_moments(weight: Floats, mean: Floats, deviation: Floats) -> tuple[Floats, Floats]:
+    """Mean and standard deviation (1, d) of all rows from those of parts (P, 1, d) of weights
+    (P,).
+
+    The variance is that within the parts and that between them (Chan, Golub and LeVeque, Updating
+    formulae and a pairwise algorithm for computing sample variances, 1979). What is the same in
+    all parts and varies in none has the deviation 0.
+    """
+    share = (weight / weight.sum())[:, None, None]
+    centre = mean[0] + (share * (mean - mean[0])).sum(axis=0)
+    variance = (share * (deviation**2 + (mean - centre) ** 2)).sum(axis=0)
+    same = (deviation == 0).all(axis=0) & (mean == mean[0]).all(axis=0)
+    return np.where(same, mean[0], centre), np.where(same, 0.0, np.sqrt(variance))

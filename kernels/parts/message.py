@@ -1,0 +1,39 @@
+"""What is asked of the rows of a part, and what it answers: numbers and names alone, as bytes.
+
+A message is the length of its header (8 bytes, little-endian), the header as JSON, and the bytes
+of its arrays in the order in which the header lists them.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+LENGTH = 8
+
+
+def packed(header: Mapping[str, Any], arrays: Sequence[Array | None] = ()) -> bytes:
+    """The message; None stands for an array that is not there."""
+    shapes = [None if one is None else (one.dtype.str, one.shape) for one in arrays]
+    text = json.dumps({**header, "arrays": shapes}).encode()
+    held = [np.ascontiguousarray(one).tobytes() for one in arrays if one is not None]
+    return b"".join([len(text).to_bytes(LENGTH, "little"), text, *held])
+
+
+def unpacked(data: bytes) -> tuple[dict[str, Any], list[Array | None]]:
+    """The header and the arrays, which are copies of their own."""
+    at = LENGTH + int.from_bytes(data[:LENGTH], "little")
+    header = json.loads(data[LENGTH:at])
+    arrays: list[Array | None] = []
+    for given in header.pop("arrays"):
+        if given is None:
+            arrays.append(None)
+            continue
+        kind, shape = np.dtype(given[0]), tuple(given[1])
+        count = int(np.prod(shape, dtype=np.int64))
+        arrays.append(np.frombuffer(data, kind, count, at).reshape(shape).copy())
+        at += count * kind.itemsize
+    return header, arrays

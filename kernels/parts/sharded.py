@@ -1,0 +1,200 @@
+"""A `Pass` over one group whose rows lie in parts, each where its rows are.
+
+Each sum over rows is asked of all parts, and their answers are added in the order of the parts. So
+its bits depend on how the rows are cut, and not on who computes when. The rows are nowhere whole:
+what a kernel would need them for raises RuntimeError.
+
+Source: S. Li and A. Kumar, Towards an Optimized GROUP BY Abstraction for Large-Scale Machine
+Learning, PVLDB 2021, section 4.2: gradient accumulation parallelism (GAP), algebraic.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.errors import DataError
+from tuskml.kernels import structures
+from tuskml.kernels.open_rows import Open
+from tuskml.kernels.parts.merging import merged_labels, merged_moments
+from tuskml.kernels.parts.message import Array, packed, unpacked
+from tuskml.kernels.passes import SQUARED, Floats, OwnedRows, Pass
+from tuskml.kernels.structures import GROUP, LABELS
+
+SETTINGS = ("loss", "fit_intercept", "smoothing", "loss_only", "stride", "by_scores")
+"""Of a pass, beside its arrays, which decide its sums."""
+ARRAYS = ("positive", "class_weight", "parameter")
+
+
+class Parts(Protocol):
+    """The parts of a group's rows, in a fixed order.
+
+    n_rows: all rows, those that are skipped included; found: the group (kernels.GROUP) without its
+    rows, once it was asked what it is.
+    """
+
+    n_rows: int
+    found: NDArray[np.void] | None
+
+    def ask(self, message: bytes) -> Sequence[bytes]:
+        """What each part answers (`answering.answered`), in their order."""
+        ...
+
+    def keep(self, places: Sequence[int]) -> None:
+        """Goes on with these parts alone: the others have no usable row."""
+        ...
+
+
+class Kept(OwnedRows):
+    """Rows that nobody here owns."""
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+@dataclass(frozen=True)
+class ShardedPass(Pass):
+    """groups has one group, whose rows are nowhere here; parts: who has them; classifies: whether
+    labels are classes."""
+
+    parts: Parts | None = None
+    classifies: bool = False
+
+    @property
+    def struct(self) -> structures.Pass:
+        """Of no group; a kernel never sees rows that are elsewhere."""
+        if self.n_groups:
+            raise RuntimeError("a kernel needs the rows of a group that lies in parts")
+        return super().struct
+
+    @cached_property
+    def _label_parts(self) -> list[NDArray[np.void]]:
+        return [one[0].view(LABELS).reshape(1) for one in self.asked("labels")]
+
+    def labels(self) -> NDArray[np.void]:
+        if not self.n_groups:
+            return np.zeros(0, LABELS)
+        return merged_labels(self._label_parts, self.classifies)
+
+    def feature_moments(self, sample: int) -> tuple[Floats, Floats]:
+        if not self.n_groups:
+            return super().feature_moments(sample)
+        found = self.asked("feature_moments", sample=int(sample))
+        weight = np.array([one["weight"][0] for one in self._label_parts])
+        return merged_moments(weight, *(np.stack(each) for each in zip(*found, strict=True)))
+
+    def feature_counts(self) -> tuple[Floats, Floats]:
+        if not self.n_groups:
+            return super().feature_counts()
+        counts, largest = zip(*self.asked("feature_counts"), strict=True)
+        return added(counts), np.maximum.reduce(largest)
+
+    def values_near_one(self) -> bool | None:
+        codes = [int(one[0][0]) for one in self.asked("values_near_one")]
+        return False if 0 in codes else (None if 2 in codes else True)
+
+    def entries(self) -> NDArray[np.int64]:
+        return np.asarray(added([one[0] for one in self.asked("entries")]), np.int64)
+
+    def gradient(self, weights: Floats) -> Floats:
+        if not self.n_groups:
+            return super().gradient(weights)
+        if self.meter is not None:
+            self.meter.passed(self.stride, self.loss_only)
+        return self.summed("gradient", weights)
+
+    def curvature(self, weights: Floats, shift: Floats, scale: Floats, precise: bool) -> Floats:
+        if not self.n_groups:
+            return super().curvature(weights, shift, scale, precise)
+        if self.meter is not None:
+            self.meter.curvatures += 1 / self.stride
+        return self.summed("curvature", weights, shift, scale, precise=bool(precise))
+
+    def size_likelihood(self, weights: Floats, size: Floats) -> Floats:
+        return self.summed("size_likelihood", weights, size)
+
+    def squared_scores(
+        self, weights: Floats, shift: Floats, scale: Floats, inverse: Floats, power: int
+    ) -> Floats:
+        return self.summed("squared_scores", weights, shift, scale, inverse, power=int(power))
+
+    def shuffled(
+        self, memory: int, seed: int, held_out: NDArray[np.int64]
+    ) -> tuple[OwnedRows, OwnedRows]:
+        """The parts as they are: each has its rows in the order of a hash of their content."""
+        if held_out.any():
+            raise RuntimeError("rows that lie in parts cannot be held out")
+        return Kept(self.groups), Kept(np.zeros(self.n_groups, GROUP))
+
+    def asked(self, method: str, *arrays: Array | None, **given: Any) -> list[list[Any]]:
+        """The arrays that each part answers. given: what the method takes beside arrays."""
+        assert self.parts is not None
+        settings = {name: getattr(self, name) for name in SETTINGS}
+        header = {"method": method, "given": given, "settings": settings, "d": self.n_features}
+        own = [getattr(self, name) for name in ARRAYS]
+        return [unpacked(one)[1] for one in self.parts.ask(packed(header, [*own, *arrays]))]
+
+    def summed(self, method: str, *arrays: Array | None, **given: Any) -> Floats:
+        """The first array of each part's answer, added in the order of the parts."""
+        return added([one[0] for one in self.asked(method, *arrays, **given)])
+
+
+def added(terms: Sequence[Array]) -> Array:
+    """The sum, from the first term to the last."""
+    total: Array = reduce(np.add, terms)
+    return total
+
+
+def least_or_most(terms: Sequence[Floats], least: Sequence[bool]) -> Floats:
+    """By column of terms (G, k) the least of all, or the largest."""
+    ends = np.where(least, np.minimum.reduce(terms), np.maximum.reduce(terms))
+    return np.ascontiguousarray(ends)
+
+
+def squared(rows: Pass) -> Pass:
+    """The same rows with the squared loss and nothing else, read by the processor."""
+    given = SQUARED, None, None, True
+    return anew(rows, *given)
+
+
+def anew(
+    rows: Pass,
+    loss: int,
+    positive: Floats | None,
+    class_weight: Floats | None,
+    fit_intercept: bool,
+    own: Open | None = None,
+) -> Pass:
+    """A pass over the same rows, read by the processor, with this loss and nothing else."""
+    given = rows.groups, loss, positive, class_weight, fit_intercept, rows.threads
+    if not isinstance(rows, ShardedPass):
+        return Pass(*given, cancel_mark=rows.cancel_mark, open=own)
+    return ShardedPass(*given, cancel_mark=rows.cancel_mark, open=own, parts=rows.parts)
+
+
+def of_parts(parts: Parts) -> NDArray[np.void] | None:
+    """The group (1,) that lies in parts, without its rows; None where no row is usable.
+
+    DataError where features are not the same in all parts.
+    """
+    found = [unpacked(one)[1][0] for one in parts.ask(packed({"method": "described"}))]
+    places = [place for place, one in enumerate(found) if one is not None and one[0] > 0]
+    if not places:
+        return None
+    parts.keep(places)
+    known = np.array([found[place] for place in places], np.int64)
+    group = np.zeros(1, GROUP)
+    rows, dims, kinds = known[:, 0], known[:, 1], known[:, 2]
+    if len(set(kinds.tolist())) > 1 or (kinds[0] < 2 and len(set(dims.tolist())) > 1):
+        raise DataError(
+            f"features of a group have {dims.min()} and {dims.max()} elements or other types in "
+            "another file, expected the same everywhere"
+        )
+    group["n_rows"], group["dim"], group["kind"] = rows.sum(), max(dims.max(), 1), kinds[0]
+    group["extras"] = np.bitwise_or.reduce(known[:, 3])
+    group["n_skipped"] = parts.n_rows - rows.sum()
+    parts.found = group
+    return group

@@ -1,0 +1,74 @@
+"""The pairs of a chunk of rows and a feature, for a range of ids: where their weights travel."""
+
+import ctypes
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kvstore import native
+from tuskml.kvstore.native import Ids, address
+
+Counts = NDArray[np.uint32]
+Array = NDArray[np.int32]
+LINKED_AT_ONCE = 1 << 15
+"""Ids in a table that stays in the cache of a core."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """All pairs with ids low .. low + width - 1, of C chunks.
+
+    ids: int32 of shape (n,), those of each chunk rising, one chunk after the other; lengths: int64
+    of shape (C,), how many each chunk has. `around`, uint32 of shape (n,), is for each pair the
+    chunk that has its id before it, and 2^16 times the one after it.
+    """
+
+    ids: Array
+    lengths: Ids
+    low: int
+    width: int
+
+    def linked(self, around: Counts) -> None:
+        """Finds `around`, by a table of the ids."""
+        table = np.empty((min(self.width, LINKED_AT_ONCE), 3), np.uint32)
+        next_ = np.empty(len(self.lengths), np.int64)
+        native.library().ks_route_linked(
+            ctypes.byref(self._native()),
+            address(table),
+            len(table),
+            address(next_),
+            address(around),
+        )
+
+    def sorted(self, around: Counts, scratch: NDArray[np.uint64]) -> None:
+        """Finds `around` by a sort, for ids that are far between; scratch: of shape (n,)."""
+        ends = np.cumsum(self.lengths)
+        scratch[:] = self.ids
+        scratch <<= np.uint64(16)
+        for j in np.flatnonzero(self.lengths).tolist():
+            scratch[int(ends[j] - self.lengths[j]) : int(ends[j])] |= np.uint64(j)
+        scratch.sort()  # by id, then by chunk
+        next_ = ends - self.lengths
+        given = address(scratch), len(scratch), address(next_), address(around)
+        native.library().ks_route_neighbours(*given)
+
+    def tally(self, around: Counts, takes: Counts) -> None:
+        """Adds to takes, (C, C), how many weights each chunk takes over from each."""
+        native.library().ks_route_tally(
+            ctypes.byref(self._native()), address(around), address(takes)
+        )
+
+    def resting(self, around: Counts) -> tuple[Array, Counts]:
+        """The ids of the features that rest with their chunk between passes, chunk after chunk,
+        and how many these are of each, (C,). They take the place of all ids.
+        """
+        counts = np.empty(len(self.lengths), np.uint32)
+        n = native.library().ks_route_rests(
+            ctypes.byref(self._native()), address(around), address(counts)
+        )
+        return self.ids[:n], counts
+
+    def _native(self) -> native.Range:
+        ids, lengths = address(self.ids), address(self.lengths)
+        return native.Range(ids, lengths, len(self.lengths), self.low, self.width)

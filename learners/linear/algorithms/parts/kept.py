@@ -1,0 +1,63 @@
+"""The first pass of a training, made while it is planned, whose result the training takes over.
+
+Algorithm 1 of Kaoudi et al., A Cost-based Optimizer for Gradient Descent Optimization, SIGMOD
+2017, throws away what its trials computed. Where the plan that is likely to train begins by a
+pass over the rows, that pass is made first: it tells more of the other plans than any sample, and
+costs nothing if the plan stays the same.
+"""
+
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tuskml.kernels.passes import Floats
+from tuskml.learners.linear.algorithms.parts.batch import Evaluate
+from tuskml.learners.linear.operators import Operators, Stage, State
+from tuskml.learners.linear.problem import Found, Problem
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a pass at the start found, on every stride-th chunk of the rows; seconds: it took."""
+
+    found: Found
+    stride: int
+    seconds: float
+
+    def taken_over(self, operators: Operators, problem: Problem) -> Operators:
+        """The operators of a training's first stage, which begin by what was found."""
+        compute = operators.compute
+        if problem.rows.stride != self.stride or not isinstance(compute, Evaluate):
+            return operators
+        found = self.found if compute.curvature else replace(self.found, hessian=None)
+        return replace(operators, stage=Begun(operators.stage, found))
+
+
+@dataclass(frozen=True)
+class Begun:
+    """Stage: the same start, at which is known what the first pass would find."""
+
+    inner: Stage
+    found: Found
+
+    def __call__(self, problem: Problem) -> State:
+        state = self.inner(problem)
+        state.found = self.found
+        return state
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """Where a training begins: weights v (G, p), and what is known there already."""
+
+    v: Floats
+    kept: Kept | None = None
+
+
+def first_pass(problem: Problem, start: Floats, stride: int) -> Kept:
+    """The pass for the curvature at the start (G, p)."""
+    began = time.perf_counter()
+    with np.errstate(all="ignore"):
+        found = problem.on(replace(problem.rows, stride=stride)).evaluate(start, curvature=True)
+    return Kept(found, stride, time.perf_counter() - began)

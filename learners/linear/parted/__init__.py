@@ -1,0 +1,1 @@
+"""Groups whose rows lie in parts, each on another worker."""

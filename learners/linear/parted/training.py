@@ -1,0 +1,74 @@
+"""Trains a group whose rows lie in parts, each on another worker.
+
+The objective is that of the whole group, and so are the algorithm and the inference: their passes
+ask the parts for sums, and add these in a fixed order (`kernels/parts/sharded.py`). What no sum
+over rows tells is refused beforehand.
+
+Source: S. Li and A. Kumar, Towards an Optimized GROUP BY Abstraction for Large-Scale Machine
+Learning, PVLDB 2021, section 4.2, algebraic.
+"""
+
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from tuskml.kernels import passes
+from tuskml.kernels.parts.sharded import Parts, ShardedPass, of_parts
+from tuskml.learners.linear.algorithms import ALGORITHMS
+from tuskml.learners.linear.inference.goodness import refuse_inference
+from tuskml.learners.linear.own.checks import refuse_labels
+from tuskml.learners.linear.own.operators import named
+from tuskml.learners.linear.own.tasks import refuse_together
+from tuskml.learners.linear.planner.extras import refuse_extras
+from tuskml.learners.linear.planner.planning import first_plan
+from tuskml.learners.linear.request import Request
+from tuskml.learners.linear.training import Inputs, by_classes
+from tuskml.learners.models import Models, joined
+
+
+def whole(request: Request) -> str | None:
+    """Why a group's rows have to be in one place; None where they need not."""
+    task, options = request.task, request.options
+    known = ALGORITHMS.get(options.algorithm)
+    if task.own is not None or not task.smooth:
+        return f"task '{task.name}' needs all rows of a group in one place"
+    if named(options) or (options.algorithm != "auto" and (known is None or not known.by_parts)):
+        return f"algorithm '{options.algorithm}' needs all rows of a group in one place"
+    for name, given in (
+        ("validation", options.validation > 0),
+        ("cluster", options.cluster is not None),
+        ("fit", options.fit),
+        ("explain", options.explain),
+        ("device", options.device == "gpu"),
+    ):
+        if given:
+            return f"option '{name}' needs all rows of a group in one place"
+    return None
+
+
+def train_by_parts(parts: Parts, request: Request) -> Models | None:
+    """The model of the group; None where it has no usable row.
+
+    `auto` takes the algorithm of the planner's rule.
+    """
+    began = time.monotonic()
+    refuse_together(request.task, request.options)
+    refuse_inference(request.task, request.options)
+    request = replace(request, options=replace(request.options, device="cpu"))
+    groups = of_parts(parts)
+    if groups is None:
+        return None
+    refuse_extras(groups, request)
+    plan, _ = first_plan(groups, request)
+    loss, intercept = request.task.loss, request.options.fit_intercept
+    rows = ShardedPass(
+        groups, loss, None, None, intercept, plan.threads,
+        cancel_mark=passes.cancel_mark(), parts=parts, classifies=request.task.classifies,
+    )  # fmt: skip
+    with np.errstate(all="ignore"):  # what is not finite is looked for at the end
+        labels = rows.labels()
+        refuse_labels(request.task, labels)
+        given = Inputs(rows, labels, None, groups["dim"].astype(np.int64))
+        models = by_classes(given, plan, request, 0, began, None)
+    return models[0] if len(models) == 1 else joined(models)

@@ -1,0 +1,325 @@
+"""Groups on several shards, trained by sums over these: the numbers of groups in one place."""
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+import sharded
+import statsmodels.api as sm
+
+import tuskml
+from tuskml.groups.execution import leading, threads
+from tuskml.groups.execution.leading import Ran
+from tuskml.learners.events import Event, listening
+from tuskml.training import units
+from tuskml.training.parted import on_parts
+
+NIGHTLY = pytest.mark.nightly
+GIVEN: dict[str, Any] = {
+    "label": "y",
+    "features": ["x", "z"],
+    "group_by": "g",
+    "executor": "threads",
+    "placement": "gap",
+    "epsilon": 1e-9,
+}
+ROWS = """
+SELECT ['big', 'big', 'big', 'large', 'large', 'small'][1 + i % 6] AS g, i,
+       hash(i, 1) % 1000 / 500 - 1 AS x, hash(i, 2) % 1000 / 500 - 1 AS z,
+       hash(i, 3) % 1000 / 1000 < 1 / (1 + exp(0.3 - 2 * (hash(i, 1) % 1000 / 500 - 1))) AS y,
+       (hash(i, 4) % 4 + (hash(i, 1) % 1000 > 700)::INT)::INT AS k,
+       (hash(i, 5) % 5 + hash(i, 2) % 1000 / 200)::INT AS n
+FROM range(24000) t(i)
+"""
+
+
+@pytest.fixture(autouse=True)
+def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(units, "BATCH_ROWS", 5_000)
+
+
+@pytest.fixture(scope="module")
+def con() -> duckdb.DuckDBPyConnection:
+    connection = tuskml.connect()
+    connection.execute(f"CREATE TABLE rows AS {ROWS}")
+    return connection
+
+
+@pytest.fixture(scope="module")
+def source(con: duckdb.DuckDBPyConnection, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Shards of some 2,000 rows: two groups are on several, and one is not large."""
+    folder = tmp_path_factory.mktemp("parted") / "s"
+    return sharded.shards(con, folder, 40_000)
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch) -> list[Ran]:
+    """What workers ran for leaders."""
+    found: list[Ran] = []
+    monkeypatch.setattr(leading, "heard", [found.append])
+    return found
+
+
+def whole(con: duckdb.DuckDBPyConnection, task: str, **given: Any) -> tuskml.Models:
+    """The models of one query."""
+    left = {k: v for k, v in given.items() if k not in ("executor", "placement", "finished")}
+    return tuskml.train(con, task, **left | {"source": given.get("table", "rows")})
+
+
+def by_parts(con: duckdb.DuckDBPyConnection, task: str, **given: Any) -> tuskml.Models:
+    """The models of groups by parts; a warning is an error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", tuskml.ClusterWarning)
+        return tuskml.train(con, task, **given)
+
+
+def assert_same_numbers(found: tuskml.Models, expected: tuskml.Models, rel: float) -> None:
+    assert list(found) == list(expected)
+    for key, model in expected.items():
+        other = found[key]
+        assert other is not None
+        assert model is not None
+        assert (other.status, other.converged, other.classes) == (
+            model.status, model.converged, model.classes
+        )  # fmt: skip
+        assert (other.n_rows, other.n_skipped) == (model.n_rows, model.n_skipped)
+        assert other.coef == pytest.approx(model.coef, rel=rel, abs=rel)
+        assert other.loss == pytest.approx(model.loss, rel=rel)
+        if model.std_err is not None:
+            mine, its = (np.array(one.std_err, float) for one in (other, model))
+            assert mine == pytest.approx(its, rel=1e-6, nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    "algorithm", ["lbfgs", "auto", *(pytest.param(a, marks=NIGHTLY) for a in ("bgd", "newton"))]
+)
+@pytest.mark.parametrize(
+    ("task", "label"), [("linear", "x + z * z"), ("logistic", "y"), ("logistic", "k"),
+                        ("poisson", "n")],
+)  # fmt: skip
+def test_the_numbers_are_those_of_rows_in_one_place(
+    con: duckdb.DuckDBPyConnection,
+    source: str,
+    ran: list[Ran],
+    task: str,
+    label: str,
+    algorithm: str,
+) -> None:
+    given = GIVEN | {"source": source, "label": label, "algorithm": algorithm}
+    found = by_parts(con, task, **given)
+    assert_same_numbers(found, whole(con, task, **given), 2e-6 if task == "poisson" else 1e-7)
+    assert len({one.unit.pin for one in ran}) > 5, "each part is asked by itself"
+
+
+def test_the_numbers_are_those_of_statsmodels(con: duckdb.DuckDBPyConnection, source: str) -> None:
+    found = by_parts(con, "logistic", **GIVEN | {"source": source})
+    for key, model in found.items():
+        rows = con.execute("SELECT x, z, y::INT AS y FROM rows WHERE g = ?", [key]).df()
+        truth = sm.Logit(rows["y"], sm.add_constant(rows[["x", "z"]])).fit(disp=0, tol=1e-12)
+        assert model is not None
+        assert [model.intercept, *model.coef] == pytest.approx(truth.params.tolist(), rel=1e-7)
+        assert model.std_err == pytest.approx(truth.bse.tolist(), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("task", "more"),
+    [
+        ("linear", {"label": "x + hash(i) % 10", "covariance": "HC3"}),
+        ("logistic", {"covariance": "HC0", "class_weight": "balanced"}),
+        ("logistic", {"label": "k", "covariance": "HC2", "l2": 0.01}),
+        ("logistic", {"l1": 0.01, "algorithm": "lbfgs"}),
+        ("poisson", {"label": "n", "offset": "x / 2", "weight": "1 + abs(z)"}),
+        pytest.param("negative_binomial", {"label": "n"}, marks=NIGHTLY),
+        ("gamma", {"label": "1 + n"}),
+        ("huber", {"label": "x + n"}),
+        ("logistic", {"features": "[x, z]::FLOAT[]"}),
+        ("logistic", {"features": "sparse([i % 3, 3 + i % 2], [1.0, x])", "l2": 0.01}),
+        ("linear", {"features": "sparse([i % 3, 3 + i % 2], [1.0, x])", "label": "x * z"}),
+        ("linear", {"features": ["x", "2 * x"], "label": "x * z"}),
+        ("linear", {"features": ["x", "7"], "label": "CASE WHEN i % 5 > 0 THEN z END"}),
+    ],
+)
+def test_other_losses_rows_and_inference(
+    con: duckdb.DuckDBPyConnection, source: str, ran: list[Ran], task: str, more: dict[str, Any]
+) -> None:
+    given = GIVEN | {"source": source} | more
+    found = by_parts(con, task, **given)
+    assert_same_numbers(found, whole(con, task, **given), 2e-5)
+    assert ran
+
+
+@pytest.mark.parametrize("label", ["i // 8000", "i > 8500", "i > 23990", "7"])
+def test_parts_that_have_one_class_alone(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path, ran: list[Ran], label: str
+) -> None:
+    """Shards in the order of time: most parts see one class, some have the third."""
+    for n in range(4):
+        con.execute(
+            f"COPY (FROM rows WHERE i // 6000 = {n}) TO '{tmp_path}/{n}.parquet' (FORMAT parquet)"
+        )
+    given = GIVEN | {"source": f"{tmp_path}/*.parquet", "label": label, "l2": 0.1}
+    found = by_parts(con, "logistic", **given)
+    assert_same_numbers(found, whole(con, "logistic", **given), 1e-6)
+    assert ran
+
+
+def test_parts_and_groups_without_a_usable_row(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path, ran: list[Ran]
+) -> None:
+    for n in range(4):
+        con.execute(
+            f"COPY (FROM rows WHERE i // 6000 = {n}) TO '{tmp_path}/{n}.parquet' (FORMAT parquet)"
+        )
+    label = "CASE WHEN g <> 'large' AND i NOT BETWEEN 6000 AND 11999 THEN y END"
+    given = GIVEN | {"source": f"{tmp_path}/*.parquet", "label": label}
+    found = by_parts(con, "logistic", **given)
+    assert found.pop("large") is None
+    expected = whole(con, "logistic", **given)
+    assert expected.pop("large") is None
+    assert_same_numbers(found, expected, 1e-6)
+    assert found["big"].n_skipped == 3_000
+
+
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_the_bits_do_not_depend_on_threads(
+    con: duckdb.DuckDBPyConnection, source: str, monkeypatch: pytest.MonkeyPatch, n: int
+) -> None:
+    given = GIVEN | {"source": source, "deterministic": True}
+    expected = by_parts(con, "logistic", **given)
+    monkeypatch.setattr(threads.budget, "threads", lambda asked=None: n)
+    sharded.assert_same_bits(by_parts(con, "logistic", **given), expected)
+
+
+def test_each_part_stays_and_is_asked_once_a_pass(
+    con: duckdb.DuckDBPyConnection, source: str, ran: list[Ran]
+) -> None:
+    """A thread runs one unit at a time, and all parts of a group are asked equally often."""
+    by_parts(con, "logistic", **GIVEN | {"source": source})
+    threads_of: dict[str, list[Ran]] = {}
+    asked: dict[str | None, int] = {}
+    for one in ran:
+        threads_of.setdefault(one.worker, []).append(one)
+        asked[one.unit.pin] = asked.get(one.unit.pin, 0) + 1
+    for some in threads_of.values():
+        some.sort(key=lambda one: one.begin)
+        ends = [one.end for one in some]
+        assert all(one.begin >= end for one, end in zip(some[1:], ends, strict=False))
+    assert len(set(asked.values())) <= 2, "of two groups"
+    assert not on_parts._held, "rows are freed at the end"
+
+
+def test_events_tell_of_groups_once(con: duckdb.DuckDBPyConnection, source: str) -> None:
+    heard: list[Event] = []
+    with listening(heard.append):
+        found = by_parts(con, "logistic", **GIVEN | {"source": source})
+    assert sum(event.groups for event in heard) == len(found)
+    assert sum(event.rows for event in heard) == 24_000
+
+
+@pytest.mark.parametrize(
+    ("task", "more", "sentence"),
+    [
+        ("gbdt", {"trees": 2}, "task 'gbdt' needs all rows of a group in one place"),
+        ("svm", {}, "task 'svm' needs"),
+        ("logistic", {"algorithm": "sgd"}, "algorithm 'sgd' needs"),
+        ("logistic", {"validation": 0.1}, "option 'validation' needs"),
+        ("logistic", {"l2": [0.1, 1.0]}, "a search needs"),
+        ("logistic", {"label": "y::VARCHAR"}, "labels that are text need"),
+    ],
+)
+def test_what_needs_all_rows_is_trained_on_one_worker(
+    con: duckdb.DuckDBPyConnection, source: str, task: str, more: dict[str, Any], sentence: str
+) -> None:
+    given = {k: v for k, v in GIVEN.items() if k != "epsilon"} | {"source": source}
+    given |= more | ({} if task == "gbdt" else {"deterministic": True})
+    with pytest.warns(tuskml.ClusterWarning, match=sentence):
+        found = tuskml.train(con, task, **given)
+    if task != "gbdt":  # whose last digits follow the order of the rows
+        sharded.assert_same_bits(found, whole(con, task, **given))
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"placement": "gab"}, "placement is 'gab', expected 'gtp' or 'gap'; did you mean"),
+        ({"placement": 3}, "placement is 3, expected 'gtp' or 'gap'"),
+        ({"executor": None}, "placement is given without executor"),
+    ],
+)
+def test_wrong_placements(
+    con: duckdb.DuckDBPyConnection, source: str, given: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(tuskml.OptionError, match=sentence):
+        tuskml.train(con, "logistic", **GIVEN | {"source": source} | given)
+
+
+def test_a_damaged_part_fails_its_group_alone_and_the_others_are_finished(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path, ran: list[Ran]
+) -> None:
+    source = sharded.shards(con, tmp_path / "s", 40_000)
+    expected = by_parts(con, "logistic", **GIVEN | {"source": source, "deterministic": True})
+    path = tmp_path / "s" / "shard-000002.parquet"
+    data = path.read_bytes()
+    path.write_bytes(data[:99] + bytes([data[99] ^ 1]) + data[100:])
+    given = GIVEN | {"source": source, "deterministic": True, "finished": tmp_path / "f"}
+    with pytest.raises(tuskml.ClusterError, match=rf"1 of 3 groups.*{path} is dama") as caught:
+        tuskml.train(con, "logistic", **given)
+    others = tuskml.Models((k, m) for k, m in expected.items() if k != "big")
+    sharded.assert_same_bits(caught.value.models, others)
+    path.write_bytes(data)
+    ran.clear()
+    sharded.assert_same_bits(tuskml.train(con, "logistic", **given), expected)
+    assert {one.unit.pin for one in ran}, "the group that failed"
+    ran.clear()
+    sharded.assert_same_bits(tuskml.train(con, "logistic", **given), expected)
+    assert not ran
+
+
+def test_a_cancel_ends_leaders_too(
+    con: duckdb.DuckDBPyConnection, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cancel(one: Ran) -> None:
+        tuskml.cancel()
+
+    monkeypatch.setattr(leading, "heard", [cancel])
+    with pytest.raises(tuskml.Interrupted):
+        tuskml.train(con, "logistic", **GIVEN | {"source": source})
+    assert not on_parts._held
+
+
+def test_features_of_another_width_in_another_file(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    for n in range(2):
+        features = "[x, z]" if n else "[x, z, x]"
+        con.execute(
+            f"COPY (SELECT g, y, {features} AS f FROM rows WHERE i % 2 = {n}) "
+            f"TO '{tmp_path}/{n}.parquet' (FORMAT parquet)"
+        )
+    given = GIVEN | {"source": f"{tmp_path}/*.parquet", "features": "f"}
+    with pytest.raises(tuskml.ClusterError, match=r"a group have 2 and 3 elements"):
+        tuskml.train(con, "logistic", **given)
+
+
+def test_labels_and_moments_of_parts_are_those_of_all() -> None:
+    """Against NumPy; a feature that varies between parts alone is not constant."""
+    from tuskml.kernels.parts.merging import merged_moments
+
+    rng = np.random.default_rng(7)
+    parts = [rng.normal(size=(n, 3)) * [1, 5, 0] + [0, 1e3, n] for n in (4, 100, 33)]
+    for part in parts:
+        part[:, 2] = len(part) if part is parts[0] else 9.0
+    weight = np.array([float(len(part)) for part in parts])
+    mean, deviation = merged_moments(
+        weight,
+        np.stack([part.mean(axis=0)[None] for part in parts]),
+        np.stack([part.std(axis=0)[None] for part in parts]),
+    )
+    every = np.concatenate(parts)
+    assert mean[0] == pytest.approx(every.mean(axis=0), rel=1e-12)
+    assert deviation[0] == pytest.approx(every.std(axis=0), rel=1e-9)
+    same = np.full((3, 1, 1), 0.1)
+    assert merged_moments(weight, same, 0 * same)[1] == 0

@@ -1,0 +1,138 @@
+"""Groups on several shards, trained by sums over these on real Ray processes."""
+
+import os
+import signal
+import warnings
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import duckdb
+import pytest
+import sharded
+
+import tuskml
+from tuskml.groups.execution import leading
+from tuskml.groups.execution.leading import Ran
+from tuskml.training import units
+
+pytestmark = pytest.mark.slow
+N_ROWS = 60_000
+GIVEN: dict[str, Any] = sharded.GIVEN | {"placement": "gap", "epsilon": 1e-9}
+
+
+@pytest.fixture(autouse=True)
+def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(units, "BATCH_ROWS", 5_000)
+
+
+@pytest.fixture(scope="module")
+def con() -> Iterator[duckdb.DuckDBPyConnection]:
+    with tuskml.connect() as connection:
+        sharded.table(connection, N_ROWS)
+        yield connection
+
+
+@pytest.fixture(scope="module")
+def source(con: duckdb.DuckDBPyConnection, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return sharded.shards(con, tmp_path_factory.mktemp("ray") / "s", 40_000)
+
+
+@pytest.fixture(scope="module")
+def expected(con: duckdb.DuckDBPyConnection, source: str) -> tuskml.Models:
+    """What threads of this process answer on the same shards."""
+    before = units.BATCH_ROWS
+    try:
+        units.BATCH_ROWS = 5_000
+        return tuskml.train(con, "logistic", source=source, executor="threads", **GIVEN)
+    finally:
+        units.BATCH_ROWS = before
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch) -> list[Ran]:
+    """What workers ran for leaders."""
+    found: list[Ran] = []
+    monkeypatch.setattr(leading, "heard", [found.append])
+    return found
+
+
+def assert_bits(
+    local_ray: Any,
+    con: duckdb.DuckDBPyConnection,
+    source: str,
+    expected: tuskml.Models,
+    ran: list[Ran],
+    n: int,
+) -> None:
+    """With so many workers, each on a node of its own; and the invariants of section 4.2."""
+    local_ray.grow(n)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", tuskml.ClusterWarning)
+        found = tuskml.train(con, "logistic", source=source, executor="ray", **GIVEN)
+    sharded.assert_same_bits(found, expected)
+    of_worker, of_part = defaultdict(list), defaultdict(set)
+    for one in ran:
+        of_worker[one.worker].append(one)
+        of_part[one.unit.pin].add(one.worker)
+    assert len(of_part) > 4
+    assert {len(workers) for workers in of_part.values()} == {1}, "data sharding"
+    for some in of_worker.values():
+        some.sort(key=lambda one: one.begin)
+        assert all(a.end <= b.begin for a, b in pairwise(some)), "worker exclusivity"
+    assert len(of_worker) == n, "all workers have parts"
+
+
+def test_the_bits_of_threads_with_one_worker(
+    local_ray: Any,
+    con: duckdb.DuckDBPyConnection,
+    source: str,
+    expected: tuskml.Models,
+    ran: list[Ran],
+) -> None:
+    assert_bits(local_ray, con, source, expected, ran, 1)
+
+
+def test_the_bits_of_threads_with_two_workers(
+    local_ray: Any,
+    con: duckdb.DuckDBPyConnection,
+    source: str,
+    expected: tuskml.Models,
+    ran: list[Ran],
+) -> None:
+    assert_bits(local_ray, con, source, expected, ran, 2)
+
+
+def test_a_worker_that_is_killed_costs_no_model(
+    local_ray: Any,
+    con: duckdb.DuckDBPyConnection,
+    source: str,
+    expected: tuskml.Models,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its parts are read again elsewhere, and what was asked of it is asked again."""
+    local_ray.grow(2)
+    heard: list[Ran] = []
+
+    def kill(one: Ran) -> None:
+        heard.append(one)
+        if len(heard) == 20:
+            os.kill(local_ray.workers()[0].pid, signal.SIGKILL)
+
+    monkeypatch.setattr(leading, "heard", [kill])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tuskml.ClusterWarning)
+        found = tuskml.train(con, "logistic", source=source, executor="ray", **GIVEN)
+    sharded.assert_same_bits(found, expected)
+
+
+@pytest.mark.nightly
+def test_the_bits_of_threads_with_four_workers(
+    local_ray: Any,
+    con: duckdb.DuckDBPyConnection,
+    source: str,
+    expected: tuskml.Models,
+    ran: list[Ran],
+) -> None:
+    assert_bits(local_ray, con, source, expected, ran, 4)
