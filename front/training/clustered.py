@@ -71,7 +71,7 @@ def train_clustered(
             return keep(checked, into, query, replace)
         models = by_key(checked, query, training)
     if any(request.options.explain for request in training.asked.requests):
-        ran = "GAP" if parted.batches else "TP"
+        ran = "TP" if why or placed.name == "gtp" else placed.name.upper()
         took = execution(Units(checked, training, found), executor.workers, executor.remote)
         models.execution = dataclasses.replace(took, ran=ran, seconds=seconds)
     return models

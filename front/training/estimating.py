@@ -80,9 +80,12 @@ class Execution:
             [one.approach, *(f"{x:.3g}" for x in seconds_of(one)), MEANINGS[one.approach]]
             for one in self.estimates
         ]
-        mine = next(one for one in self.estimates if one.approach == self.ran)
-        took = "would run" if self.seconds is None else f"took {self.seconds:.3g} s"
-        last = f"{self.ran} {took}, estimated {mine.seconds:.3g} s"
+        last = f"{self.ran} " + (
+            "would run" if self.seconds is None else f"took {self.seconds:.3g} s"
+        )
+        for mine in self.estimates:  # of switching there is no estimate
+            if mine.approach == self.ran:
+                last += f", estimated {mine.seconds:.3g} s"
         return f"{about}\n{table([*head, ''], lines)}\n{last}"
 
 

@@ -99,13 +99,14 @@ def test_costs_come_back_from_runs_that_were_made_with_them() -> None:
         seconds = (0.05 + 2e-6 * rows) * crowd
         first = np.array([True, False, False, False])
         runs.append(Measured(workers, 2, rows, seconds, first, 1.0 + 0.5 * crowd, 0.6, 0.4, 9.0))
-    found = calibrated(runs, 10, 1e-4, 1e-3, 1e-9)
+    found = calibrated(runs, 10, (1e-4, 1e-3, 1e-9), 5e-7, 50)
     assert found.costs.task == pytest.approx(0.05)
-    assert found.costs.row == pytest.approx(2e-7)
+    assert found.costs.row == pytest.approx(1.5e-7)
+    assert found.costs.byte == pytest.approx(1e-8)
     assert found.start == pytest.approx(2.0)
     assert found.crowded == pytest.approx(0.5)
     crowded = found.of(4, 2)
-    assert crowded.row == pytest.approx(4e-7)
+    assert crowded.row == pytest.approx(3e-7)
     assert crowded.start == pytest.approx(3.0)
     assert dataclasses.asdict(found.of(2, 2))["start"] == pytest.approx(2.5)
 
