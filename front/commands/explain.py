@@ -4,7 +4,10 @@ import argparse
 import json
 from typing import Any
 
+from tuskml.databases.database import Database
 from tuskml.databases.opening import opened
+from tuskml.errors import OptionError
+from tuskml.shards.catalogue import catalogue_of
 from tuskml.terminal.rows_arguments import (
     add_training,
     by_name,
@@ -16,12 +19,18 @@ from tuskml.terminal.rows_arguments import (
 from tuskml.terminal.usage import Commands, add_command, add_json
 from tuskml.text.table import shown
 from tuskml.training.asked import asked_for
-from tuskml.training.training import options_text, resolve
+from tuskml.training.clustered import files_by_group
+from tuskml.training.estimating import execution
+from tuskml.training.training import Training, options_text, resolve
+from tuskml.training.units import Units
 
 EXAMPLES = """
 what would train on all flights, and what it is estimated to take:
   tuskml explain flights.duckdb --task logistic --source flights \\
       --label 'arr_delay > 15' --features dep_delay,distance
+what it would take on ten workers of a cluster, by approach:
+  tuskml explain :memory: --task logistic --source 'shards/*.parquet' --label late \
+      --features dep_delay,distance --group-by carrier --executor ray --workers 10
 what an option changes, carrier by carrier:
   tuskml explain flights.duckdb --task svm --source flights --label 'arr_delay > 15' \\
       --features dep_delay,distance --group-by carrier --option time=1s
@@ -41,6 +50,10 @@ def add_explain(commands: "Commands[Any]") -> None:
         EXAMPLES,
     )
     add_training(command)
+    executor = "estimate groups of Parquet files on ray, host:port of a Ray cluster, or threads"
+    command.add_argument("--executor", metavar="WHERE", help=executor)
+    workers = "how many workers, for --executor; by default those that it has"
+    command.add_argument("--workers", type=int, metavar="N", help=workers)
     add_json(command, "print one JSON object per group, one per line")
 
 
@@ -54,6 +67,9 @@ def show_explanation(given: argparse.Namespace) -> None:
         found = resolve(
             database, asked, given.source, given.label, given.features, expressions, extras
         )
+        if given.executor is not None or given.workers is not None:
+            print(on_workers(database, found, given.executor, given.workers))
+            return
         rows = database.fetch(found.query(database, "explain_training"))
     pairs = in_order((tuple(row[:-1]), row[-1]) for row in rows)
     for place, (values, explanation) in enumerate(pairs):
@@ -65,3 +81,18 @@ def show_explanation(given: argparse.Namespace) -> None:
             group = ", ".join(f"{n} = {shown(v)}" for n, v in zip(names, values, strict=True))
             print(("\n" if place else "") + group)
         print(explanation if explanation is not None else "no usable row")
+
+
+def on_workers(
+    database: Database, training: Training, executor: str | None, workers: int | None
+) -> str:
+    """What a training by group on workers is estimated to take."""
+    from tuskml.groups.execution.choosing import checked_place, workers_of
+
+    place = checked_place(executor or "ray")
+    if workers is not None and workers < 1:
+        raise OptionError(f"--workers is {workers}, expected 1 or more")
+    checked = files_by_group(database, training)
+    found = catalogue_of(checked, training.source.files, training.source.sql, training.keys)
+    units = Units(checked, training, found)
+    return str(execution(units, workers or workers_of(place), place != "threads"))

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from tuskml.model.model import Model
+    from tuskml.training.estimating import Execution
 
 MOST_ROWS = 60
 Group = tuple[Any, "Model | None"]
@@ -33,7 +34,10 @@ class Models(dict[Any, "Model | None"]):
     """A dict of models by key, or by a tuple of keys if there are several.
 
     None for a group without a usable row. group_by: the columns or SQL expressions of the keys.
+    execution: of a training with executor and the option explain, what it was estimated to take.
     """
+
+    execution: "Execution | None" = None
 
     def __init__(self, models: Iterable[Group] = (), group_by: Sequence[str] = ()) -> None:
         super().__init__(models)

@@ -1,7 +1,9 @@
 """A training by group on the workers of a cluster."""
 
+import dataclasses
 import math
 import secrets
+import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,6 +20,7 @@ from tuskml.shards.catalogue import catalogue_of
 from tuskml.text.expressions import quoted
 from tuskml.training.asked import Where
 from tuskml.training.collected import collected
+from tuskml.training.estimating import execution
 from tuskml.training.on_worker import WORK
 from tuskml.training.parted.groups import PartedGroups
 from tuskml.training.parted.placing import apart, placement_of, whole
@@ -52,8 +55,10 @@ def train_clustered(
         why = f"placement is '{placed.name}', but each group is trained on one worker: {why}"
     for note in filter(None, (why, advice(checked, units))):
         warnings.warn(note, ClusterWarning, stacklevel=5)
+    began = time.monotonic()
     outcomes = list(finished(executor, units, parted, Finished(where.finished)))
     batches = {key: batch for key, (_, batch) in units.batches.items()} | parted.batches
+    seconds = time.monotonic() - began
     for note in dict.fromkeys(executor.notes):
         warnings.warn(note, ClusterWarning, stacklevel=5)
     failed = [one for one in outcomes if one.answer is None]
@@ -64,7 +69,12 @@ def train_clustered(
             raise incomplete(checked, query, training, batches, outcomes)
         if into is not None:
             return keep(checked, into, query, replace)
-        return by_key(checked, query, training)
+        models = by_key(checked, query, training)
+    if any(request.options.explain for request in training.asked.requests):
+        ran = "TP" if why or placed.name == "gtp" else placed.name.upper()
+        took = execution(Units(checked, training, found), executor.workers, executor.remote)
+        models.execution = dataclasses.replace(took, ran=ran, seconds=seconds)
+    return models
 
 
 def files_by_group(database: Database, training: Training) -> DuckDB:

@@ -6,6 +6,7 @@ from tuskml.errors import OptionError, nearest
 from tuskml.groups.execution.executor import Executor
 from tuskml.groups.execution.packages import imported
 from tuskml.groups.execution.pulse import checked_timeout
+from tuskml.schedule import budget
 
 ADDRESS = re.compile(r"(ray://)?[^\s:/']+:\d+")
 NAMES = ("ray", "threads")
@@ -37,6 +38,17 @@ def executor_of(given: object, worker_timeout: object = None) -> Executor:
     from tuskml.groups.execution.ray_cluster import RayCluster
 
     return RayCluster(None if place == "ray" else place, most_seconds)
+
+
+def workers_of(given: object) -> int:
+    """How many workers the argument `executor` has, which may start Ray."""
+    place = checked_place(given)
+    if place == "threads":
+        return budget.threads()
+    from tuskml.groups.execution import ray_session
+
+    with ray_session.connected(None if place == "ray" else place) as ray:
+        return ray_session.processors(ray)
 
 
 def checked_place(given: object) -> str:

@@ -49,11 +49,13 @@ class Executor(Protocol):
     """A place where units run.
 
     notes: one sentence about each event that did not change the outcomes, such as a lost worker.
-    remote: whether units run in other processes, whose events nobody here hears.
+    remote: whether units run in other processes, whose events nobody here hears. workers: how many
+    there are, 0 before the first run.
     """
 
     notes: list[str]
     remote: bool
+    workers: int
 
     def run(
         self, work: str, units: Sequence[Unit], leaders: "Leaders | None" = None

@@ -66,11 +66,13 @@ class RayCluster:
         ray_session.imported()
         self.address, self.most_seconds = address, most_seconds
         self.notes: list[str] = []
+        self.workers = 0
 
     def run(
         self, work: str, units: Sequence[Unit], leaders: Leaders | None = None
     ) -> Iterator[Outcome]:
         with ray_session.connected(self.address) as ray:
+            self.workers = ray_session.processors(ray)
             leaders = leaders or leading.none()
             yield from Run(ray, work, units, self, leaders).outcomes()
 

@@ -24,6 +24,7 @@ class Threads:
 
     def __init__(self) -> None:
         self.notes: list[str] = []
+        self.workers = budget.threads()
 
     def run(
         self, work: str, units: Sequence[Unit], leaders: Leaders | None = None

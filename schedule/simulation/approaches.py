@@ -4,7 +4,7 @@ Source: sections 3, 4 and 5 of the paper. The names of the approaches are those 
 SP switches: DP for the groups above the median, TP for the others.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -12,10 +12,7 @@ from numpy.typing import NDArray
 
 from tuskml.schedule.placement.shards import evenly
 from tuskml.schedule.simulation.events import Failures, Gate, Run, Simulation, Task
-from tuskml.schedule.simulation.workload import Costs, Workload
-
-BATCH_SECONDS = 0.1
-"""Least work of a task where groups are small."""
+from tuskml.schedule.simulation.workload import BATCH_SECONDS, Costs, Workload, batched
 
 
 def simulated(
@@ -99,9 +96,9 @@ def gap(
     tasks, gates = passes_of(work, costs, shards)
     small = replace(work, sizes=work.sizes[pieces == 0])
     for rows, groups in batched(small, costs, work.configurations):
-        seconds = whole(work, costs, rows, groups, work.configurations, costs.task)
+        seconds = whole(work, costs, rows, groups, work.configurations)
         parts = max(1, min(work.configurations, int(seconds / BATCH_SECONDS)))
-        tasks += [Task(costs.task + seconds / parts)] * parts
+        tasks += [Task(seconds / parts)] * parts
     if failures is not None and len(shards):
         failures = replace(failures, reload=costs.loaded(work, work.rows) / workers)
     return Simulation(tasks, workers, gates, costs.dispatch, failures, traced).ran()
@@ -144,23 +141,12 @@ def passes_of(
 
 
 def a_shard(work: Workload, costs: Costs, rows: int, share: float, first: bool) -> float:
-    """Seconds of a pass of so many configurations; the first one reads the rows."""
-    loaded = costs.loaded(work, rows) * share / work.configurations if first else 0.0
-    return costs.task + share * (costs.row * rows + costs.model / work.passes) + loaded
-
-
-def batched(work: Workload, costs: Costs, configurations: int) -> Iterator[tuple[int, int]]:
-    """Rows and groups of each task: groups as they come until they are work enough."""
-    each = costs.trained(work, 1, 0, configurations) + costs.loaded(work, 1)
-    fixed = costs.model * configurations
-    rows = groups = 0
-    for n in work.sizes.tolist():
-        rows, groups = rows + n, groups + 1
-        if rows * each + groups * fixed >= BATCH_SECONDS:
-            yield rows, groups
-            rows = groups = 0
-    if groups:
-        yield rows, groups
+    """Seconds of a pass of so many configurations; the first one reads the rows, and is a task
+    like those of whole groups. What a later one costs besides its rows is its exchange."""
+    seconds = share * (costs.row * rows + costs.model / work.passes)
+    if first:
+        seconds += (costs.task + costs.loaded(work, rows)) * share / work.configurations
+    return seconds
 
 
 def whole(

@@ -70,11 +70,16 @@ class Calibrated:
 
 
 def calibrated(
-    runs: Sequence[Measured], passes: int, dispatch: float, sync: float, send: float
+    runs: Sequence[Measured],
+    passes: int,
+    exchange: tuple[float, float, float],
+    reading: float = 0.0,
+    row_bytes: float = 1.0,
 ) -> Calibrated:
     """From runs with different numbers of workers.
 
-    passes: of each training; the other costs are measured apart and taken as they are.
+    passes: of each training; exchange: dispatch, sync and send of `Costs`; reading: seconds of a
+    row of so many bytes, which are part of a unit's.
     """
     rows = np.concatenate([run.rows[~run.is_first] for run in runs]).tolist()
     each = np.concatenate([run.seconds[~run.is_first] / run.crowd for run in runs]).tolist()
@@ -82,5 +87,6 @@ def calibrated(
     crowds = [run.crowd for run in runs]
     begins = [run.first + run.first_units + run.last for run in runs]
     start, crowded = line(crowds, begins)
-    costs = Costs(row / passes, 0.0, 0.0, task, dispatch, sync, send, 0.0)
+    read = min(reading, row)
+    costs = Costs((row - read) / passes, read / row_bytes, 0.0, task, *exchange, 0.0)
     return Calibrated(costs, start, crowded)

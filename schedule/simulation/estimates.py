@@ -12,13 +12,13 @@ over the mean. Its weights alpha to delta are 1, since the costs are measured in
 
 import heapq
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tuskml.schedule.placement.order import heaviest_first
 from tuskml.schedule.placement.shards import Sizes, evenly
-from tuskml.schedule.simulation.workload import Costs, Workload
+from tuskml.schedule.simulation.workload import Costs, Workload, batched
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def tp(work: Workload, workers: int, costs: Costs) -> Estimate:
     """Task parallelism by group (GTP)."""
     each = costs.trained(work, 1, 0, work.configurations) + costs.loaded(work, 1)
     idle = each * unbalanced(work.sizes, workers)
-    tasks = costs.task * len(work.sizes)
+    tasks = costs.task * sum(1 for _ in batched(work, costs, work.configurations))
     load = costs.loaded(work, work.rows)
     return Estimate("TP", computed(work, costs), load, tasks, idle, workers, costs.start)
 
@@ -62,7 +62,7 @@ def mtp(work: Workload, workers: int, costs: Costs) -> Estimate:
     load = costs.loaded(work, work.rows) * copies
     each = costs.trained(work, 1, 0, 1) + costs.loaded(work, 1)
     idle = each * unbalanced(np.repeat(work.sizes, s), workers)
-    tasks = costs.task * len(work.sizes) * s
+    tasks = costs.task * sum(1 for _ in batched(work, costs, 1)) * s
     return Estimate("MTP", computed(work, costs), load, tasks, idle, workers, costs.start)
 
 
@@ -83,7 +83,9 @@ def gap(work: Workload, workers: int, costs: Costs) -> Estimate:
     pieces = np.bincount(shards["group"], minlength=len(work.sizes))
     exchanged = int(pieces[pieces > 1].sum())
     network = costs.send * work.model_bytes * work.configurations * work.passes * exchanged
-    network += costs.task * (len(work.sizes) + exchanged * work.passes)
+    small = replace(work, sizes=work.sizes[pieces == 0])
+    network += costs.task * sum(1 for _ in batched(small, costs, work.configurations))
+    network += costs.task * len(shards)
     wait = costs.sync * work.passes if exchanged else 0.0
     load = costs.loaded(work, work.rows)
     return Estimate("GAP", computed(work, costs), load, network, wait, workers, costs.start)

@@ -1,5 +1,6 @@
 """What is to be trained, and what things cost on the machines that train it."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tuskml.schedule.placement.shards import Sizes
@@ -50,3 +51,21 @@ class Costs:
     def loaded(self, work: Workload, rows: float) -> float:
         """Reading rows from storage."""
         return self.byte * work.row_bytes * rows
+
+
+BATCH_SECONDS = 0.1
+"""Least work of a task where groups are small."""
+
+
+def batched(work: Workload, costs: Costs, configurations: int) -> Iterator[tuple[int, int]]:
+    """Rows and groups of each task: groups as they come until they are work enough."""
+    each = costs.trained(work, 1, 0, configurations) + costs.loaded(work, 1)
+    fixed = costs.model * configurations
+    rows = groups = 0
+    for n in work.sizes.tolist():
+        rows, groups = rows + n, groups + 1
+        if rows * each + groups * fixed >= BATCH_SECONDS:
+            yield rows, groups
+            rows = groups = 0
+    if groups:
+        yield rows, groups

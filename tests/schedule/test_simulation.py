@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tuskml.schedule.placement.shards import evenly, filled, least_makespan
-from tuskml.schedule.simulation.approaches import APPROACHES, batched, passes_of, simulated
+from tuskml.schedule.simulation.approaches import APPROACHES, passes_of, simulated
 from tuskml.schedule.simulation.estimates import estimates, gap, tp
 from tuskml.schedule.simulation.events import Failures, Gate, Run, Simulation, Task
-from tuskml.schedule.simulation.workload import Costs, Workload
+from tuskml.schedule.simulation.workload import Costs, Workload, batched
 
 FREE = Costs(1e-3, 0, 0, 0, 0, 0, 0, 0)
 """A row takes a millisecond, and all else nothing."""

@@ -7,7 +7,7 @@ and writes the costs. The goal is that predictions are within 15 % of what the r
 paper, and up to 10,000 workers and a million groups with 12 configurations, with failures.
 
     python scripts/bench/run.py cluster_simulation --calibrate costs.json
-    python scripts/bench/run.py cluster_simulation --costs costs.json --plots docs/images
+    python scripts/bench/run.py cluster_simulation --costs FILE --plots docs/images
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def main() -> None:
     """Calibrates, or simulates."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--calibrate", type=Path, metavar="FILE")
-    parser.add_argument("--costs", type=Path, metavar="FILE")
+    parser.add_argument("--costs", type=Path, metavar="FILE", help="as cluster_costs.json here")
     parser.add_argument("--plots", type=Path, metavar="FOLDER")
     parser.add_argument("--folder", type=Path, help="keeps the shards for another run")
     parser.add_argument("--rows", type=int, default=4_000_000)
@@ -93,7 +93,9 @@ def calibrate(path: Path, folder: Path, rows: int, workers: list[int], repeat: i
     found = calibrated(
         [run for (name, _), some in runs.items() if name == "fitted" for run in some],
         PASSES,
-        *exchange,
+        exchange,
+        reading(fitted),
+        simulated_figures.ROW_BYTES,
     )
     raw = {f"{name} {n}": [plain(run) for run in some] for (name, n), some in runs.items()}
     path.write_text(json.dumps(asdict(found) | {"runs": raw}, indent=1))
@@ -113,7 +115,7 @@ def judgement(found: Calibrated, workers: int, runs: list[Measured]) -> str:
     """A line of the table: the units' rows are known before the run, and nothing else of it."""
     processors = runs[0].processors
     costs = found.of(workers, processors)
-    work = Workload(runs[0].rows, 1, PASSES)
+    work = Workload(runs[0].rows, 1, PASSES, simulated_figures.ROW_BYTES)
     tasks = [Task(whole(work, costs, n, 1, 1)) for n in runs[0].rows.tolist()]
     predicted = costs.start + Simulation(tasks, workers, (), costs.dispatch).ran().makespan
     actual = float(np.median([run.whole for run in runs]))
@@ -187,6 +189,19 @@ def measured(con: Any, source: str, workers: int) -> Measured:
         began + whole - max(ends.values()),
         whole,
     )
+
+
+def reading(source: str) -> float:
+    """Processor seconds of a row that one thread reads."""
+    columns = ", ".join(["y", *GIVEN["features"]])
+    query = f"SELECT max(hash({columns})), count(*) FROM '{source}'"
+    with tuskml.connect(threads=1) as con:
+        times = []
+        for _ in range(3):
+            began = time.process_time()
+            rows = con.execute(query).fetchall()[0][1]
+            times.append((time.process_time() - began) / rows)
+    return float(np.median(times))
 
 
 def exchanges() -> tuple[float, float, float]:

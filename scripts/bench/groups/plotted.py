@@ -26,7 +26,10 @@ def axes(curves: Mapping[str, Any], path: Path) -> None:
             if points is not None:
                 part.plot(values, points, "kx", markersize=5)
         part.set(xlabel=name, ylabel="seconds", yscale="log")
-        part.set_xscale("linear" if name.startswith("share") else "log")
+        if not name.startswith("share"):
+            part.set_xscale("log")
+            part.set_xticks(values, [f"{value:,g}" for value in values])
+            part.minorticks_off()
     parts.flat[0].legend(fontsize=8)
     saved(figure, f"By formulas (lines) and by events (x): {TITLE}", path)
 
@@ -40,6 +43,8 @@ def constrained(found: Mapping[str, Sequence[tuple[int, float, float]]], path: P
         part.plot(values, worst, marker="v", label="worst of 25 draws")
         part.axhline(1, color="black", linewidth=0.8)
         part.set(xlabel=name, xscale="log")
+        part.set_xticks(values, [f"{value:g}" for value in values])
+        part.minorticks_off()
     parts[0].set_ylabel("makespan / least makespan")
     parts[0].legend(fontsize=8)
     saved(figure, "Constrained wrap-around", path)

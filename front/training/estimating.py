@@ -1,0 +1,144 @@
+"""What a training by group on workers is estimated to take, and what it took.
+
+A pilot trains one unit of the groups on one thread, which gives the seconds of a row in a pass.
+The other costs were measured once (docs/benchmarks.md). Nothing of the run itself is used.
+
+Source: S. Li and A. Kumar, Towards an Optimized GROUP BY Abstraction for Large-Scale Machine
+Learning, PVLDB 2021, sections 3, 4.3 (the pilot) and 4.6.
+"""
+
+import json
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tuskml.connection import connect
+from tuskml.databases.duckdb import DuckDB
+from tuskml.schedule.simulation.estimates import Estimate, estimates
+from tuskml.schedule.simulation.workload import Costs, Workload
+from tuskml.text.table import table
+from tuskml.training.units import BATCH_ROWS, Units
+
+ON_RAY = Costs(
+    row=0.0,
+    byte=0.0,
+    model=0.0,
+    task=0.033,
+    dispatch=1.4e-4,
+    sync=1.3e-3,
+    send=1.2e-9,
+    start=1.9,
+)
+"""On a Ray cluster that runs; row and byte come from the pilot. Measured by
+`scripts/bench/run.py cluster_simulation --calibrate`."""
+IN_THREADS = replace(ON_RAY, dispatch=0.0, sync=0.0, send=0.0, start=0.0)
+MEANINGS = {
+    "TP": "task parallelism: each group on one worker",
+    "MTP": "task parallelism: each configuration of a group on one worker",
+    "DP": "data parallelism: all workers on one configuration, waiting after each pass",
+    "GAP": "gradient accumulation: large groups cut, sums added while others are trained",
+}
+
+
+@dataclass(frozen=True)
+class Pilot:
+    """Rows of a unit, its seconds on one thread, those of reading its rows, and its passes."""
+
+    rows: int
+    seconds: float
+    reading: float
+    passes: int
+    coefficients: int
+
+
+@dataclass(frozen=True)
+class Execution:
+    """How long a training by group takes on so many workers; seconds: what it took, or None.
+
+    estimates: of each approach, the shortest first; ran: the approach that ran, or would.
+    """
+
+    workers: int
+    groups: int
+    rows: int
+    configurations: int
+    pilot: Pilot
+    estimates: tuple[Estimate, ...]
+    ran: str = "TP"
+    seconds: float | None = None
+
+    def __str__(self) -> str:
+        pilot = self.pilot
+        about = (
+            f"{self.rows:,} rows in {self.groups:,} groups, configurations: {self.configurations}"
+            f", workers: {self.workers:,}; a pilot of {pilot.rows:,} rows took "
+            f"{pilot.seconds:.3g} s in {pilot.passes} passes on one thread"
+        )
+        head = ["approach", "seconds", "compute", "load", "network", "idle", "worker-hours"]
+        lines = [
+            [one.approach, *(f"{x:.3g}" for x in seconds_of(one)), MEANINGS[one.approach]]
+            for one in self.estimates
+        ]
+        last = f"{self.ran} " + (
+            "would run" if self.seconds is None else f"took {self.seconds:.3g} s"
+        )
+        for mine in self.estimates:  # of switching there is no estimate
+            if mine.approach == self.ran:
+                last += f", estimated {mine.seconds:.3g} s"
+        return f"{about}\n{table([*head, ''], lines)}\n{last}"
+
+
+def seconds_of(one: Estimate) -> list[float]:
+    """Of the call, then of all workers together, and the hours that they are paid for."""
+    hours = one.seconds * one.workers / 3600
+    return [one.seconds, one.compute, one.load, one.network, one.idle, hours]
+
+
+def execution(units: Units, workers: int, remote: bool) -> Execution:
+    """Estimates for the units' groups. remote: whether workers are other processes."""
+    found = piloted(units)
+    s = len(units.training.asked.requests)
+    groups = units.catalogue.groups
+    sizes = np.array([group.rows for group in groups], np.int64)
+    work = Workload(sizes, s, found.passes, 1.0, 8.0 * found.coefficients)
+    trained = max(found.seconds - found.reading, 0.0) / (found.rows * found.passes * s)
+    base = ON_RAY if remote else IN_THREADS
+    costs = replace(base, row=trained, byte=found.reading / found.rows)
+    made = tuple(estimates(work, workers, costs))
+    return Execution(workers, len(groups), int(sizes.sum()), s, found, made)
+
+
+def piloted(units: Units) -> Pilot:
+    """Trains the unit in the middle by its rows, a small one; the second of two times counts."""
+    ordered = sorted(units.batches.values(), key=lambda one: one[1].rows)
+    small = [one for one in ordered if one[1].rows <= 2 * BATCH_ROWS] or ordered[:1]
+    unit, batch = small[len(small) // 2]
+    query = json.loads(unit.payload)["query"]
+    training = units.training
+    shards = [units.catalogue.shards[place].path for place in batch.shards]
+    share = batch.rows / max(sum(held_rows(units, place) for place in batch.shards), 1)
+    with connect(threads=1) as connection:
+        database = DuckDB(connection)
+        listed = ", ".join(map(database.text, shards))
+        reading = (
+            f"SELECT max(hash({training.label}, {training.features})) "
+            f"FROM read_parquet([{listed}]) AS source"
+        )
+        about = (
+            "SELECT max(model.iterations), max(coalesce(len(model.coef), 1)) "
+            f"FROM ({query}) WHERE model IS NOT NULL"
+        )
+        for _ in range(2):
+            began = time.perf_counter()
+            passes, coefficients = database.fetch(about)[0]
+            trained = time.perf_counter() - began
+            began = time.perf_counter()
+            database.fetch(reading)
+            read = (time.perf_counter() - began) * share
+    return Pilot(batch.rows, trained, min(read, trained), max(passes or 1, 1), coefficients or 1)
+
+
+def held_rows(units: Units, place: int) -> int:
+    """Rows of the groups of a shard, each of which may lie on other shards too."""
+    return sum(group.rows for group in units.catalogue.groups if place in group.shards)
