@@ -171,8 +171,10 @@ def test_labels_may_have_any_unit(db: Database) -> None:
         assert (((m - shift) / scale - y) ** 2).mean() < 0.02 * y.var()
 
 
-def test_threads_and_orders_change_no_bit(db: Database) -> None:
-    given = '{{"max_iter": 3, "layers": [16], "batch_size": 512, "threads": {n}, "dropout": 0.2}}'
+@pytest.mark.parametrize("units", [16, 4096])
+def test_threads_and_orders_change_no_bit(db: Database, units: int) -> None:
+    """Batches of few numbers are one thread's work, those of the wider net all threads'."""
+    given = f'{{{{"max_iter": 3, "layers": [{units}], "batch_size": 512, "threads": {{n}}, "dropout": 0.2}}}}'
     one, two = (db.model("y", given.format(n=n)) for n in (1, 2))
     assert one.coef == two.coef
     sql = f"SELECT (train_model('mlp', y, {{x}}, '{given.format(n=2)}')).coef FROM (SELECT * FROM t ORDER BY i * 31 % 101) AS o"
