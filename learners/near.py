@@ -7,13 +7,14 @@ optimum than nothing, and is not trusted beyond that.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.passes import Floats
 
-Places = NDArray[np.integer]
+Places = NDArray[np.integer[Any]]
 MOST_BYTES = 1 << 26
 """Of a table that is kept beside the weights."""
 

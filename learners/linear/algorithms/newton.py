@@ -115,9 +115,12 @@ class NewtonStep(Steps):
         if self.pairs is None:
             return by(found.gradient)
         seen: list[Solution] = []
-        step = self.pairs.direction(
-            state, active, found.gradient, lambda q: (seen.append(by(q)), seen[-1].step)[1]
-        )
+
+        def step_by(right: Floats) -> Floats:
+            seen.append(by(right))
+            return seen[-1].step
+
+        step = self.pairs.direction(state, active, found.gradient, step_by)
         return replace(seen[0], step=step)
 
     def step_of(self, state: State, active: Index, found: Found) -> Floats:

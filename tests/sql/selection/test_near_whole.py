@@ -75,7 +75,7 @@ def test_threads_change_no_bit(rows: duckdb.DuckDBPyConnection) -> None:
 def test_halves_of_the_rows_start_from_the_same_half_of_the_group(
     rows: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    how = {"search": {"strategy": "halving"}}
+    how: dict[str, Any] = {"search": {"strategy": "halving"}}
     assert metrics(rows, **how) == pytest.approx(alone(monkeypatch, rows, **how), abs=1e-7)
 
 
@@ -83,7 +83,7 @@ def test_curvatures_of_folds_are_summed_once_for_all_folds(
     rows: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A row is in three of four sets, each of which had a curvature of its own, and several."""
-    read = []
+    read: list[int] = []
     summed = Pass.curvature
 
     def counted(self: Pass, *given: Any) -> Any:
@@ -103,7 +103,7 @@ def test_a_trial_that_does_not_converge_from_there_is_repeated(
 ) -> None:
     """What it was left at may know of the rows that it is judged by."""
     expected, trained = alone(monkeypatch, rows), Prepared.trained
-    spoilt = []
+    spoilt: list[int] = []
 
     def spoiling(self: Prepared, number: int, groups: Any, places: Any, *more: Any) -> Any:
         models = trained(self, number, groups, places, *more)
@@ -125,7 +125,8 @@ def test_several_classes_are_trained_on_all_rows_but_once(
     rows: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is learnt there for their folds."""
-    sets, trained = [], Prepared.trained
+    sets: list[Any] = []
+    trained = Prepared.trained
 
     def noted(self: Prepared, *given: Any) -> Any:
         sets.append(given[3:])
