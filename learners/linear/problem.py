@@ -244,7 +244,7 @@ class Problem:
             gradient,
             self._violation(gradient, v, rounding),
             self._slack(objective, rounding),
-            self.penalised(packed / n) if curvature else None,
+            self.with_penalty(packed / n) if curvature else None,
         )
 
     @property
@@ -284,7 +284,7 @@ class Problem:
         """Sizes of gradients by v, (G,), as the tolerance measures them."""
         return size if self.gradient_unit is None else size / self.gradient_unit
 
-    def penalised(self, packed: Triangles, sign: float = 1.0) -> Triangles:
+    def with_penalty(self, packed: Triangles, sign: float = 1.0) -> Triangles:
         """Curvatures with the penalty's, which is added to them there; sign: -1 takes it away."""
         if self.l2:
             more = np.zeros((self.n_groups, self.d + 1))

@@ -51,8 +51,8 @@ class Tempered(Problem):
         assert self.ridge is not None
         return self.ridge
 
-    def penalised(self, packed: Triangles, sign: float = 1.0) -> Triangles:
-        packed = super().penalised(packed, sign)
+    def with_penalty(self, packed: Triangles, sign: float = 1.0) -> Triangles:
+        packed = super().with_penalty(packed, sign)
         more = np.zeros((self.n_groups, self.d + 1))
         more[:, :-1] = sign * self._ridge * self.scale**2
         add_to_diagonal(packed, more)

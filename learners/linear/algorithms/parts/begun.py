@@ -36,7 +36,7 @@ class EvaluateNear(Evaluate):
     def __call__(self, part: Problem, state: State) -> Found:
         if self.begun is None or state.found is not None:
             return super().__call__(part, state)
-        hessian, self.begun = part.penalised(self.begun), None
+        hessian, self.begun = part.with_penalty(self.begun), None
         v, known = state.v, np.isfinite(np.asarray(hessian)[:, 0])
         found = self.look(part, v, hessian, ~known, np.zeros(len(v), bool))
         far = np.flatnonzero(known & ~(found.violation <= self.far))
@@ -76,7 +76,7 @@ def leave(problem: Problem, state: State, near: Near | None) -> None:
 def left_systems(part: Problem, v: Floats, hessian: Floats, near: Near) -> Floats:
     """The curvatures of groups at v without a penalty; also leaves those of all but each part."""
     if near.parts.rows is None or not near.keeps(near.parts.number):
-        return np.asarray(part.penalised(hessian, -1.0))
+        return np.asarray(part.with_penalty(hessian, -1.0))
     for first in range(0, len(v), AT_ONCE):
         some = np.arange(first, min(first + AT_ONCE, len(v)))
         hessian[some] = leave_parts(part.of(some), v[some], near)
@@ -99,8 +99,9 @@ def leave_parts(part: Problem, v: Floats, near: Near) -> Floats:
         parameter=repeated(rows.parameter, number),
         common=False,
     )
-    given = (repeated(one, number) for one in (part.to_caller(v), part.shift, part.scale))
-    sums, packed = apart.curvature_apart(*given, precise=False)
+    weights, shift = repeated(part.to_caller(v), number), repeated(part.shift, number)
+    scale = repeated(part.scale, number)
+    sums, packed = apart.curvature_apart(weights, shift, scale, False)
     each = np.asarray(packed).reshape(len(v), number, -1)
     weight = sums[:, 1].reshape(len(v), number, 1)
     total, whole = each.sum(axis=1), weight.sum(axis=1)
