@@ -99,10 +99,9 @@ def leave_parts(part: Problem, v: Floats, near: Near) -> Floats:
         parameter=repeated(rows.parameter, number),
         common=False,
     )
-    at, shift, scale = (
-        repeated(one, number) for one in (part.to_caller(v), part.shift, part.scale)
-    )
-    sums, packed = apart.curvature_apart(at, shift, scale, precise=False)
+    weights, shift = repeated(part.to_caller(v), number), repeated(part.shift, number)
+    scale = repeated(part.scale, number)
+    sums, packed = apart.curvature_apart(weights, shift, scale, False)
     each = np.asarray(packed).reshape(len(v), number, -1)
     weight = sums[:, 1].reshape(len(v), number, 1)
     total, whole = each.sum(axis=1), weight.sum(axis=1)
