@@ -91,6 +91,12 @@ def add_to_diagonal(packed: Triangles, more: Floats) -> None:
         packed.add_to_diagonal(more)
 
 
+def diagonal_of(packed: NDArray[np.float64]) -> Floats:
+    """The diagonals (G, p) of packed lower triangles, copied."""
+    p = round((2 * packed.shape[1]) ** 0.5 - 0.5)
+    return np.asarray(packed[:, diagonal(p)])
+
+
 def clear_last_row(packed: Triangles, p: int) -> None:
     """Takes the last of p coordinates out of the systems."""
     if isinstance(packed, np.ndarray):

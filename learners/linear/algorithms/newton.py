@@ -42,7 +42,7 @@ from tuskml.learners.linear.operators import (
     as_given,
 )
 from tuskml.learners.linear.plan import Plan
-from tuskml.learners.linear.problem import Found, Index, Problem, add_to_diagonal
+from tuskml.learners.linear.problem import Found, Index, Problem, add_to_diagonal, diagonal_of
 from tuskml.learners.linear.request import LinearOptions
 from tuskml.learners.linear.tasks import LinearTask
 from tuskml.optimizer.curves import Interval
@@ -59,6 +59,10 @@ DAMPING = 0.1
 FINER = 0.01
 """Of epsilon, to which smooth losses are trained: the last iterations, with an H that was kept or
 that was summed in float, gain few digits each and cost little, and p-values are read to many."""
+ROUNDING = 1e-9
+"""Relative pivot that rounding may have made, even with products of doubles."""
+LEAST_DAMPING, MORE_DAMPING, MOST_DAMPING = 1e-11, 100.0, 1e-3
+"""Of the diagonal, where a step along directions that the rows hardly determine was too long."""
 SLOW = 0.3
 """A violation that shrank by less than this factor asks for a new H."""
 
@@ -76,6 +80,7 @@ class NewtonStep(Steps):
         self.unit = problem.weight_unit
         self.threads = plan.threads
         self.violation: Floats | None = None  # of each group, an iteration ago
+        self.damping = np.zeros(problem.n_groups)
         self.pairs = None if problem.begun is None else Pairs()
 
     def __call__(self, part: Problem, state: State, found: Found | None) -> None:
@@ -99,7 +104,9 @@ class NewtonStep(Steps):
             kept = hessian if len(which) == len(active) else hessian[which]
             return evaluate(part.of(which), candidate, kept, renew[which], precise[which])
 
-        new_v, there, moved = backtrack(look, v, found, np.ones(len(active)), propose, gain)
+        length = np.ones(len(active))
+        new_v, there, moved = backtrack(look, v, found, length, propose, gain)
+        self._damp(active[before & (solution.pivot < ROUNDING) & (length < 1)])
         settle_move(state, new_v, there, moved, self.endless)
 
     def _solved(self, part: Problem, state: State, found: Found) -> Solution:
@@ -132,6 +139,14 @@ class NewtonStep(Steps):
             state, active, found.gradient, lambda q: solve(hessian, q, self.threads).step
         )
 
+    def _damp(self, groups: Index) -> None:
+        """More damping for groups whose whole step was too long for rounding's sake.
+
+        Levenberg, A method for the solution of certain non-linear problems in least squares, 1944.
+        """
+        more = np.maximum(MORE_DAMPING * self.damping[groups], LEAST_DAMPING)
+        self.damping[groups] = np.minimum(more, MOST_DAMPING)
+
     def _damped(self, hessian: Triangles, found: Found, active: Index) -> Triangles:
         """The hinge is flat but for its corner: without damping a step may have no length.
 
@@ -139,9 +154,13 @@ class NewtonStep(Steps):
         Fukushima, Qi and Yamashita, Regularized Newton methods for convex minimization problems,
         2004).
         """
-        if self.smooth:
+        damping = self.damping[active]
+        if self.smooth and not (damping.any() and isinstance(hessian, np.ndarray)):
             return hessian
         damped = hessian.copy()
+        if self.smooth:
+            add_to_diagonal(damped, damping[:, None] * diagonal_of(damped))
+            return damped
         size = np.abs(found.gradient).max(axis=1)
         if self.unit is not None:  # of a curvature by weights in units of the label
             size = size / self.unit[active]
