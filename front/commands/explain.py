@@ -29,7 +29,7 @@ what would train on all flights, and what it is estimated to take:
   tuskml explain flights.duckdb --task logistic --source flights \\
       --label 'arr_delay > 15' --features dep_delay,distance
 what it would take on ten workers of a cluster, by approach:
-  tuskml explain :memory: --task logistic --source 'shards/*.parquet' --label late \
+  tuskml explain :memory: --task logistic --source 'shards/*.parquet' --label late \\
       --features dep_delay,distance --group-by carrier --executor ray --workers 10
 what an option changes, carrier by carrier:
   tuskml explain flights.duckdb --task svm --source flights --label 'arr_delay > 15' \\
