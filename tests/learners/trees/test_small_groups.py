@@ -104,3 +104,24 @@ def test_the_order_of_rows_changes_no_bit(seed: int, share: float) -> None:
     one, other = grown(x, y, **given), grown(x[order], y[order], **given)
     for a, b in zip(trees_of(one), trees_of(other), strict=True):
         assert a.tobytes() == b.tobytes()
+
+
+@pytest.mark.parametrize("weight", [0.1, 0.9, 1.1])
+def test_a_least_curvature_that_is_met_exactly_ends_no_leaf(weight: float) -> None:
+    """Ten equal weights are the least sum, and rounding lets them pass though they lack a hair."""
+    rng = np.random.default_rng(1)
+    x = rng.integers(0, 200, (1000, 3)).astype(float)
+    y = x[:, 0] * (x[:, 1] > 90) / 100 + rng.normal(size=1000)
+    given = {"num_leaves": 31, "min_child_rows": 1, "min_child_hessian": 10 * weight}
+    given |= {"learning_rate": 0.3, "weight": np.full(1000, weight)}
+    rounded, exact = grown(x, y, **given), grown(x, y, monotone=[0] * 3, **given)
+    assert min((tree["feature"] < 0).sum() for tree in trees_of(rounded)) == 31
+    assert rounded.loss[-1] < 1.15 * exact.loss[-1]
+
+
+@pytest.mark.parametrize(("n", "l2"), [(100, 1e6), (500, 6.31e6)])
+def test_a_large_l2_moves_no_split(n: int, l2: float) -> None:
+    x = np.tile(np.arange(20.0), n // 20)[:, None]
+    y = np.where(x[:, 0] > 9, 1.0, -1.0)
+    given = {"trees": 1, "num_leaves": 2, "min_child_rows": 1, "l2": l2}
+    assert grown(x, y, **given).nodes["value"][0] == 9.5

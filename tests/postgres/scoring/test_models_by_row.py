@@ -101,3 +101,22 @@ def test_models_in_toast_stay_within_their_memory(trained: psycopg.Connection) -
     assert size > 2100  # larger values go to TOAST
     assert found["64MB"] > 2 * found["256kB"], found
     assert found["256kB"] < 384 * 1024, found
+
+
+def test_packed_trees_stay_within_the_memory_of_kept_models(trained: psycopg.Connection) -> None:
+    trained.execute(
+        """CREATE TABLE listed AS SELECT g, train_model('gbdt', y + g, ARRAY[a], '{"trees": 200}') AS m FROM joined GROUP BY g"""
+    )
+    mixed = "(SELECT * FROM joined JOIN listed USING (g) ORDER BY a, c, g OFFSET 0)"
+    used = "(SELECT sum(total_bytes) FROM pg_backend_memory_contexts WHERE name = 'tuskml model')"
+    ask = f"SELECT n, {used} FROM (SELECT count(predict(m, ARRAY[a])) AS n FROM {mixed} AS j OFFSET 0) AS k"
+    trained.execute("SET work_mem = '512kB'; SET tuskml.memory_limit = '512kB'")
+    trained.execute("SET max_parallel_workers_per_gather = 0")
+    try:
+        ((n, found),) = trained.execute(ask).fetchall()
+    finally:
+        trained.execute(
+            "RESET work_mem; RESET tuskml.memory_limit; RESET max_parallel_workers_per_gather"
+        )
+    assert n == 6000
+    assert found < 768 * 1024, found

@@ -61,6 +61,7 @@ struct predictor {
     class_names names;   /* for answers by class */
     row_reader *reader;
     Size charged;        /* of its call site's kept bytes */
+    Size *kept_bytes;    /* these; NULL: the model is not kept */
     uint64 n_named;      /* rows by name that it has scored */
     tusk_layout *layout; /* NULL: there is none yet, or none of such a model */
     MemoryContextCallback end;
@@ -219,6 +220,8 @@ static predictor *place_for(call_site *site, struct varlena *bytes, MemoryContex
         return site->passing;
     if (!noted->kept && site->kept_bytes + raw_size(bytes) + KEPT_BYTES <= kept_room())
         noted->kept = predictor_with(context, site->passing->reader);
+    if (noted->kept)
+        noted->kept->kept_bytes = &site->kept_bytes;
     bool usable = noted->kept && (!noted->kept->bytes || is_of(noted->kept, bytes));
     return usable ? noted->kept : site->passing;
 }
@@ -249,13 +252,21 @@ static tusk_sparse_row sparse_of(const feature_row *row) {
                              .wide = true};
 }
 
+/* Not beyond what kept models may take. */
 static void pack_trees(predictor *p, bool f64) {
     Size bytes = p->scorer.is_compact ? tusk_packed_bytes(&p->scorer.trees, f64) : 0;
-    if (!bytes)
+    if (!bytes || (p->kept_bytes && *p->kept_bytes + bytes > kept_room()))
         return;
     tusk_packed *packed = MemoryContextAllocHuge(p->model, bytes);
-    if (tusk_packed_make(&p->scorer.trees, f64, packed))
-        p->packed = packed;
+    if (!tusk_packed_make(&p->scorer.trees, f64, packed)) {
+        pfree(packed);
+        return;
+    }
+    p->packed = packed;
+    if (!p->kept_bytes)
+        return;
+    *p->kept_bytes += bytes;
+    p->charged += bytes;
 }
 
 static bool packed_margin(predictor *p, const feature_row *row, double *margin) {

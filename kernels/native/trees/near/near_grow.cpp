@@ -33,7 +33,8 @@ bool NearGrower::pack(const Rule &rule, const Addend *addends) {
     if (!rows_.pack(addends))
         return false;
     near_ = NearRule(rule, rows_.packing());
-    return near_.l2 <= 0x1p40F; // so that products stay within floats
+    // Sums are less than 2^30, so products of a square and two curvatures stay within floats.
+    return near_.l2 <= 0x1p33F;
 }
 
 void NearGrower::choose_features(const std::vector<int32_t> &features) {
@@ -76,6 +77,18 @@ void NearGrower::search(Leaf &leaf) {
     if (leaf.slot < 0)
         return;
     leaf.best = near_split(near_, rows_, histogram(leaf.slot), leaf.total);
+    if (leaf.best.feature < 0)
+        leave(leaf);
+}
+
+// Searches again, once, for a split whose children have the least curvature by any rounding.
+void NearGrower::search_surely(Leaf &leaf) {
+    if (leaf.sure)
+        return leave(leaf);
+    leaf.sure = true;
+    NearRule rule = near_;
+    rule.least_curvature = (rule.least_curvature + 0.5F * (float)leaf.n) * (1 + 0x1p-20F);
+    leaf.best = near_split(rule, rows_, histogram(leaf.slot), leaf.total);
     if (leaf.best.feature < 0)
         leave(leaf);
 }
@@ -141,12 +154,17 @@ int32_t NearGrower::list(const Set *set) const {
     return list_rows(set, rows_.words_of_set(), numbers_.data());
 }
 
+// Whether children with these sums, which are not rounded, have the least curvature.
+bool NearGrower::keeps_curvature(const Sum &left, const Sum &right) const {
+    double least = boost_.min_child_hessian;
+    return rule_->curvature(left) >= least && rule_->curvature(right) >= least;
+}
+
 // Whether a split keeps the rules by sums that are not rounded, and what it gains.
 bool NearGrower::gains(const Leaf &leaf, const Sum &left, double *gain) const {
     const Rule &rule = *rule_;
     Sum right = leaf.sum - left;
-    double least = boost_.min_child_hessian;
-    if (rule.curvature(left) < least || rule.curvature(right) < least)
+    if (!keeps_curvature(left, right))
         return false;
     auto score = [&](const Sum &s) { return rule.score(rule.gradient(s), rule.curvature(s)); };
     double parent = score(leaf.sum);
@@ -186,7 +204,8 @@ void NearGrower::split(int32_t number) {
     Split split{};
     if (!gains(parent, left_small ? added.sum : other, &split.gain)) {
         std::copy_n(of_parent, words, of_left);
-        return leave(leaves_[number]);
+        Leaf &leaf = leaves_[number];
+        return keeps_curvature(added.sum, other) ? leave(leaf) : search_surely(leaf);
     }
     split.feature = parent.best.feature, split.bin = parent.best.bin;
     // Where no row lacks the feature, those of predictions go with most rows.

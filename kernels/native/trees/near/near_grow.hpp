@@ -33,6 +33,7 @@ private:
         Sum sum;
         int64_t total; // of words
         NearSplit best;
+        bool sure = false; // best keeps the least curvature by any rounding
     };
     // What the rows of the smaller child of a split add.
     struct Added {
@@ -52,9 +53,11 @@ private:
     Added take_rows(const uint32_t *which, int64_t n);
     void take_root(const uint32_t *which, int64_t n);
     void search(Leaf &leaf);
+    void search_surely(Leaf &leaf);
     void leave(Leaf &leaf);
     bool may_split(int32_t n, int32_t depth) const;
     double value_of(const Sum &sum) const { return boost_.learning_rate * rule_->value(sum, {}); }
+    bool keeps_curvature(const Sum &left, const Sum &right) const;
     bool gains(const Leaf &leaf, const Sum &left, double *gain) const;
     Divided divide(const Leaf &leaf, const Set *of, Set *left, Set *right) const;
     int32_t list(const Set *set) const;

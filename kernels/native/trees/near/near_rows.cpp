@@ -9,6 +9,9 @@ namespace {
 constexpr int32_t VECTOR = 16; // cells that are searched at once
 // The largest number that a row may add, as a multiple of the mean.
 constexpr int64_t UNEVEN = 16;
+// Histograms have as many bins of each feature as that which has most. They may have so many
+// cells, or so many times as many as there are bins.
+constexpr int32_t FEW_CELLS = 8192, MOST_PADDED = 4;
 
 constexpr int64_t CURVATURE = (INT64_C(1) << COUNT_SHIFT) - 1; // its bits of an Addend
 
@@ -67,8 +70,9 @@ int64_t write_words(const Addend *addends, int64_t n, const Packing &packing, in
 
 bool NearRows::fits(int64_t n, const Bins &bins) {
     int32_t d = bins.features();
-    return n > 0 && n <= MOST_NEAR_ROWS && d <= MOST_NEAR_FEATURES &&
-           (most_bins(bins) + 1) * stride_of(d) <= UINT16_MAX;
+    int32_t cells = (most_bins(bins) + 1) * stride_of(d);
+    return n > 0 && n <= MOST_NEAR_ROWS && d <= MOST_NEAR_FEATURES && cells <= UINT16_MAX &&
+           cells <= std::max(FEW_CELLS, MOST_PADDED * bins.total());
 }
 
 int NearRows::take(const Bins &bins, const uint8_t *codes, int64_t n, tusk_memory *memory) {
