@@ -192,6 +192,10 @@ class Learner(ABC):
         """Whether a category is one feature, the number of its level, not one for each level."""
         return False
 
+    def forgets(self, request: Request[Any, Any], n_features: int) -> bool:
+        """Whether dense rows leave nothing in the weights of where their training began."""
+        return False
+
     def whole(self, request: Request[Any, Any]) -> str | None:
         """Why a group's rows have to be in one place; None where `train_by_parts` suffices."""
         return f"task '{request.task.name}' needs all rows of a group in one place"

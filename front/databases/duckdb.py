@@ -45,9 +45,19 @@ class DuckDB:
             raise Interrupted(INTERRUPTED) from error
 
     def usual_executor(self) -> str | None:
-        """Where `tuskml.connect(executor=...)` said that groups of files are trained."""
-        made = "SELECT 1 FROM duckdb_functions() WHERE function_name = '_tusk_executor' LIMIT 1"
-        return str(self.fetch("SELECT _tusk_executor()")[0][0]) if self.fetch(made) else None
+        """Where `tuskml.connect(executor=...)` said that groups of files are trained.
+
+        What a file says does not count: it may be anybody's, and the address of a cluster.
+        """
+        made = self.fetch(
+            "SELECT database_name FROM duckdb_functions() JOIN duckdb_databases() "
+            "USING (database_name) WHERE function_name = '_tusk_executor' AND path IS NULL "
+            "ORDER BY database_name <> 'temp' LIMIT 1"
+        )
+        if not made:
+            return None
+        query = f"SELECT {quoted(str(made[0][0]))}.main._tusk_executor()"
+        return str(self.fetch(query)[0][0])
 
     def columns(self, query: str) -> Columns:
         return [(name, kind) for name, kind, *_ in self.fetch(f"DESCRIBE {query}")]

@@ -122,6 +122,8 @@ def arithmetic(node: Node) -> Value:
     a, b = node.inputs
     operator = node.operator
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        if np.broadcast(a, b).size > max(a.size, b.size):
+            raise node.refused()  # few bytes would make many
         return BINARY[operator](a, b)
     if any(isinstance(one, Answer | Derived) for one in (a, b)):
         return Derived()
@@ -229,7 +231,7 @@ def tree_ensemble(node: Node) -> Value:
 def tree_regressor(node: Node) -> Value:
     """The same of the older operator."""
     given = node.attributes
-    found = trees.older(plain_features(node), given, "target", int(given.get("n_targets", 1)))
+    found = trees.older(plain_features(node), given, "target", trees.targets_of(given))
     return transformed(found, given.get("post_transform", "NONE"))
 
 

@@ -40,6 +40,10 @@ OBJECTIVES = {"squared": "identity", "poisson": "exp", "logistic": "logistic"}
 """The response to margins."""
 BY_RESPONSE = {response: name for name, response in OBJECTIVES.items()}
 MOST_CLASSES = 1000
+DAMAGED = (
+    AttributeError, IndexError, KeyError, OverflowError, StopIteration, TypeError, ValueError
+)  # fmt: skip
+"""What it comes to that a graph has not what its operators need."""
 NO_TREE = Tree(np.array([[-1.0, 0, 0, 0, 0, 0]]))
 
 
@@ -50,7 +54,7 @@ def fields(
     proto = loaded(graph)
     try:
         return fields_of(proto, objective)
-    except (KeyError, IndexError, ValueError, OverflowError) as error:
+    except DAMAGED as error:
         raise DataError(f"the graph is damaged ({error!r}), expected an ONNX model") from error
 
 

@@ -15,7 +15,7 @@ from tuskml.onnx_reading.values import Forest, Tree
 
 MODES = ("LEQ", "LT", "GTE", "GT", "EQ", "NEQ", "MEMBER")
 """Of splits, by their numbers in TreeEnsemble; the older operators have `BRANCH_` before them."""
-MOST_LEVEL = 65_535
+MOST_LEVEL, MOST_TARGETS = 65_535, 1000
 AVERAGE, SUM = 0, 1
 
 Attributes = Mapping[str, Any]
@@ -57,9 +57,17 @@ def ensemble(n: int, given: Attributes) -> Forest:
         nodes[at] = Split(feature, mode, value, ends[0], ends[1], bool(flags[at]), levels)
     for at, target in enumerate(given["leaf_targetids"]):
         nodes[n_splits + at] = {int(target): float(given["leaf_weights"][at])}
-    margins, roots = int(given.get("n_targets", 1)), list(given["tree_roots"])
+    margins, roots = targets_of(given), list(given["tree_roots"])
     average = given.get("aggregate_function", SUM) == AVERAGE
     return forest(n, [(nodes, root) for root in roots], np.zeros(margins), average)
+
+
+def targets_of(given: Attributes) -> int:
+    """The numbers of a row. DataError where they are too many."""
+    n = int(given.get("n_targets", 1))
+    if not 1 <= n <= MOST_TARGETS:
+        raise DataError(f"the trees have {n} targets, expected 1 to {MOST_TARGETS}")
+    return n
 
 
 def sets_of(values: Sequence[float]) -> Iterator[tuple[int, ...]]:
@@ -131,30 +139,33 @@ def forest(n: int, trees: Sequence[tuple[Nodes, int]], bases: Floats, average: b
     each."""
     margins = len(bases)
     by_margin: list[list[Tree]] = [[] for _ in range(margins)]
+    seen: dict[int, set[int]] = {}
     for nodes, root in trees:
-        order = preorder(nodes, root)
+        order = preorder(nodes, root, seen.setdefault(id(nodes), set()))
         leaves = [one for one in order if not isinstance(one, Split)]
         targets = sorted({target for leaf in leaves for target in leaf})
         if targets and not 0 <= targets[0] <= targets[-1] < margins:
             raise DataError(f"a leaf is of margin {targets[-1]}, expected one of {margins}")
         for target in targets:
             by_margin[target].append(table_of(nodes, root, target))
-    least = 1 + max((feature_of(one) for some in trees for one in some[0].values()), default=0)
-    if n and least > n:
-        raise DataError(f"a split is by feature {least - 1}, expected one of {n} from 0 on")
+    apart = {id(nodes): nodes for nodes, _ in trees}  # of one operator all trees may share them
+    splits = [one for nodes in apart.values() for one in nodes.values() if isinstance(one, Split)]
+    first = min((one.feature for one in splits), default=0)
+    least = 1 + max((one.feature for one in splits), default=-1)
+    if first < 0 or (n and least > n):
+        wrong = first if first < 0 else least - 1
+        raise DataError(f"a split is by feature {wrong}, expected one of {n or 'those'} from 0 on")
     found = Forest(n or least, tuple(map(tuple, by_margin)), np.zeros(margins))
     share = 1 / len(trees) if average and trees else 1.0
     return found.times(np.array(share)).plus(np.asarray(bases, np.float64))
 
 
-def feature_of(node: "Split | Mapping[int, float]") -> int:
-    """The feature of a split, -1 of a leaf."""
-    return node.feature if isinstance(node, Split) else -1
+def preorder(nodes: Nodes, root: int, seen: set[int]) -> "list[Split | Mapping[int, float]]":
+    """The nodes below a root, each before those on its left. DataError where they are no tree.
 
-
-def preorder(nodes: Nodes, root: int) -> "list[Split | Mapping[int, float]]":
-    """The nodes below a root, each before those on its left. DataError where they are no tree."""
-    found, waiting, seen = [], [root], set()
+    seen: the nodes of the trees before, no split of which may be in another one.
+    """
+    found, waiting = [], [root]
     while waiting:
         at = waiting.pop()
         if at not in nodes or (at in seen and isinstance(nodes[at], Split)):

@@ -16,6 +16,7 @@ from tuskml.errors import ClusterError, ClusterWarning, DataError, OptionError
 from tuskml.groups.execution.executor import Executor, Outcome
 from tuskml.learners.events import Event, tell
 from tuskml.model.by_group import Models
+from tuskml.model.model import Model
 from tuskml.shards.catalogue import catalogue_of
 from tuskml.text.expressions import quoted
 from tuskml.training.asked import Where
@@ -26,7 +27,7 @@ from tuskml.training.parted.groups import PartedGroups
 from tuskml.training.parted.placing import apart, placement_of, whole
 from tuskml.training.reading import advice
 from tuskml.training.resuming import Finished
-from tuskml.training.training import Training
+from tuskml.training.training import Training, trained
 from tuskml.training.units import Batch, Units
 
 HOPELESS = 3
@@ -47,6 +48,8 @@ def train_clustered(
     executor, placed = placement_of(where)
     checked = files_by_group(database, training)
     found = catalogue_of(checked, training.source.files, training.source.sql, training.keys)
+    if not found.groups:
+        return without_groups(checked, training, into, replace)
     large = apart(placed, found)
     why = whole(training) if large else None
     units = Units(checked, training, found, [] if why else large, placed.apart)
@@ -70,11 +73,25 @@ def train_clustered(
         if into is not None:
             return keep(checked, into, query, replace)
         models = by_key(checked, query, training)
-    if any(request.options.explain for request in training.asked.requests):
+    if explained(training) and executor.workers:  # 0 where all groups were finished before
         ran = "TP" if why or placed.name == "gtp" else placed.name.upper()
         took = execution(Units(checked, training, found), executor.workers, executor.remote)
         models.execution = dataclasses.replace(took, ran=ran, seconds=seconds)
     return models
+
+
+def without_groups(
+    database: DuckDB, training: Training, into: Into | None, replace: bool
+) -> Models | int:
+    """What a training in the database returns, where there is nothing for a worker."""
+    none = trained(database, training, Where(), into, replace)
+    assert not isinstance(none, Model)
+    return none
+
+
+def explained(training: Training) -> bool:
+    """Whether the caller asks what it takes."""
+    return any(request.options.explain for request in training.asked.requests)
 
 
 def files_by_group(database: Database, training: Training) -> DuckDB:

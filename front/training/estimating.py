@@ -18,7 +18,7 @@ from tuskml.databases.duckdb import DuckDB
 from tuskml.schedule.simulation.estimates import Estimate, estimates
 from tuskml.schedule.simulation.workload import Costs, Workload
 from tuskml.text.table import table
-from tuskml.training.units import BATCH_ROWS, Units
+from tuskml.training.units import BATCH_ROWS, Batch, Units
 
 ON_RAY = Costs(
     row=0.0,
@@ -117,10 +117,10 @@ def piloted(units: Units) -> Pilot:
     query = json.loads(unit.payload)["query"]
     training = units.training
     shards = [units.catalogue.shards[place].path for place in batch.shards]
-    share = batch.rows / max(sum(held_rows(units, place) for place in batch.shards), 1)
     with connect(threads=1) as connection:
         database = DuckDB(connection)
         listed = ", ".join(map(database.text, shards))
+        share = share_of(database, listed, batch)
         reading = (
             f"SELECT max(hash({training.label}, {training.features})) "
             f"FROM read_parquet([{listed}]) AS source"
@@ -139,6 +139,7 @@ def piloted(units: Units) -> Pilot:
     return Pilot(batch.rows, trained, min(read, trained), max(passes or 1, 1), coefficients or 1)
 
 
-def held_rows(units: Units, place: int) -> int:
-    """Rows of the groups of a shard, each of which may lie on other shards too."""
-    return sum(group.rows for group in units.catalogue.groups if place in group.shards)
+def share_of(database: DuckDB, listed: str, batch: Batch) -> float:
+    """How many of the rows of these files, all that hold the batch, are its own: 0 to 1."""
+    ((rows,),) = database.fetch(f"SELECT count(*) FROM read_parquet([{listed}])")
+    return batch.rows / max(int(rows), 1)

@@ -14,7 +14,7 @@ from tuskml.text.expressions import column_named
 
 KEYWORDS = (
     *("source", "label", "features", "weight", "offset", "group_by", "into", "replace"),
-    *("executor", "finished", "worker_timeout"),
+    *("executor", "placement", "finished", "worker_timeout"),
 )
 """What `train` takes besides options."""
 

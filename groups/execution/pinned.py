@@ -30,6 +30,10 @@ class Pins:
         """Whether a unit waits."""
         return bool(self.by_pin)
 
+    def rows(self, worker: Hashable) -> float:
+        """What a worker holds. Who holds least takes first: the last to start holds some too."""
+        return self.held[worker]
+
     def add(self, units: Iterable[Unit]) -> None:
         """Units that wait from now on."""
         for unit in units:
@@ -66,7 +70,9 @@ class Pins:
     def move(self, unit: Unit, worker: Hashable) -> None:
         """A pin whose worker is slow goes to another one, from the next unit on."""
         assert unit.pin is not None
-        self.held[self.holder[unit.pin]] -= unit.size
+        before = self.holder.get(unit.pin)
+        if before is not None:  # else its worker was lost, and a slow one has the unit still
+            self.held[before] -= unit.size
         self.holder[unit.pin] = worker
         self.held[worker] += unit.size
 

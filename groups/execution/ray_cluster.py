@@ -131,7 +131,7 @@ class Run:
             self.leaders.begin()
             while len(self.done) < len(self.units) + len(self.leaders.leaders):
                 self.hand_out()
-                for outcome in [*self.look(), *self.leaders.outcomes()]:
+                for outcome in self.came():
                     self.done.add(outcome.key)
                     yield outcome
                 raise_if_cancelled(mark)
@@ -144,6 +144,11 @@ class Run:
         finally:
             self.stop()
 
+    def came(self) -> Iterator[Outcome]:
+        """Outcomes of this moment, one at a time: `done` has each before the next is looked at."""
+        yield from self.look()
+        yield from self.leaders.outcomes()
+
     def start(self) -> None:
         """Asks Ray for another worker."""
         worker = self.actor.remote(self.memory)
@@ -154,7 +159,7 @@ class Run:
         take, else one that is left; when none is left, one that is late elsewhere.
         """
         self.pins.add(self.leaders.taken())
-        waiting, self.idle = self.idle, []
+        waiting, self.idle = sorted(self.idle, key=self.pins.rows), []
         for worker in waiting:
             others = len(self.starting) + len(self.working) + len(waiting)
             unit = self.pins.take(worker, others, bool(self.starting))
@@ -193,8 +198,10 @@ class Run:
         for reference in self.ready([*self.starting, *self.working, *self.pulses.ask()]):
             if reference in self.starting:
                 self.welcome(reference)
-            elif not self.pulses.take(reference):
+            elif reference in self.working:
                 yield from self.take(reference)
+            else:  # maybe of a worker whose unit has just ended
+                self.pulses.take(reference)
         yield from self.give_up()
         now = time.monotonic()
         if self.idle or self.working:

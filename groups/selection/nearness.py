@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from tuskml.groups.selection.asked import Search
 from tuskml.groups.selection.candidates import Candidate
+from tuskml.learners.learner import Request
 from tuskml.learners.near import MOST_BYTES, Near, NearWhole
 from tuskml.learners.registry import learner_of
 
@@ -53,6 +54,7 @@ class Nearness:
             and options.epsilon > 0
             and options.warm_start is None
             and options.max_iter is None
+            and options.validation == 0  # there a training ends before the optimum
         )
 
     def of(self, number: int) -> Near | None:
@@ -65,10 +67,12 @@ class Nearness:
         """The same of trainings on all rows of groups with so many sets of rows each.
 
         None where they would help no trial: of one set, or where a step from any start ends at
-        the optimum.
+        the optimum; and where trials might end at weights that still know of rows held out.
         """
-        moves_on = self.candidates[number].task.moves_on
-        if sets == 1 or not moves_on or not self.helps(number):
+        one = self.candidates[number]
+        if sets == 1 or not one.task.moves_on or not self.helps(number):
+            return None
+        if not learner_of(one.task).forgets(Request(one.task, one.options), self.d):
             return None
         if self.n * (self.d + 1) * 8 > MOST_BYTES:  # many small groups
             return None

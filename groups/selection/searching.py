@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tuskml.errors import OptionError
 from tuskml.groups.selection.asked import Search
-from tuskml.groups.selection.halving.promise import batches, promising
+from tuskml.groups.selection.halving.promise import batches, promising, weights
 from tuskml.groups.selection.judging import judged
 from tuskml.groups.selection.nearness import close
 from tuskml.groups.selection.prepared import Groups, Prepared, prepared
@@ -108,10 +108,10 @@ class Running:
         if self.over:
             return trials
         few, losses = trials.losses(), np.full(trials.rung.shape, np.inf)
-        axes = axes_of([(one.task.name, one.shown) for one in search.candidates])
+        kernel = weights(axes_of([(one.task.name, one.shown) for one in search.candidates]))
         tried = np.zeros(trials.rung.shape, bool)
         for n in batches(len(search.candidates), shares(search)[0]):
-            batch = promising(axes, few, losses, tried, n)
+            batch = promising(kernel, few, losses, tried, n)
             before, trials = trials, trials.without(batch)
             self._of(batch)._on(slices_of(search), trials, batch)
             if self.over:
@@ -184,11 +184,14 @@ class Running:
         lost = np.flatnonzero(models.converged == 0)
         again = places[models.group[lost]]
         again = again[near.close[again]] if isinstance(near, NearWhole) else again[:0]
-        if len(again):
-            own = part.trained(number, sets.kept(), again, part.near.of(number), n)
+        if len(again) and isinstance(near, NearWhole):
+            near.own.weights[again] = np.nan  # of classes that rows separate, it has those of here
+            own = part.trained(number, sets.kept(), again, near.own, n)
             kept = np.flatnonzero(~np.isin(places[models.group], again))
-            numbers = [np.flatnonzero(places == place)[0] for place in again]
-            models = joined([models.of(kept), own.numbered(np.array(numbers)[own.group])])
+            numbers = np.empty(len(large) * n, np.intp)
+            numbers[places] = np.arange(len(places))
+            own = own.numbered(numbers[again[own.group]])
+            models = joined([models.of(kept), own]) if len(kept) else own
         return models
 
 

@@ -16,18 +16,22 @@ from tuskml.learners.learner import (
     Rounds,
 )
 from tuskml.learners.linear import training
-from tuskml.learners.linear.algorithms import FIRST_CHOICE, REGISTERED
+from tuskml.learners.linear.algorithms import ALGORITHMS, FIRST_CHOICE, REGISTERED
 from tuskml.learners.linear.algorithms.parts.algorithm import Algorithm
+from tuskml.learners.linear.estimates.question import Statistics
 from tuskml.learners.linear.explaining import explain
 from tuskml.learners.linear.inference import determined
 from tuskml.learners.linear.options import OPTIONS
-from tuskml.learners.linear.planner.rule import FEW_FEATURES
+from tuskml.learners.linear.planner.rule import FEW_FEATURES, choose
 from tuskml.learners.linear.request import LinearOptions, Request
 from tuskml.learners.linear.stored.outgrown import outgrown
 from tuskml.learners.linear.tasks import LINEAR, OWN, LinearTask
 from tuskml.learners.models import Models
 from tuskml.learners.options.table import OptionTable
 from tuskml.learners.row_groups import RowGroups, SeveralClasses, Storage
+
+FINE = 1e-4
+"""A tolerance at which trainings end near the optimum from wherever they begin."""
 
 
 class Linear(Learner):
@@ -75,6 +79,14 @@ class Linear(Learner):
 
     def train(self, groups: Groups, request: Request, memory: int) -> Iterator[Models]:
         return training.train(groups, request, memory)
+
+    def forgets(self, request: Request, n_features: int) -> bool:
+        """Of Newton's steps at a fine tolerance: others move little where rows bend it little."""
+        task, seen = request.task, Statistics(1, n_features, False)
+        plan = choose(task, request.options, seen)
+        steps = ALGORITHMS[plan.family].begins_by_curvature and plan.base is None
+        fine = plan.converge == "gradient" and 0 < plan.epsilon <= FINE
+        return steps and fine and task.own is None and plan.transform is None
 
     def whole(self, request: Request) -> str | None:
         from tuskml.learners.linear.parted.training import whole

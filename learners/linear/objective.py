@@ -254,6 +254,8 @@ def nearer(v: Floats, problem: Problem, near: Near | None) -> Floats:
     if near is None or problem.rows.sparse:
         return v
     known = near.start(problem.rows.groups["place"], v.shape[1])
+    if not problem.rows.fit_intercept:  # no step would move that of another candidate
+        known[:, -1] = np.where(np.isnan(known[:, -1]), np.nan, 0.0)
     usable = np.isfinite(known).all(axis=1, keepdims=True)
     return np.where(usable, problem.from_caller(np.nan_to_num(known)), v)
 

@@ -70,6 +70,7 @@ class PartedGroups:
         batch = self.batches[key]
         parts = Shards(leaders, list(self.of(batch)), batch.rows)
         models = trained_by_parts(parts, self.units.training.asked.requests[0])
+        parts.ask(b"")  # which frees their rows
         return self.answer(batch.groups[0], models)
 
     def key(self, group: Group) -> str:

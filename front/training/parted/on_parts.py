@@ -84,9 +84,12 @@ def with_message(given: Mapping[str, Any]) -> bytes:
 
 
 def answered(payload: bytes) -> bytes:
-    """The part's answer (`kernels/parts/answering.py`)."""
+    """The part's answer (`kernels/parts/answering.py`); no message: its rows are freed."""
     at = LENGTH + int.from_bytes(payload[:LENGTH], "little")
     given = json.loads(payload[LENGTH:at])
+    if at == len(payload):
+        forget({given["pin"]})
+        return b""
     held = part_of(given["pin"])
     try:
         return answer(held, given, payload[at:])

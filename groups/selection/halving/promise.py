@@ -22,6 +22,8 @@ WORK = 0.4
 """Of the rows that all candidates would read, the share that they read, about."""
 AT_ONCE = 3
 """Candidates of a group that are tried before it is asked anew which ones promise most."""
+MOST_BATCHES = 32
+"""Of which there are no more: of many candidates more are tried at once."""
 WIDTH = 0.7
 """Of the kernel, in steps of the grid."""
 FAR = 1e-12
@@ -39,9 +41,10 @@ def finalists(candidates: int, share: float) -> int:
 def batches(candidates: int, share: float) -> Iterator[int]:
     """How many are tried on all rows at a time."""
     left = finalists(candidates, share)
+    some = max(AT_ONCE, -(-left // MOST_BATCHES))
     while left > 0:
-        yield min(left, AT_ONCE)
-        left -= AT_ONCE
+        yield min(left, some)
+        left -= some
 
 
 def weights(axes: Axes) -> Floats:
@@ -53,20 +56,24 @@ def weights(axes: Axes) -> Floats:
         levels = len(np.unique(at[~np.isnan(at)]))
         own = (apart > 0).astype(float) if choices else apart * (levels - 1)
         steps += np.nan_to_num(own)
-    return np.asarray(np.exp(-0.5 * (steps / WIDTH) ** 2) + FAR)
+    steps /= WIDTH  # in place, as of many candidates this is large
+    steps *= -0.5 * steps
+    np.exp(steps, out=steps)
+    steps += FAR
+    return steps
 
 
-def promising(axes: Axes, few: Floats, losses: Floats, tried: Mask, n: int) -> Mask:
+def promising(kernel: Floats, few: Floats, losses: Floats, tried: Mask, n: int) -> Mask:
     """The n candidates that each group tries next, (C, G).
 
-    few: (C, G), losses on few rows; losses: on all rows, of those that were tried, (C, G).
+    kernel: their `weights`; few: (C, G), losses on few rows; losses: on all rows, of those that
+    were tried, (C, G).
     """
     said = tried & np.isfinite(losses)
     known = np.isfinite(few)
     worst = np.where(known, few, -np.inf).max(axis=0)
     few = np.where(known, few, np.where(np.isfinite(worst), worst, 0.0))
     change = np.where(said, losses, few) - few
-    kernel = weights(axes)
     near = kernel @ said
     expected = few + np.divide(kernel @ change, near, where=near > 0, out=np.zeros_like(few))
     return least(np.where(tried, np.inf, expected), n)

@@ -15,9 +15,9 @@ from tuskml.databases.duckdb import DuckDB
 from tuskml.schedule.simulation.calibrating import Measured, calibrated, line
 from tuskml.shards.catalogue import catalogue_of
 from tuskml.training.asked import asked_for
-from tuskml.training.estimating import execution, piloted
+from tuskml.training.estimating import execution, piloted, share_of
 from tuskml.training.training import resolve
-from tuskml.training.units import Units
+from tuskml.training.units import Batch, Units
 
 N_ROWS = 30_000
 
@@ -47,6 +47,21 @@ def test_the_pilot_is_a_unit_of_the_training(
     assert 0 <= pilot.reading <= pilot.seconds
     assert pilot.coefficients == 2
     assert pilot.passes >= 1
+
+
+def test_files_that_a_batch_has_for_itself_are_all_its_own(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    """Each group lies on both files."""
+    units = units_of(con, sharded.shuffled(con, tmp_path / "s"))
+    ((_, batch),) = units.batches.values()
+    database = DuckDB(con)
+    paths = [units.catalogue.shards[place].path for place in batch.shards]
+    assert len(paths) == 2
+    listed = ", ".join(map(database.text, paths))
+    assert share_of(database, listed, batch) == 1
+    largest = max(batch.groups, key=lambda group: group.rows)
+    assert share_of(database, listed, Batch((largest,))) == largest.rows / N_ROWS
 
 
 def test_estimates_scale_with_the_workers(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 import sharded
 
 import tuskml
-from tuskml.groups.execution import leading
+from tuskml.groups.execution import leading, pinned
 from tuskml.groups.execution.leading import Ran
 from tuskml.training import units
 
@@ -55,6 +55,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[Ran]:
     """What workers ran for leaders."""
     found: list[Ran] = []
     monkeypatch.setattr(leading, "heard", [found.append])
+    monkeypatch.setattr(pinned, "PATIENCE_SECONDS", 600.0)  # workers may take long to start
     return found
 
 

@@ -225,16 +225,25 @@ def test_a_run_whose_every_worker_is_stopped_goes_on(
     """Their processes neither answer nor end; others take their place."""
     given: dict[str, Any] = sharded.GIVEN
     why = "gave no sign of life"
-    if limit == "silence":
-        monkeypatch.setattr(ray_cluster, "SILENT_SECONDS", 2.0)
-    else:
+    if limit == "worker_timeout":
         given, why = given | {"worker_timeout": 30}, r"not done within 30 s \(worker_timeout\)"
     stopped: list[int] = []
+    runs: list[ray_cluster.Run] = []
+    welcome = ray_cluster.Run.welcome
+
+    def welcome_with_patience(run: ray_cluster.Run, reference: Any) -> None:
+        run.pulses.silent = ray_cluster.SILENT_SECONDS  # a slow machine may be silent for a while
+        runs.append(run)
+        welcome(run, reference)
 
     def stop() -> None:
         for worker in local_ray.workers():
             stopped.append(worker.pid)
             os.kill(worker.pid, signal.SIGSTOP)
+        if limit == "silence":
+            runs[-1].pulses.silent = 2.0
+
+    monkeypatch.setattr(ray_cluster.Run, "welcome", welcome_with_patience)
 
     with (
         when_the_first_unit_is_done(stop),

@@ -19,7 +19,7 @@ from tuskml.groups.execution.executor import Unit
 from tuskml.groups.execution.leading import Leaders
 from tuskml.groups.execution.pulse import Clock, Pulses
 from tuskml.shards.catalogue import shard_of
-from tuskml.training import on_worker, units
+from tuskml.training import clustered, on_worker, units
 from tuskml.training.resuming import Finished
 
 N_ROWS = 30_000
@@ -150,6 +150,51 @@ def test_a_connection_remembers_where_it_trains_by_group(
         assert begun == [], "one model is trained in the database"
     with pytest.raises(tuskml.OptionError, match=r"executor is 'rya'.*did you mean 'ray'"):
         tuskml.connect(executor="rya")
+
+
+def test_a_database_file_does_not_say_where_groups_are_trained(tmp_path: Path) -> None:
+    """It may be anybody's, and would name a cluster to send work to."""
+    path = tmp_path / "a.duckdb"
+    with duckdb.connect(str(path)) as other:
+        other.execute("CREATE MACRO _tusk_executor() AS '10.0.0.1:6379'")
+    with tuskml.connect(path) as mine:
+        assert DuckDB(mine).usual_executor() is None
+    with tuskml.connect(path, executor="threads") as mine:
+        assert DuckDB(mine).usual_executor() == "threads"
+    with tuskml.connect(executor="threads") as mine:
+        assert DuckDB(mine.cursor()).usual_executor() == "threads"
+
+
+def test_files_without_a_row_have_no_models(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.parquet"
+    con.execute(f"COPY (FROM rows WHERE false) TO '{path}'")
+    given = sharded.GIVEN | {"source": str(path), "executor": "threads"}
+    assert tuskml.train(con, "linear", **given) == {}
+    assert tuskml.train(con, "linear", explain=True, **given) == {}
+    assert tuskml.train(con, "linear", into="none", **given) == 0
+
+
+def test_groups_that_were_all_finished_before_are_not_estimated(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cluster that was not asked has no workers that are known."""
+    placement_of = clustered.placement_of
+
+    def unasked(where: Any) -> Any:
+        executor, placed = placement_of(where)
+        executor.workers = 0
+        return executor, placed
+
+    given = sharded.GIVEN | {"source": sharded.shuffled(con, tmp_path / "s"), "explain": True}
+    given |= {"executor": "threads", "finished": tmp_path / "f"}
+    expected = tuskml.train(con, "linear", **given)
+    assert expected.execution is not None
+    monkeypatch.setattr(clustered, "placement_of", unasked)
+    found = tuskml.train(con, "linear", **given)
+    sharded.assert_same_bits(found, expected)
+    assert found.execution is None
 
 
 def test_sql_says_where_workers_can_be_asked_for(con: duckdb.DuckDBPyConnection) -> None:

@@ -364,3 +364,35 @@ def test_changed_trees_end_in_a_model_or_a_sentence(con: Any, seed: int) -> None
             told += 1
     assert 0 < told < 60
     assert json.loads(found.to_json())
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "sentence"),
+    [
+        ("n_targets", lambda one: setattr(one, "i", 10**9), "1000000000 targets, expected 1 to"),
+        ("n_targets", lambda one: setattr(one, "i", 0), "0 targets, expected 1 to"),
+        ("tree_roots", lambda one: one.ints.append(one.ints[0]), "the nodes are no tree"),
+        ("nodes_featureids", lambda one: one.ints.__setitem__(0, -7), "feature -7, expected one"),
+    ],
+    ids=["many targets", "no target", "a tree twice", "a feature below 0"],
+)
+def test_few_bytes_do_not_make_many_nodes(con: Any, name: str, change: Any, sentence: str) -> None:
+    con.execute(ROWS)
+    model = train(con, "gbdt", source="t", label="fare", features=["a", "b"], trees=2)
+    proto = to_onnx(model)
+    (node,) = (one for one in proto.graph.node if one.op_type == "TreeEnsemble")
+    change(next(one for one in node.attribute if one.name == name))
+    with pytest.raises(DataError, match=sentence):
+        Model.from_onnx(proto)
+
+
+def test_constants_that_grow_and_are_none() -> None:
+    add = helper.make_node("Add", ["one", "other"], ["sum"])
+    layer = helper.make_node("MatMul", ["x", "sum"], ["y"])
+    column = {"one": np.ones((3, 1), np.float32), "other": np.ones((1, 3), np.float32)}
+    with pytest.raises(DataError, match="'Add' of ndarray and ndarray"):
+        Model.from_onnx(graph([add, layer], column, ["y"], 3))
+    none = helper.make_node("Constant", [], ["w"])
+    layer = helper.make_node("MatMul", ["x", "w"], ["y"])
+    with pytest.raises(DataError, match="the graph is damaged"):
+        Model.from_onnx(graph([none, layer], {}, ["y"], 3))

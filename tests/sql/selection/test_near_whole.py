@@ -12,6 +12,7 @@ import pytest
 from tuskml.groups.selection import nearness
 from tuskml.groups.selection.prepared import Prepared
 from tuskml.kernels.passes import Pass
+from tuskml.learners.linear import training
 from tuskml.learners.near import NearWhole
 
 SIZES, D = (1200, 500, 80), 5
@@ -136,3 +137,79 @@ def test_several_classes_are_trained_on_all_rows_but_once(
     metrics(rows, label="z % 3", class_weight=None)
     wholes = [given for given in sets if given and len(given) == 1]
     assert len(wholes) == 1
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"epsilon": 0.1},
+        {"converge": "weights", "algorithm": "bgd", "epsilon": 0.01},
+        {"algorithm": "lbfgs", "l1": 1e-3},
+        {"validation": 0.3},
+    ],
+    ids=["tolerance", "criterion", "algorithm", "early stop"],
+)
+def test_nothing_starts_from_rows_held_out_where_that_might_stay(
+    rows: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, given: dict[str, Any]
+) -> None:
+    assert (metrics(rows, **given) == alone(monkeypatch, rows, **given)).all()
+
+
+def test_collinear_features_of_a_fold_tell_nothing_of_rows_held_out(
+    con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One row alone tells two features apart: what it says must not judge it."""
+    random = np.random.default_rng(5)
+    x = random.normal(size=(200, 3))
+    x[:, 1] = x[:, 0]
+    z = random.poisson(np.exp(0.3 * x[:, 0]))
+    x[7, 1], z[7] = x[7, 1] + 3, 15
+    con.register("given", pd.DataFrame({"g": 0, "z": z, "x": list(x)}))
+    con.execute("CREATE TABLE t AS SELECT * FROM given")
+    for algorithm in ("newton", "lbfgs", "bgd", "newton_cg"):
+        given: Any = {"l2": [1e-4, 1e-9], "class_weight": None, "algorithm": algorithm}
+        expected = alone(monkeypatch, con, "poisson", "z", **given)
+        assert metrics(con, "poisson", "z", **given) == pytest.approx(expected, rel=1e-3)
+
+
+def test_classes_that_rows_separate(
+    con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of all rows or of some folds: these are trained again, from nothing of other rows."""
+    random = np.random.default_rng(5)
+    x = random.normal(size=(60, 3))
+    y = x[:, 0] > 0
+    y[np.abs(x[:, 0]).argmin()] ^= True
+    y[x[:, 0].argmax()] = False
+    for number, label in enumerate((y, x[:, 0] > 0)):
+        con.register("given", pd.DataFrame({"g": 0, "y": label, "x": list(x)}))
+        con.execute("CREATE OR REPLACE TABLE t AS SELECT * FROM given")
+        given: Any = {"l2": [0, 1e-3], "class_weight": None}
+        expected = alone(monkeypatch, con, **given)
+        assert metrics(con, **given) == pytest.approx(expected, abs=1e-6), number
+
+
+def test_no_training_of_a_batch_converges(
+    rows: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where their time is over: they leave nothing."""
+    expected, leave = alone(monkeypatch, rows), training.leave
+
+    def lost(problem: Any, state: Any, near: Any) -> None:
+        if near is not None:
+            state.converged[:] = False
+        leave(problem, state, near)
+
+    monkeypatch.setattr(training, "leave", lost)
+    assert metrics(rows) == pytest.approx(expected, abs=1e-7)
+
+
+@pytest.mark.parametrize("task", ["logistic", "linear"])
+def test_models_without_an_intercept_start_without_one(
+    rows: duckdb.DuckDBPyConnection, task: str
+) -> None:
+    label, given = ("y", {"l2": [0.1]}) if task == "logistic" else ("z", {"l2": [0.1]})
+    more: Any = {"class_weight": None, "algorithm": "newton"}
+    both = metrics(rows, task, label, **given, **more, fit_intercept=[True, False])
+    each = [metrics(rows, task, label, **given, **more, fit_intercept=f) for f in (True, False)]
+    assert both == pytest.approx(np.concatenate(each, axis=1), abs=1e-6)

@@ -5,7 +5,14 @@ import json
 import numpy as np
 import pytest
 
-from tuskml.groups.selection.halving.promise import batches, finalists, promising, rungs
+from tuskml.groups.selection.halving.promise import (
+    MOST_BATCHES,
+    batches,
+    finalists,
+    promising,
+    rungs,
+    weights,
+)
 from tuskml.groups.selection.tpe import axes_of
 
 GRID = [
@@ -18,9 +25,9 @@ K = np.arange(32) // 2
 
 def found(few: np.ndarray, losses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The winner of each group, and how many candidates it tried on all rows."""
-    axes, tried = axes_of(GRID), np.zeros(losses.shape, bool)
+    kernel, tried = weights(axes_of(GRID)), np.zeros(losses.shape, bool)
     for n in batches(len(GRID), 1 / 16):
-        tried |= promising(axes, few, losses, tried, n)
+        tried |= promising(kernel, few, losses, tried, n)
     return np.where(tried, losses, np.inf).argmin(axis=0), tried.sum(axis=0)
 
 
@@ -38,11 +45,11 @@ def test_more_rows_ask_for_weaker_penalties(shift: int) -> None:
 
 def test_candidates_that_failed_come_last() -> None:
     few = np.where(K[:, None] % 3 == 0, np.inf, 1.0 + K[:, None]).repeat(2, axis=1)
-    first = promising(axes_of(GRID), few, few, np.zeros(few.shape, bool), 3)
+    first = promising(weights(axes_of(GRID)), few, few, np.zeros(few.shape, bool), 3)
     assert np.isfinite(few[first]).all()
     assert (first.sum(axis=0) == 3).all()
     none = np.full((32, 1), np.inf)
-    assert promising(axes_of(GRID), none, none, none < 0, 3).sum() == 3
+    assert promising(weights(axes_of(GRID)), none, none, none < 0, 3).sum() == 3
 
 
 @pytest.mark.parametrize("share", [1.0, 1 / 4, 1 / 16, 1 / 32])
@@ -51,6 +58,7 @@ def test_work_is_at_most_two_fifths_of_many_candidates(candidates: int, share: f
     full = finalists(candidates, share)
     assert 1 <= full <= candidates
     assert sum(batches(candidates, share)) == full
+    assert share == 1 or len(list(batches(candidates, share))) <= MOST_BATCHES
     work = sum(count * rows for count, rows in rungs(candidates, share))
     if share == 1:
         assert work == candidates

@@ -65,6 +65,8 @@ def leave(problem: Problem, state: State, near: Near | None) -> None:
     if near is None or problem.rows.sparse:
         return
     ended = np.flatnonzero(state.converged)
+    if not len(ended):
+        return
     part, v = problem.of(ended), state.v[ended]
     places = part.rows.groups["place"].astype(np.intp)
     systems = None

@@ -1,0 +1,201 @@
+"""How units are handed out, with workers of this process whose answers come at a given moment."""
+
+import json
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tuskml.groups.execution import leading, ray_cluster
+from tuskml.groups.execution.executor import Outcome, Unit
+from tuskml.groups.execution.leading import Leaders
+from tuskml.groups.execution.versions import versions
+
+
+class Lost(Exception):
+    """What Ray raises of a worker that is gone."""
+
+
+class Reference:
+    """An answer that may come."""
+
+    def __init__(self, payload: bytes = b"") -> None:
+        self.payload, self.ready = payload, False
+        self.answer: Any = None
+
+    def put(self, answer: Any) -> None:
+        """It has come; the first one counts."""
+        if not self.ready:
+            self.answer, self.ready = answer, True
+
+
+class Worker:
+    """A worker whose answers a test gives."""
+
+    def __init__(self) -> None:
+        self.greeting, self.dead = Reference(), False
+        self.runs: list[Reference] = []
+        self.asked: list[Reference] = []
+        self.hello = SimpleNamespace(remote=lambda: self.greeting)
+        self.run = SimpleNamespace(remote=lambda _, payload: self.new(self.runs, payload))
+        self.alive = SimpleNamespace(remote=lambda: self.new(self.asked, b""))
+
+    def new(self, of: list[Reference], payload: bytes) -> Reference:
+        of.append(Reference(payload))
+        if self.dead:
+            of[-1].put(Lost("it is gone"))
+        return of[-1]
+
+    def start(self) -> None:
+        """It says who it is."""
+        self.greeting.put(json.dumps({"pid": 1, "host": "here", **versions()}))
+
+    def die(self) -> None:
+        """All that it was asked fails at once."""
+        self.dead = True
+        for one in (*self.runs, *self.asked):
+            one.put(Lost("it is gone"))
+
+
+class Cluster:
+    """What `ray_cluster.Run` uses of Ray; act: called with the workers before each look."""
+
+    exceptions = SimpleNamespace(RayError=Lost)
+
+    def __init__(self, n: int, act: Callable[[list[Worker]], None]) -> None:
+        self.n, self.act = n, act
+        self.workers: list[Worker] = []
+
+    def remote(self, *_: object) -> Any:
+        def made(_: int) -> Worker:
+            self.workers.append(Worker())
+            return self.workers[-1]
+
+        return SimpleNamespace(options=lambda **_: SimpleNamespace(remote=made))
+
+    def cluster_resources(self) -> dict[str, float]:
+        return {"CPU": self.n}
+
+    def nodes(self) -> list[Any]:
+        return []
+
+    def wait(self, pending: list[Reference], num_returns: int, timeout: float) -> Any:
+        self.act(self.workers)
+        return [one for one in pending if one.ready][:num_returns], []
+
+    def get(self, reference: Reference) -> Any:
+        if isinstance(reference.answer, Lost):
+            raise reference.answer
+        return reference.answer
+
+    def kill(self, worker: Worker) -> None:
+        worker.die()
+
+    def outcomes(self, units: Sequence[Unit], leaders: Leaders | None = None) -> list[Outcome]:
+        """Of a run on this cluster."""
+        caller: Any = SimpleNamespace(notes=[], most_seconds=None)
+        run = ray_cluster.Run(self, "work", units, caller, leaders or leading.none())
+        return list(run.outcomes())
+
+
+def asked_for(workers: list[Worker]) -> list[Reference]:
+    """Units that have no answer yet."""
+    return [one for worker in workers for one in worker.runs if not one.ready]
+
+
+def pinned_unit(pin: str, payload: bytes = b"") -> Unit:
+    return Unit(pin, 1, payload, pin=pin, work="work")
+
+
+@pytest.fixture
+def all_are_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A unit is given to an idle worker too as soon as another unit is done."""
+    monkeypatch.setattr(ray_cluster, "SLOW_SECONDS", 0.0)
+    monkeypatch.setattr(ray_cluster, "SLOW_TIMES", 0.0)
+
+
+@pytest.mark.usefixtures("all_are_slow")
+def test_a_unit_whose_two_copies_end_together_has_one_outcome() -> None:
+    def act(workers: list[Worker]) -> None:
+        for worker in workers:
+            worker.start()
+        waiting = asked_for(workers)
+        if len(waiting) == 2:  # two units, and then twice the same
+            for one in waiting:
+                if one.payload == b"b" or waiting[0].payload == waiting[1].payload:
+                    one.put(b"+" + one.payload)
+
+    found = Cluster(2, act).outcomes([Unit("a", 1, b"a"), Unit("b", 1, b"b")])
+    assert [(one.key, one.answer) for one in found] == [("b", b"b"), ("a", b"a")]
+
+
+def test_a_worker_that_is_lost_while_it_is_asked_whether_it_lives(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Both its unit and its sign of life fail in one look."""
+    monkeypatch.setattr(ray_cluster, "SILENT_SECONDS", 0.04)
+    lost: list[Worker] = []
+
+    def act(workers: list[Worker]) -> None:
+        for worker in workers:
+            worker.start()
+        if not lost and workers[0].asked:
+            lost.append(workers[0])
+            workers[0].die()
+        for worker in workers[1:]:
+            for one in (*worker.runs, *worker.asked):
+                one.put(b"+done")
+
+    monkeypatch.setattr(ray_cluster.Pulses, "is_silent", lambda self, worker: False)
+    assert Cluster(1, act).outcomes([Unit("a", 1, b"a")]) == [Outcome("a", b"done")]
+    assert lost
+
+
+@pytest.mark.usefixtures("all_are_slow")
+def test_a_pinned_unit_whose_second_worker_is_lost_goes_to_a_third() -> None:
+    slow: list[Reference] = []
+    lost: list[Worker] = []
+
+    def lead(leaders: Leaders) -> bytes:
+        leaders.ask([pinned_unit("p", b"quick")])
+        return leaders.ask([pinned_unit("p", b"slow")])[0]
+
+    def act(workers: list[Worker]) -> None:
+        for worker in workers:
+            worker.start()
+            for one in worker.runs:
+                if one.payload == b"quick" or (lost and one not in slow):
+                    one.put(b"+done")
+                elif not slow:
+                    slow.append(one)
+                elif one not in slow:
+                    lost.append(worker)
+                    worker.die()
+
+    found = Cluster(3, act).outcomes([], Leaders({"led": lead}, 1))
+    assert found == [Outcome("led", b"done")]
+    assert lost
+
+
+def test_the_last_worker_to_start_has_parts_too() -> None:
+    """The others have their shares by then, and wait."""
+    made: list[Worker] = []
+    looks = 0
+
+    def lead(leaders: Leaders) -> bytes:
+        for _ in range(2):
+            leaders.ask([pinned_unit(f"p{n}") for n in range(12)])
+        return b"done"
+
+    def act(workers: list[Worker]) -> None:
+        nonlocal looks
+        looks += 1
+        made[:] = workers
+        for one in asked_for(workers):
+            one.put(b"+")
+        if looks % 40 == 0:
+            next((one for one in workers if not one.greeting.ready), workers[0]).start()
+
+    assert Cluster(4, act).outcomes([], Leaders({"led": lead}, 1)) == [Outcome("led", b"done")]
+    assert all(worker.runs for worker in made)
