@@ -13,6 +13,8 @@ PYTEST_ARGS ?=
 # PARALLEL= is one process, as a debugger wants it.
 # Files run in their order: those of dbt and faults, whose few tests take long, come first.
 PARALLEL ?= -n 3 --dist loadfile --no-loadscope-reorder
+# These processes share the cores already: threads of libraries beside would spin for them.
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 VERSION ?= 1.5.*
 DUCKDB_TESTS := tests/sql tests/udas/duckdb tests/faults tests/front tests/learners
 
@@ -29,11 +31,11 @@ demo: $(READY)-demo
 	$(BIN)/tuskml demo
 
 test: $(READY)-test postgres-packages browser-packages
-	@$(BIN)/pytest $(PARALLEL) $(PYTEST_ARGS)
+	@$(ONE_THREAD) $(BIN)/pytest $(PARALLEL) $(PYTEST_ARGS)
 
 # What `make test` leaves out, and every property with twenty times as many examples.
 nightly: $(READY)-test postgres-packages browser-packages
-	@TUSKML_EXAMPLES=20 $(BIN)/pytest $(PARALLEL) -m "nightly or hypothesis" $(PYTEST_ARGS)
+	@TUSKML_EXAMPLES=20 $(ONE_THREAD) $(BIN)/pytest $(PARALLEL) -m "nightly or hypothesis" $(PYTEST_ARGS)
 
 # The same build with the oldest DuckDB that is promised, or with VERSION='1.5.0'
 test-duckdb: $(READY)-test

@@ -185,6 +185,7 @@ def test_even_shards_fill_workers_up_to_the_mean(sizes: Any, workers: int) -> No
     assert len(np.unique(shards[["group", "first"]])) == len(shards)
 
 
+@pytest.mark.nightly
 def test_a_million_groups_on_ten_thousand_workers() -> None:
     sizes = np.maximum(1e8 / np.arange(1, 1_000_001) ** 1.1, 1).astype(np.int64)
     work = Workload(sizes, 12)

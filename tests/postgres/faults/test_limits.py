@@ -156,7 +156,10 @@ def test_no_more_memory(connect: Connect, spare_memory: Spare, sql: str) -> None
     assert temporary_files(session) == []
 
 
-@pytest.mark.parametrize("algorithm", ["newton", "hogwild", "sgd"])
+NIGHTLY = [pytest.param(name, marks=pytest.mark.nightly) for name in ("hogwild", "sgd")]
+
+
+@pytest.mark.parametrize("algorithm", ["newton", *NIGHTLY])
 def test_no_memory_for_the_kernels(connect: Connect, spare_memory: Spare, algorithm: str) -> None:
     """Of the copy of the rows, of the threads, of what the kernels need."""
     session = warm(connect())

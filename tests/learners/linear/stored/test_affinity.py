@@ -62,6 +62,7 @@ def test_cliques_are_asked_for_together(con) -> None:
     assert counters["requests"] < plain["requests"] / 4
 
 
+@pytest.mark.nightly
 def test_blocks_of_one_size_are_fewer(con, monkeypatch) -> None:
     monkeypatch.setattr("tuskml.learners.stored.affinity.choose_size", lambda *_: (16, 1.0))
     _, counters = train(con, "cliques", layout="affinity")
