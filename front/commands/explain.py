@@ -54,7 +54,7 @@ def add_explain(commands: "Commands[Any]") -> None:
     command.add_argument("--executor", metavar="WHERE", help=executor)
     workers = "how many workers, for --executor; by default those that it has"
     command.add_argument("--workers", type=int, metavar="N", help=workers)
-    add_json(command, "print one JSON object per group, one per line")
+    add_json(command, "print one JSON object per group, one per line; with --executor one in all")
 
 
 def show_explanation(given: argparse.Namespace) -> None:
@@ -68,7 +68,8 @@ def show_explanation(given: argparse.Namespace) -> None:
             database, asked, given.source, given.label, given.features, expressions, extras
         )
         if given.executor is not None or given.workers is not None:
-            print(on_workers(database, found, given.executor, given.workers))
+            text = on_workers(database, found, given.executor, given.workers)
+            print(json.dumps({"explanation": text}, ensure_ascii=False) if given.json else text)
             return
         rows = database.fetch(found.query(database, "explain_training"))
     pairs = in_order((tuple(row[:-1]), row[-1]) for row in rows)

@@ -158,6 +158,7 @@ class Run:
         """Gives each idle worker a unit: one that a leader asks for and whose pin it has or may
         take, else one that is left; when none is left, one that is late elsewhere.
         """
+        self.pulses.clock.tick()  # since when the caller may have taken its time
         self.pins.add(self.leaders.taken())
         waiting, self.idle = sorted(self.idle, key=self.pins.rows), []
         for worker in waiting:

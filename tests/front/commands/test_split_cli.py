@@ -25,6 +25,9 @@ def test_rows_are_split_and_trained(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert [line["key"] for line in lines] == [{"g": 0}, {"g": 1}, {"g": 2}]
     for line in lines:
         assert line["model"]["coef"] == pytest.approx([2])
+    asked = ["--source", source, "--executor", "threads", "--workers", "2", *TRAIN]
+    assert main(["explain", ":memory:", *asked]) == 0
+    assert "GAP" in json.loads(capsys.readouterr().out)["explanation"]
     assert main([*split, "--json"]) == 1
     assert "already exists: give into another name" in capsys.readouterr().err
     assert main([*split, "--replace", "--json"]) == 0
