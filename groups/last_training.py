@@ -4,6 +4,7 @@ Models are noted as they leave the trainer, by plan: what is kept does not grow 
 """
 
 import json
+import os
 import re
 import threading
 from collections import OrderedDict
@@ -121,6 +122,9 @@ class Statement:
 
 _statements: OrderedDict[int, Statement] = OrderedDict()
 _lock = threading.Lock()
+os.register_at_fork(
+    before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+)
 _unnumbered = count(-1, -1)
 
 

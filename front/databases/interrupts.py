@@ -7,6 +7,7 @@ DuckDB does not say which connection's statement a training belongs to.
 """
 
 import functools
+import os
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +17,9 @@ import duckdb
 from tuskml.kernels.passes import cancel
 
 _lock = threading.Lock()
+os.register_at_fork(
+    before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+)
 
 
 def share_interrupts() -> None:

@@ -24,6 +24,9 @@ MOST_IN_AN_ARRAY = 100_000
 """Elements of DuckDB's type ARRAY; longer rows are lists."""
 _databases: dict[int, duckdb.DuckDBPyConnection] = {}
 _lock = threading.Lock()
+os.register_at_fork(
+    before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+)
 
 
 def cursor() -> duckdb.DuckDBPyConnection:

@@ -20,6 +20,9 @@ TASK = "the rows of a part"
 """In the query of a part (`parted/on_parts.py`), where the token of who gets its rows comes."""
 WORK = "tuskml.training.on_worker:trained"
 _lock = threading.Lock()
+os.register_at_fork(
+    before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+)
 _connections: dict[int, duckdb.DuckDBPyConnection] = {}
 """By process: a forked one has a copy that it cannot use."""
 _verified: set[tuple[str, int, int]] = set()

@@ -1,6 +1,7 @@
 """What executors of this process do at the moment, for a person who waits, and for logs."""
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -11,6 +12,9 @@ from tuskml.groups.execution.executor import Unit
 
 log = logging.getLogger("tuskml.cluster")
 _lock = threading.Lock()
+os.register_at_fork(
+    before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+)
 _running: dict[object, tuple[str, int, str, float]] = {}
 
 

@@ -90,6 +90,28 @@ for _ in range(4):
 for thread in threads:
     thread.join()
 """
+HELD = """
+import time
+from tuskml.databases import interrupts
+from tuskml.groups import last_training
+
+def hold(lock, held):
+    with lock:
+        held.set()
+        time.sleep(0.5)
+
+def work():
+    new = tuskml.connect(threads=2)
+    assert said(new, PLAIN) == [(200000,)]
+
+for lock in (last_training._lock, interrupts._lock):
+    held = threading.Event()
+    holder = threading.Thread(target=hold, args=(lock, held))
+    holder.start()
+    held.wait()
+    forked(work)
+    holder.join()
+"""
 
 
 def run(*command: object) -> subprocess.CompletedProcess[str]:
@@ -101,8 +123,8 @@ def run(*command: object) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize(
     "what",
-    [STORED, FRESH, POOL, INHERITED, BUSY],
-    ids=["a store", "nothing", "threads", "inherited", "busy"],
+    [STORED, FRESH, POOL, INHERITED, BUSY, HELD],
+    ids=["a store", "nothing", "threads", "inherited", "busy", "held locks"],
 )
 def test_fork(what: str, tmp_path: Path) -> None:
     done = run(PARENT + what, tmp_path)
