@@ -15,6 +15,7 @@ from tuskml.databases.limits import share_limits
 from tuskml.errors import ExtensionError, StoreError
 from tuskml.groups.contract.trainer import attach
 from tuskml.groups.execution.choosing import checked_place
+from tuskml.schedule.forks import held_in_forks
 from tuskml.udas.model_fields import MODEL_FIELDS
 from tuskml.version import VERSION
 
@@ -22,10 +23,7 @@ PATH_BYTES = 4096
 USUAL_EXECUTOR = "CREATE OR REPLACE TEMP MACRO _tusk_executor() AS '{}';"
 """What remembers where a connection trains by group."""
 UNSIGNED = "allow_unsigned_extensions"
-_loading = threading.RLock()
-os.register_at_fork(
-    before=_loading.acquire, after_in_parent=_loading.release, after_in_child=_loading.release
-)
+_loading = held_in_forks(threading.RLock())
 
 
 def extension_path() -> Path:

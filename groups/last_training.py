@@ -4,7 +4,6 @@ Models are noted as they leave the trainer, by plan: what is kept does not grow 
 """
 
 import json
-import os
 import re
 import threading
 from collections import OrderedDict
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from tuskml.learners.explaining.explanation import row_bytes
 from tuskml.learners.models import Models
+from tuskml.schedule.forks import held_in_forks
 
 MOST_STATEMENTS, MOST_PLANS = 16, 64
 OTHERS = "other plans"
@@ -121,10 +121,7 @@ class Statement:
 
 
 _statements: OrderedDict[int, Statement] = OrderedDict()
-_lock = threading.Lock()
-os.register_at_fork(
-    before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
-)
+_lock = held_in_forks(threading.Lock())
 _unnumbered = count(-1, -1)
 
 

@@ -7,7 +7,6 @@ DuckDB does not say which connection's statement a training belongs to.
 """
 
 import functools
-import os
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -15,11 +14,9 @@ from typing import Any
 import duckdb
 
 from tuskml.kernels.passes import cancel
+from tuskml.schedule.forks import held_in_forks
 
-_lock = threading.Lock()
-os.register_at_fork(
-    before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
-)
+_lock = held_in_forks(threading.Lock())
 
 
 def share_interrupts() -> None:

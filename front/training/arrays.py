@@ -18,15 +18,13 @@ from tuskml.connection import connect
 from tuskml.errors import DataError
 from tuskml.model.model import Model
 from tuskml.model.scoring import as_text, as_times
+from tuskml.schedule.forks import held_in_forks
 from tuskml.training.training import train
 
 MOST_IN_AN_ARRAY = 100_000
 """Elements of DuckDB's type ARRAY; longer rows are lists."""
 _databases: dict[int, duckdb.DuckDBPyConnection] = {}
-_lock = threading.Lock()
-os.register_at_fork(
-    before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
-)
+_lock = held_in_forks(threading.Lock())
 
 
 def cursor() -> duckdb.DuckDBPyConnection:

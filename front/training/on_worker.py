@@ -13,16 +13,14 @@ from tuskml.connection import connect
 from tuskml.databases.duckdb import DuckDB
 from tuskml.errors import DataError
 from tuskml.groups.execution.share import share
+from tuskml.schedule.forks import held_in_forks
 from tuskml.shards.catalogue import damaged
 from tuskml.shards.manifest import checksum
 
 TASK = "the rows of a part"
 """In the query of a part (`parted/on_parts.py`), where the token of who gets its rows comes."""
 WORK = "tuskml.training.on_worker:trained"
-_lock = threading.Lock()
-os.register_at_fork(
-    before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
-)
+_lock = held_in_forks(threading.Lock())
 _connections: dict[int, duckdb.DuckDBPyConnection] = {}
 """By process: a forked one has a copy that it cannot use."""
 _verified: set[tuple[str, int, int]] = set()

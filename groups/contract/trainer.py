@@ -33,6 +33,7 @@ from tuskml.learners.options.table import MAX_TEXT, refuse_format
 from tuskml.learners.receiving import compared_of, finished_of, receiver_of
 from tuskml.learners.registry import learner_of, task_named
 from tuskml.schedule import budget
+from tuskml.schedule.forks import held_in_forks
 
 TRAIN, EXPLAIN = 0, 1
 
@@ -347,10 +348,7 @@ def p_values(n: int, statistic: Any, freedom: Any, p: Any, answered: Any) -> int
 
 
 _attached: dict[str, Any] = {}
-_lock = threading.RLock()
-os.register_at_fork(
-    before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
-)
+_lock = held_in_forks(threading.RLock())
 
 
 def attach(library: ctypes.CDLL, path: str) -> None:

@@ -1,7 +1,6 @@
 """What executors of this process do at the moment, for a person who waits, and for logs."""
 
 import logging
-import os
 import threading
 import time
 from collections.abc import Iterator
@@ -9,12 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tuskml.groups.execution.executor import Unit
+from tuskml.schedule.forks import held_in_forks
 
 log = logging.getLogger("tuskml.cluster")
-_lock = threading.Lock()
-os.register_at_fork(
-    before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
-)
+_lock = held_in_forks(threading.Lock())
 _running: dict[object, tuple[str, int, str, float]] = {}
 
 

@@ -40,6 +40,12 @@ heard: list[Callable[[Ran], None]] = [unheard]
 """Who hears of each unit of a leader that a worker ran; tests look at their order."""
 
 
+def note(ran: Ran) -> None:
+    """Tells who hears."""
+    for hear in heard:
+        hear(ran)
+
+
 class Leaders:
     """The leaders of one run, by the keys of their outcomes, and what they ask for.
 

@@ -31,7 +31,7 @@ class Pins:
         return bool(self.by_pin)
 
     def rows(self, worker: Hashable) -> float:
-        """What a worker holds. Who holds least takes first: the last to start holds some too."""
+        """What a worker holds. The one with the least takes first: the last to start gets some."""
         return self.held[worker]
 
     def add(self, units: Iterable[Unit]) -> None:

@@ -155,8 +155,8 @@ class Run:
         self.starting[worker.hello.remote()] = worker
 
     def hand_out(self) -> None:
-        """Gives each idle worker a unit: one that a leader asks for and whose pin it has or may
-        take, else one that is left; when none is left, one that is late elsewhere.
+        """Gives each idle worker a unit. First come those of leaders whose pin the worker has or
+        may take, then those that are left, and then copies of those that are late elsewhere.
         """
         self.pulses.clock.tick()  # since when the caller may have taken its time
         self.pins.add(self.leaders.taken())
@@ -281,8 +281,7 @@ class Run:
             self.seconds_by_size = max(self.seconds_by_size, took / max(unit.size, 1))
             outcome = Outcome(unit.key, answer[1:])
             if unit.pin is not None:
-                for hear in leading.heard:
-                    hear(Ran(str(task.worker), unit, task.began, ended))
+                leading.note(Ran(str(task.worker), unit, task.began, ended))
         else:
             outcome = Outcome(unit.key, None, answer[1:].decode())
         yield from self.given(unit, outcome)

@@ -92,6 +92,5 @@ def attempted(work: str, unit: Unit) -> Outcome:
     with noted(unit, "this process"):
         outcome = attempt(work, unit)
     if unit.pin is not None:
-        for hear in leading.heard:
-            hear(Ran(threading.current_thread().name, unit, begin, time.monotonic()))
+        leading.note(Ran(threading.current_thread().name, unit, begin, time.monotonic()))
     return outcome

@@ -82,19 +82,22 @@ def diagonal(p: int) -> Index:
     return j * (j + 1) // 2 + j
 
 
+def diagonal_in(packed: NDArray[np.float64]) -> Index:
+    """The same by the triangles, (G, p (p + 1) / 2)."""
+    return diagonal(round((2 * packed.shape[1]) ** 0.5 - 0.5))
+
+
 def add_to_diagonal(packed: Triangles, more: Floats) -> None:
     """Adds more, (G, p) or (G, 1), to the diagonals of packed lower triangles."""
     if isinstance(packed, np.ndarray):
-        p = round((2 * packed.shape[1]) ** 0.5 - 0.5)
-        packed[:, diagonal(p)] += more
+        packed[:, diagonal_in(packed)] += more
     else:
         packed.add_to_diagonal(more)
 
 
 def diagonal_of(packed: NDArray[np.float64]) -> Floats:
     """The diagonals (G, p) of packed lower triangles, copied."""
-    p = round((2 * packed.shape[1]) ** 0.5 - 0.5)
-    return np.asarray(packed[:, diagonal(p)])
+    return np.asarray(packed[:, diagonal_in(packed)])
 
 
 def clear_last_row(packed: Triangles, p: int) -> None:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 from truth_data import FOLDER, Rows, Set, labelled, of_statsmodels, plain
+from truth_drawn import drawn
 
 SEED = 20_261_124
-MOST_VALUES = 2_500_000
-"""Values of a made dense set, at most."""
 
 
 def cosines(seed: int, n: int, d: int) -> Rows:
@@ -116,22 +115,4 @@ DENSE = (cosines, splines, pictures, clusters, zeros)
 
 def unseen(dense: int = 10, sparse: int = 3) -> list[Set]:
     """The sets."""
-    rng = np.random.default_rng(SEED)
-    found = []
-    for number in range(dense):
-        make = DENSE[number % len(DENSE)]
-        d = int(np.exp(rng.uniform(np.log(12), np.log(400))))
-        n = int(np.exp(rng.uniform(np.log(2000), np.log(60_000))))
-        n = min(n, MOST_VALUES // d)
-        l2 = float(rng.choice([0.0, 1e-5, 1e-3]))
-        args = (SEED + number, n, d)
-        name = f"{make.__name__}-{n}x{d}"
-        found.append(Set(name, lambda make=make, args=args: make(*args), l2))
-    for number in range(sparse):
-        d = int(np.exp(rng.uniform(np.log(300), np.log(20_000))))
-        n = int(np.exp(rng.uniform(np.log(3000), np.log(40_000))))
-        of_fields = (SEED + 100 + number, n, d, int(rng.integers(4, 20)))
-        l2 = float(rng.choice([1e-5, 1e-4]))
-        name = f"fields-{n}x{d}x{of_fields[3]}"
-        found.append(Set(name, lambda args=of_fields: fields(*args), l2))
-    return found + list(REAL)
+    return drawn(SEED, dense, sparse, DENSE, fields) + list(REAL)

@@ -59,7 +59,8 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[Ran]:
     return found
 
 
-def assert_bits(
+@pytest.mark.parametrize("n", [1, 2, pytest.param(4, marks=pytest.mark.nightly)])
+def test_the_bits_of_threads(
     local_ray: Any,
     con: duckdb.DuckDBPyConnection,
     source: str,
@@ -85,26 +86,6 @@ def assert_bits(
     assert len(of_worker) == n, "all workers have parts"
 
 
-def test_the_bits_of_threads_with_one_worker(
-    local_ray: Any,
-    con: duckdb.DuckDBPyConnection,
-    source: str,
-    expected: tuskml.Models,
-    ran: list[Ran],
-) -> None:
-    assert_bits(local_ray, con, source, expected, ran, 1)
-
-
-def test_the_bits_of_threads_with_two_workers(
-    local_ray: Any,
-    con: duckdb.DuckDBPyConnection,
-    source: str,
-    expected: tuskml.Models,
-    ran: list[Ran],
-) -> None:
-    assert_bits(local_ray, con, source, expected, ran, 2)
-
-
 def test_a_worker_that_is_killed_costs_no_model(
     local_ray: Any,
     con: duckdb.DuckDBPyConnection,
@@ -126,14 +107,3 @@ def test_a_worker_that_is_killed_costs_no_model(
         warnings.simplefilter("ignore", tuskml.ClusterWarning)
         found = tuskml.train(con, "logistic", source=source, executor="ray", **GIVEN)
     sharded.assert_same_bits(found, expected)
-
-
-@pytest.mark.nightly
-def test_the_bits_of_threads_with_four_workers(
-    local_ray: Any,
-    con: duckdb.DuckDBPyConnection,
-    source: str,
-    expected: tuskml.Models,
-    ran: list[Ran],
-) -> None:
-    assert_bits(local_ray, con, source, expected, ran, 4)

@@ -179,7 +179,7 @@ void NearGrower::fill_children(int32_t n, Leaf &small, Leaf &large) {
         return leave(large);
     int64_t *of_large = histogram(large.slot);
     if (!may_split(small.n, small.depth))
-        return subtract_rows(rows_, numbers_.data(), n, of_large);
+        return add_rows<-1>(rows_, numbers_.data(), n, of_large);
     small.slot = take_slot();
     int64_t *of_small = histogram(small.slot);
     std::fill_n(of_small, rows_.histogram_size(), 0);

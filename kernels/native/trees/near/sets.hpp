@@ -55,27 +55,16 @@ inline int32_t list_rows(const uint64_t *set, int64_t words, uint32_t *out) {
     return (int32_t)(at - out);
 }
 
-// Adds listed rows to a histogram.
+// Adds listed rows to a histogram, or with -1 takes them from it.
+template <int SIGN = 1>
 inline void add_rows(const NearRows &rows, const uint32_t *which, int32_t n, int64_t *cells) {
     int32_t d = rows.features();
     for (int32_t i = 0; i < n; i++) {
         const uint16_t *cell = rows.cells(which[i]);
-        int64_t word = rows.words()[which[i]];
+        int64_t word = SIGN * rows.words()[which[i]];
 #pragma GCC unroll 4
         for (int32_t f = 0; f < d; f++)
             cells[cell[f]] += word;
-    }
-}
-
-// Takes listed rows from a histogram.
-inline void subtract_rows(const NearRows &rows, const uint32_t *which, int32_t n, int64_t *cells) {
-    int32_t d = rows.features();
-    for (int32_t i = 0; i < n; i++) {
-        const uint16_t *cell = rows.cells(which[i]);
-        int64_t word = rows.words()[which[i]];
-#pragma GCC unroll 4
-        for (int32_t f = 0; f < d; f++)
-            cells[cell[f]] -= word;
     }
 }
 
