@@ -25,8 +25,8 @@ Sizes = Callable[[NDArray[np.int64]], NDArray[np.int64]]
 CHUNK_TOO_LARGE, BAD_PLACE = 18, 19
 FRAME_BYTES = 128
 """Of a payload beside its weights."""
-NUMBER_BYTES = 24
-"""Of memory for each entry of a chunk that is numbered."""
+NUMBER_BYTES = 12
+"""Of memory for each entry of a chunk that is numbered; 8, and bitmaps of a fixed size."""
 
 
 _MORE = "do not fit into a worker's share of the cache: raise option 'cache' or use fewer threads"
@@ -154,8 +154,8 @@ class Chunks:
         Takes NUMBER_BYTES of memory for each entry of the largest chunk.
         """
         most = max((chunk.entries for chunk in self), default=0)
-        scratch = np.empty(2 * most + max(1, self.rows.threads), np.uint64)
-        ids, n = np.empty(most, np.int32), ctypes.c_int64()
+        scratch, ids = np.empty(most, np.uint32), np.empty(most, np.int32)
+        n = ctypes.c_int64()
         for number in range(len(self)):
             given = self._handle, number, pointer(scratch), pointer(ids), ctypes.byref(n)
             check_code(library().tk_chunk_number(*given))

@@ -49,10 +49,10 @@ TK_API void tk_chunks_copy_keys(const tk_chunks *chunks, int64_t *keys);
 TK_API int tk_chunks_place(tk_chunks *chunks, const int64_t *widths);
 
 /* Mapping of chunks of one payload each, in steps of the caller's. tk_chunk_number replaces a
- * chunk's ids by their ranks and gives the n distinct ids, rising; scratch: of 2
- * entries and of one for each thread; ids: of entries. tk_chunk_replace replaces each number k in
- * the rows by table[k]. tk_chunk_put says that the numbers are places in the payload of a key. */
-TK_API int tk_chunk_number(tk_chunks *chunks, int64_t number, uint64_t *scratch, int32_t *ids,
+ * chunk's ids by their ranks and gives the n distinct ids, rising; scratch and ids: of as many as
+ * its entries. tk_chunk_replace replaces each number k in the rows by table[k]. tk_chunk_put says
+ * that the numbers are places in the payload of a key. */
+TK_API int tk_chunk_number(tk_chunks *chunks, int64_t number, uint32_t *scratch, int32_t *ids,
                            int64_t *n);
 TK_API void tk_chunk_replace(tk_chunks *chunks, int64_t number, const int32_t *table);
 TK_API int tk_chunk_put(tk_chunks *chunks, int64_t number, uint64_t key, uint32_t width);

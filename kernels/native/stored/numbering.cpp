@@ -1,5 +1,7 @@
-// Numbers the features of one chunk by rising id, in the memory that the caller gives: a radix
-// sort of (id, entry), each thread a range of ids.
+// Numbers the features of one chunk by rising id, in the memory that the caller gives. Entries are
+// put into ranges of ids that a core's cache holds a bitmap of; the rank of an id is the number of
+// bits below it (Jacobson, Space-efficient static trees and graphs, FOCS 1989). Entries keep their
+// order in each range, so a second walk over the rows finds the rank of each without its number.
 #include <algorithm>
 #include <bit>
 #include <vector>
@@ -9,140 +11,200 @@
 namespace tusk {
 namespace {
 
-constexpr int DIGIT = 11;
-constexpr size_t SAMPLE = 1024;
+constexpr int MOST_RANGES = 11, LEAST_WIDTH = 16; // powers of two: of ranges, of their ids
+constexpr int WORD = 6, LOW = 63;                 // bits of a place in a word
 
-// The entries of a piece: its ids, and the number of the first one in the chunk.
+// The entries of a piece, or of a part of it.
 struct Entries {
     int32_t *index;
-    uint32_t n, first;
+    uint32_t n;
 };
 
 std::vector<Entries> entries_of(const StoredChunk &chunk) {
     std::vector<Entries> out;
-    uint32_t first = 0;
     for (const Run &p : chunk.pieces) {
         const uint32_t *start = tusk_row_starts(p.segment) + p.first;
         auto *index = const_cast<int32_t *>(tusk_indices(p.segment)) + start[0];
-        out.push_back({index, start[p.n] - start[0], first}); // the training owns the rows
-        first += start[p.n] - start[0];
+        out.push_back({index, start[p.n] - start[0]}); // the training owns the rows
     }
     return out;
 }
 
-// The ids of one thread: from `low` on, below that of the next part.
-struct Part {
-    int64_t low, high;
-    uint64_t *pairs, *other;
-    size_t n = 0, distinct = 0, before = 0;
-};
-
-// Parts with about as many entries each, by a sample.
-std::vector<Part> parts_of(const std::vector<Entries> &all, size_t n, int threads) {
-    std::vector<int32_t> sample;
-    size_t step = std::max<size_t>(1, n / SAMPLE);
-    for (const Entries &e : all)
-        for (size_t k = 0; k < e.n; k += step)
-            sample.push_back(e.index[k]);
-    std::sort(sample.begin(), sample.end());
-    std::vector<Part> parts;
-    int64_t low = 0;
-    for (int t = 1; t <= threads; t++) {
-        int64_t high = t == threads || sample.empty()
-                           ? (int64_t)INT32_MAX + 1
-                           : std::max<int64_t>(low, sample[sample.size() * (size_t)t / threads]);
-        parts.push_back({low, high, nullptr, nullptr});
-        low = high;
-    }
-    return parts;
+// The entries of each thread, about as many each.
+std::vector<std::vector<Entries>> shares_of(const std::vector<Entries> &all, size_t n,
+                                            int threads) {
+    std::vector<std::vector<Entries>> shares((size_t)threads);
+    size_t most = n / shares.size() + 1, at = 0, room = most;
+    for (Entries rest : all)
+        while (rest.n) {
+            if (!room)
+                at++, room = most;
+            auto count = (uint32_t)std::min<size_t>(rest.n, room);
+            shares[at].push_back({rest.index, count});
+            rest = {rest.index + count, rest.n - count};
+            room -= count;
+        }
+    return shares;
 }
 
-// Counts the entries of each part; returns the largest id.
-int32_t count_entries(const std::vector<Entries> &all, std::vector<Part> &parts) {
+// A set of ids of one range, as a bitmap; the words that have bits are known.
+class IdSet {
+public:
+    explicit IdSet(int width) : words_((size_t)1 << std::max(0, width - WORD)) {
+        touched_.resize((words_.size() >> WORD) + 1);
+    }
+
+    void add(uint32_t id) {
+        size_t word = id >> WORD;
+        words_[word].bits |= (uint64_t)1 << (id & LOW);
+        touched_[word >> WORD] |= (uint64_t)1 << (word & LOW);
+    }
+
+    // Writes the ids, rising, plus `base`; returns how many.
+    uint32_t list(int32_t *to, int32_t base) {
+        uint32_t n = 0;
+        for_words([&](size_t at) {
+            words_[at].below = n;
+            for (uint64_t left = words_[at].bits; left; left &= left - 1)
+                to[n++] = base + (int32_t)(at << WORD) + std::countr_zero(left);
+        });
+        return n;
+    }
+
+    // The ids below one, after `list`.
+    uint32_t rank(uint32_t id) const {
+        const Word &word = words_[id >> WORD];
+        return word.below + (uint32_t)std::popcount(word.bits & (((uint64_t)1 << (id & LOW)) - 1));
+    }
+
+    void clear() {
+        for_words([&](size_t at) { words_[at].bits = 0; });
+        std::fill(touched_.begin(), touched_.end(), 0);
+    }
+
+private:
+    struct Word {
+        uint64_t bits = 0;
+        uint32_t below = 0;
+    };
+    template <class Body> void for_words(Body &&body) {
+        for (size_t t = 0; t < touched_.size(); t++)
+            for (uint64_t left = touched_[t]; left; left &= left - 1)
+                body((t << WORD) + (size_t)std::countr_zero(left));
+    }
+
+    std::vector<Word> words_;
+    std::vector<uint64_t> touched_;
+};
+
+// Ranges of 2^width ids, and where each thread's entries of each range begin.
+struct Ranges {
+    int width;
+    size_t n;
+    std::vector<std::vector<uint32_t>> begin; // by thread and range
+    std::vector<uint32_t> first, distinct;    // by range, one more; before the range
+};
+
+int32_t largest_of(const std::vector<Entries> &share) {
     int32_t largest = 0;
-    for (const Entries &e : all) {
+    for (const Entries &e : share)
         for (uint32_t k = 0; k < e.n; k++)
             largest = std::max(largest, e.index[k]);
-        for (Part &part : parts) {
-            auto low = (int32_t)part.low, last = (int32_t)(part.high - 1);
-            uint32_t n = 0;
-            for (uint32_t k = 0; k < e.n; k++)
-                n += (e.index[k] >= low) & (e.index[k] <= last);
-            part.n += n;
-        }
-    }
     return largest;
 }
 
-// Writes a part's pairs, and one beyond them.
-void fill_part(const std::vector<Entries> &all, const Part &part) {
-    uint64_t *to = part.pairs;
-    auto low = (int32_t)part.low, last = (int32_t)(part.high - 1);
-    for (const Entries &e : all)
+Ranges ranges_of(const std::vector<std::vector<Entries>> &shares, int threads) {
+    std::vector<int32_t> largest(shares.size());
+    parallel_for((int64_t)shares.size(), threads,
+                 [&](int64_t t) { largest[t] = largest_of(shares[t]); });
+    auto top = (uint32_t)*std::max_element(largest.begin(), largest.end());
+    int width = std::max(LEAST_WIDTH, (int)std::bit_width(top) - MOST_RANGES);
+    size_t n = (top >> width) + 1;
+    Ranges out{width, n, {}, std::vector<uint32_t>(n + 1), std::vector<uint32_t>(n + 1)};
+    out.begin.assign(shares.size(), std::vector<uint32_t>(n));
+    parallel_for((int64_t)shares.size(), threads, [&](int64_t t) {
+        for (const Entries &e : shares[t])
+            for (uint32_t k = 0; k < e.n; k++)
+                out.begin[t][(uint32_t)e.index[k] >> width]++;
+    });
+    uint32_t at = 0;
+    for (size_t r = 0; r < n; r++) {
+        out.first[r] = at;
+        for (auto &begin : out.begin) {
+            uint32_t count = begin[r];
+            begin[r] = at;
+            at += count;
+        }
+    }
+    out.first[n] = at;
+    return out;
+}
+
+// Writes the entries, less the first id of their range, range by range.
+void spread(const std::vector<Entries> &share, std::vector<uint32_t> to, int width,
+            uint32_t *out) {
+    uint32_t mask = ((uint32_t)1 << width) - 1;
+    for (const Entries &e : share)
         for (uint32_t k = 0; k < e.n; k++) {
-            int32_t id = e.index[k];
-            *to = (uint64_t)(uint32_t)id << 32 | (e.first + k);
-            to += (id >= low) & (id <= last);
+            auto id = (uint32_t)e.index[k];
+            out[to[id >> width]++] = id & mask;
         }
 }
 
-// Sorts by id, least significant digit first; stable, so entries stay in their order.
-void sort_part(Part &part, int bits) {
-    for (int low = 0; low < bits; low += DIGIT) {
-        constexpr uint64_t MASK = (1 << DIGIT) - 1;
-        size_t begin[(1 << DIGIT) + 1] = {};
-        for (size_t k = 0; k < part.n; k++)
-            begin[(part.pairs[k] >> (32 + low) & MASK) + 1]++;
-        for (size_t d = 0; d < MASK; d++)
-            begin[d + 1] += begin[d];
-        for (size_t k = 0; k < part.n; k++)
-            part.other[begin[part.pairs[k] >> (32 + low) & MASK]++] = part.pairs[k];
-        std::swap(part.pairs, part.other);
-    }
-    for (size_t k = 0; k < part.n; k++)
-        part.distinct += k == 0 || part.pairs[k] >> 32 != part.pairs[k - 1] >> 32;
-}
-
-void number_part(const Part &part, int32_t *ids, uint32_t *rank) {
-    size_t at = part.before;
-    for (size_t k = 0; k < part.n; k++) {
-        uint64_t id = part.pairs[k] >> 32;
-        if (k && id != part.pairs[k - 1] >> 32)
-            at++;
-        ids[at] = (int32_t)id;
-        rank[(uint32_t)part.pairs[k]] = (uint32_t)at;
+// Replaces the entries of ranges low .. high - 1 by their ranks there, and lists their ids.
+void rank_ranges(Ranges &of, size_t low, size_t high, uint32_t *entries, int32_t *ids) {
+    IdSet set(of.width);
+    for (size_t r = low; r < high; r++) {
+        for (uint32_t k = of.first[r]; k < of.first[r + 1]; k++)
+            set.add(entries[k]);
+        of.distinct[r + 1] = set.list(ids + of.first[r], (int32_t)(r << of.width));
+        for (uint32_t k = of.first[r]; k < of.first[r + 1]; k++)
+            entries[k] = set.rank(entries[k]);
+        set.clear();
     }
 }
 
-int64_t number(tk_chunks &all, StoredChunk &chunk, uint64_t *scratch, int32_t *ids) {
-    std::vector<Entries> entries = entries_of(chunk);
-    auto n = (size_t)chunk.entries;
-    std::vector<Part> parts = parts_of(entries, n, std::max(1, all.cut.threads));
-    auto count = (int64_t)parts.size();
-    int bits = std::bit_width((uint32_t)count_entries(entries, parts));
-    uint64_t *at = scratch, *other = scratch + n + parts.size();
-    for (Part &part : parts) {
-        part.pairs = at;
-        part.other = other;
-        at += part.n + 1;
-        other += part.n;
+// Puts the ids of all ranges next to each other; how many come before each range.
+void gather(Ranges &of, int32_t *ids) {
+    for (size_t r = 0; r < of.n; r++) {
+        uint32_t count = of.distinct[r + 1];
+        std::copy_n(ids + of.first[r], count, ids + of.distinct[r]);
+        of.distinct[r + 1] = of.distinct[r] + count;
     }
-    uint64_t *before = parts[0].pairs;
-    parallel_for(count, all.cut.threads, [&](int64_t t) {
-        fill_part(entries, parts[t]);
-        sort_part(parts[t], bits);
+}
+
+// Writes the ranks into the rows.
+void replace(const std::vector<Entries> &share, const Ranges &of, std::vector<uint32_t> from,
+             const uint32_t *ranks) {
+    for (const Entries &e : share)
+        for (uint32_t k = 0; k < e.n; k++) {
+            uint32_t range = (uint32_t)e.index[k] >> of.width;
+            e.index[k] = (int32_t)(of.distinct[range] + ranks[from[range]++]);
+        }
+}
+
+// The range with the entry that begins part t of `parts`, about.
+size_t cut_at(const Ranges &of, size_t t, size_t parts) {
+    auto entry = (uint32_t)((uint64_t)of.first[of.n] * t / parts);
+    auto at = std::lower_bound(of.first.begin(), of.first.end() - 1, entry);
+    return t == parts ? of.n : (size_t)(at - of.first.begin());
+}
+
+int64_t number(tk_chunks &all, StoredChunk &chunk, uint32_t *scratch, int32_t *ids) {
+    int threads = std::max(1, all.cut.threads);
+    auto shares = shares_of(entries_of(chunk), (size_t)chunk.entries, threads);
+    auto count = (int64_t)shares.size();
+    Ranges ranges = ranges_of(shares, threads);
+    parallel_for(count, threads,
+                 [&](int64_t t) { spread(shares[t], ranges.begin[t], ranges.width, scratch); });
+    parallel_for(count, threads, [&](int64_t t) {
+        size_t low = cut_at(ranges, t, count), high = cut_at(ranges, t + 1, count);
+        rank_ranges(ranges, low, high, scratch, ids);
     });
-    size_t distinct = 0;
-    for (Part &part : parts) {
-        part.before = distinct;
-        distinct += part.distinct;
-    }
-    // The half of the scratch that is free in all parts.
-    auto *rank = (uint32_t *)(parts[0].pairs == before ? scratch + n + parts.size() : scratch);
-    parallel_for(count, all.cut.threads, [&](int64_t t) { number_part(parts[t], ids, rank); });
-    for (const Entries &e : entries)
-        std::copy(rank + e.first, rank + e.first + e.n, e.index);
-    return (int64_t)distinct;
+    gather(ranges, ids);
+    parallel_for(count, threads,
+                 [&](int64_t t) { replace(shares[t], ranges, ranges.begin[t], scratch); });
+    return ranges.distinct[ranges.n];
 }
 
 } // namespace
@@ -150,7 +212,7 @@ int64_t number(tk_chunks &all, StoredChunk &chunk, uint64_t *scratch, int32_t *i
 
 using namespace tusk;
 
-int tk_chunk_number(tk_chunks *all, int64_t number, uint64_t *scratch, int32_t *ids, int64_t *n) {
+int tk_chunk_number(tk_chunks *all, int64_t number, uint32_t *scratch, int32_t *ids, int64_t *n) {
     return code_of([&]() -> int {
         if (cancelled(all->cut.cancel_mark))
             return TK_CANCELLED;

@@ -1,7 +1,8 @@
 """Data sets of models larger than memory, after Qin, Torres, Rusu (VLDB 2017), table 1.
 
 * skewed: feature ids by Zipf's law with exponent 1.0, 300 a row, frequent ids spread over all ids;
-* splice: ids near uniform (Zipf 0.2), 500 a row, like the genome data of that name;
+* splice: ids near uniform (Zipf 0.2), 500 a row, like the genome data of that name; splice-wide
+  has the paper's 13 million features, of which 11 million occur;
 * matrix: ratings of users and items by Zipf's law, at least one of each.
 
 All values are 1: the engine in memory, which scales sparse features by their largest value, then
@@ -41,6 +42,7 @@ class Sparse:
 
 SKEWED = Sparse("skewed", 20_000, 10_000_000, 300, 1.0, 1)
 SPLICE = Sparse("splice", 20_000, 1_000_000, 500, 0.2, 2)
+SPLICE_WIDE = Sparse("splice-wide", 50_000, 13_000_000, 500, 0.2, 2)
 BILLION = Sparse("billion", 20_000, 1_000_000_000, 300, 1.0, 3)
 
 

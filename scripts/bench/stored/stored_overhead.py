@@ -3,7 +3,8 @@
     stored_overhead.py [--data splice,movielens] [--threads 1,2] [--epochs 10] [--out DIR]
                        [--methods KV,KV-VP]
 
-Same rows, threads, steps and batches, HogBatch (for ratings the engine's own SGD). Seconds an
+Same rows, threads, steps and batches, HogBatch (for ratings the engine's own SGD). All contenders
+take turns, those of several numbers of threads too, as more threads must not be slower. Seconds an
 epoch are the difference of trainings of one and of --epochs epochs, by their number: what either
 does once drops out. Final losses are the engines' own objectives at the weights that they give.
 """
@@ -32,34 +33,55 @@ def main() -> None:
     facts = stored_runs.begin(given)
     rows: list[dict[str, Any]] = []
     for name in given.data:
+        mine = measure(name, given)
         for threads in given.threads:
-            mine = measure(name, threads, given)
-            compare(mine)
-            rows += mine
+            compare([row for row in mine if row["threads"] == threads])
+        compare_threads(mine, given.threads)
+        rows += mine
     stored_runs.write(given, facts, rows)
     if rows:
         draw(rows, given)
 
 
-def contenders(threads: int, given: argparse.Namespace) -> dict[str, Options]:
-    """The options of each."""
-    kept = {one: stored_runs.stored(one, threads, given.cache) for one in given.methods}
-    return {MEMORY: {"threads": threads}} | kept
+def contenders(given: argparse.Namespace) -> dict[str, tuple[str, Options]]:
+    """The method and options of each."""
+    made: dict[str, tuple[str, Options]] = {}
+    for threads in given.threads:
+        made[f"{MEMORY}-{threads}"] = MEMORY, {"threads": threads}
+        for one in given.methods:
+            made[f"{one}-{threads}"] = one, stored_runs.stored(one, threads, given.cache)
+    return made
 
 
-def measure(name: str, threads: int, given: argparse.Namespace) -> list[dict[str, Any]]:
-    """Seconds an epoch and final loss of all three."""
+def measure(name: str, given: argparse.Namespace) -> list[dict[str, Any]]:
+    """Seconds an epoch and final loss of all."""
     data = stored_runs.data_of(name, given)
-    stored_runs.say(f"{name}, {threads} threads")
+    stored_runs.say(name)
     rows: list[dict[str, Any]] = []
-    made = contenders(threads, given)
-    for method, timed in stored_runs.timed_in_turns(made, data, given.epochs, given).items():
+    made = contenders(given)
+    options = {text: options for text, (_, options) in made.items()}
+    for text, timed in stored_runs.timed_in_turns(options, data, given.epochs, given).items():
         if isinstance(timed, Refused):
-            stored_runs.say(f"  {method}: {timed}")
+            stored_runs.say(f"  {text}: {timed}")
             continue
-        stored_runs.say(f"  {method}: {timed.epoch:.4g} s an epoch, loss {timed.model.loss:.6g}")
-        rows.append({"data": name, "threads": threads, "method": method} | timed.as_dict())
+        asked, loss = timed.model.asked if timed.model.counters else 0, timed.model.loss
+        stored_runs.say(
+            f"  {text}: {timed.epoch:.4g} s an epoch, loss {loss:.6g}, "
+            f"{asked:,.0f} keys a pass, once {timed.before:.3g} s"
+        )
+        about = {"data": name, "threads": made[text][1]["threads"], "method": made[text][0]}
+        rows.append(about | timed.as_dict())
     return rows
+
+
+def compare_threads(rows: list[dict[str, Any]], threads: list[int]) -> None:
+    """The most threads against the fewest: they must not be slower."""
+    for method in dict.fromkeys(row["method"] for row in rows):
+        at = {row["threads"]: row["epoch"] for row in rows if row["method"] == method}
+        few, many = min(threads), max(threads)
+        if few < many and few in at and many in at:
+            text = f"{method}, time an epoch, {many} threads against {few}"
+            stored_runs.goal(text, at[many] / at[few], 1, at_least=False)
 
 
 def compare(rows: list[dict[str, Any]]) -> None:

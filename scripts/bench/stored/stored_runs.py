@@ -37,7 +37,13 @@ ONCE = ("layout", "map", "step", "objective", "seal")
 """Phases of a stored model's training that all epochs share."""
 TMPFS = Path("/dev/shm")
 SPARSE = {
-    what.name: what for what in (stored_data.SKEWED, stored_data.SPLICE, stored_data.BILLION)
+    what.name: what
+    for what in (
+        stored_data.SKEWED,
+        stored_data.SPLICE,
+        stored_data.SPLICE_WIDE,
+        stored_data.BILLION,
+    )
 }
 RATED = ("matrix", "movielens")
 Options = dict[str, Any]
