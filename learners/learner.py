@@ -7,7 +7,7 @@ share task and options, and gets models back.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -44,7 +44,8 @@ class Request(Generic[OneTask_co, OneOptions_co]):
     source: the plans that were compared
     before all rows of a source were read, as `Learner.source_plans` has them, None where none
     were; mark: of a search, the column by whose values rows are dealt to folds, and whether these
-    are in the order of time; common: whether neighbouring groups have rows in common.
+    are in the order of time; common: whether neighbouring groups have rows in common; shown: what
+    batches of the call's groups showed of plans, for those that are alike.
     """
 
     task: OneTask_co
@@ -58,6 +59,7 @@ class Request(Generic[OneTask_co, OneOptions_co]):
     by_level: tuple[bytes, ...] | None = None
     source: Mapping[str, Any] | None = None
     mark: tuple[str, bool] | None = None
+    shown: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from tuskml.kernels.speculated import Method
 from tuskml.learners.linear.algorithms.parts.algorithm import VECTOR_WIDTHS, Algorithm, Beside
 from tuskml.learners.linear.algorithms.parts.batch import Evaluate, cost_of_passes, settle_move
 from tuskml.learners.linear.algorithms.parts.lipschitz import curvature_bound
-from tuskml.learners.linear.algorithms.parts.search import backtrack
+from tuskml.learners.linear.algorithms.parts.search import Bounds, backtrack
 from tuskml.learners.linear.estimates.costs import TYPICAL, Cost, Costs
 from tuskml.learners.linear.estimates.iterations import ByModel, Usual
 from tuskml.learners.linear.estimates.question import Question
@@ -89,7 +89,7 @@ class SearchedStep:
             return part.of(which).evaluate(candidate)
 
         highest = np.nanmax([seen[active] for seen in state.history[-self.last :]], axis=0)
-        new_v, there, moved = backtrack(look, v, found, step, propose, gain, highest)
+        new_v, there, moved = backtrack(look, v, found, step, propose, gain, Bounds(highest))
         self.step[active] = next_step(new_v - v, there.gradient - gradient, step)
         settle_move(state, new_v, there, moved, self.endless)
 

@@ -20,7 +20,7 @@ from tuskml.learners.linear.algorithms.parts.algorithm import Algorithm, Unfit
 from tuskml.learners.linear.algorithms.parts.batch import Evaluate, settle_move
 from tuskml.learners.linear.algorithms.parts.begun import EvaluateNear
 from tuskml.learners.linear.algorithms.parts.pairs import LastStep, Pairs, Steps
-from tuskml.learners.linear.algorithms.parts.search import backtrack
+from tuskml.learners.linear.algorithms.parts.search import OF_WHOLE_STEPS, Bounds, backtrack
 from tuskml.learners.linear.estimates.costs import (
     DOUBLE,
     SEARCHED,
@@ -63,6 +63,7 @@ ROUNDING = 1e-9
 """Relative pivot that rounding may have made, even with products of doubles."""
 LEAST_DAMPING, MORE_DAMPING, MOST_DAMPING = 1e-11, 100.0, 1e-3
 """Of the diagonal, where a step along directions that the rows hardly determine was too long."""
+WHOLE_STEPS = Bounds(most_shrunk=OF_WHOLE_STEPS)
 SLOW = 0.3
 """A violation that shrank by less than this factor asks for a new H."""
 
@@ -105,7 +106,7 @@ class NewtonStep(Steps):
             return evaluate(part.of(which), candidate, kept, renew[which], precise[which])
 
         length = np.ones(len(active))
-        new_v, there, moved = backtrack(look, v, found, length, propose, gain)
+        new_v, there, moved = backtrack(look, v, found, length, propose, gain, WHOLE_STEPS)
         self._damp(active[before & (solution.pivot < ROUNDING) & (length < 1)])
         settle_move(state, new_v, there, moved, self.endless)
 

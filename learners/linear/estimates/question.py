@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from tuskml.learners.linear.estimates.sketch import Sketch
 from tuskml.learners.linear.request import LinearOptions
@@ -53,7 +54,8 @@ class Question:
     rarer class's share of the rows, at the hinge; sketch: a
     model of the objective (`sketch.py`); measured: what was timed instead of being computed,
     by algorithm or as "pass gradient" and "pass curvature"; spent: seconds of a pass that was made
-    and is of use only to plans that begin by the curvature; gpu: whether the rows are on one.
+    and is of use only to plans that begin by the curvature; gpu: whether the rows are on one;
+    shown: what batches of the same call showed (`guard/few_groups.py`).
     """
 
     task: LinearTask
@@ -68,6 +70,7 @@ class Question:
     sketch: Sketch | None = None
     spent: float = 0.0
     gpu: bool = False
+    shown: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def penalised(self) -> bool:

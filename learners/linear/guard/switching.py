@@ -125,7 +125,8 @@ def next_best(chosen: Choice, mine: Candidate, before: Before) -> Candidate | No
     too: then it is one that solves its systems, if that is possible, and estimates of those that
     follow gradients are not believed any more. Where none is known well it
     is any, from which the training may come back; but not for a plan that solves its systems,
-    whose errors do not tell what is left of it.
+    whose errors do not tell what is left of it. After one that follows gradients such a plan goes
+    on to the end: the condition slows down products of conjugate gradients too.
     """
     possible = [
         one
@@ -135,6 +136,8 @@ def next_best(chosen: Choice, mine: Candidate, before: Before) -> Candidate | No
     fresh = [one for one in possible if one.plan.algorithm not in before.names]
     slow = [one for one in chosen.candidates if one.plan.algorithm in before.names]
     if not all(speeds_up(one) for one in slow):
+        if solves(mine):
+            return None
         fresh = [one for one in fresh if speeds_up(one)]
     solving = [one for one in fresh if solves(one)]
     known = [one for one in fresh if one.certain or solves(one)]

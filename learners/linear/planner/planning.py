@@ -12,6 +12,7 @@ from tuskml.kernels.passes import Floats, Pass
 from tuskml.learners.linear.algorithms import ALGORITHMS, LAST_CHOICE
 from tuskml.learners.linear.algorithms.parts.kept import Kept
 from tuskml.learners.linear.estimates.question import Question, Statistics
+from tuskml.learners.linear.guard.few_groups import with_groups_tried
 from tuskml.learners.linear.own.operators import named
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner import choice, sketching
@@ -78,7 +79,8 @@ def first_plan(
         return replace(plan, sample_stride=1), None
     if options.algorithm != "auto" or named(options):
         return plan, None
-    return plan, Question(request.task, options, statistics(groups, memory), plan.threads)
+    seen = statistics(groups, memory)
+    return plan, Question(request.task, options, seen, plan.threads, shown=request.shown)
 
 
 def plan_for(groups: NDArray[np.void], request: Request) -> Plan:
@@ -190,6 +192,10 @@ def decide(problem: Problem, start: Floats, own: Plan, question: Question) -> Ch
             first = by_statistics(own, question, None if question.measured else choice.BATCH)
     if asked is not None or not choice.takes_less(first.candidates, own, choice.WORTH_TRYING):
         first = after_trials(problem, start, own, question)
+    if asked is None and not first.known:
+        tried = with_groups_tried(problem, start, question, first.candidates)
+        if tried != first.candidates:
+            first = choice.select(question, tried, own)
     return replace(estimated(first), asked=question, kept=kept)
 
 

@@ -230,7 +230,7 @@ def test_pooled_needs_groups_and_two_classes(con: Any) -> None:
         pooled(con, "logistic", frame("linear", 0.0))
 
 
-def test_nan_is_one_group_and_a_list_is_none(con: Any) -> None:
+def test_nan_is_few_groups_and_a_list_is_none(con: Any) -> None:
     con.execute(ROWS)
     nan = "CASE WHEN g < 3 THEN 'NaN'::DOUBLE ELSE g END AS h"
     models = pooled(con, "linear", "t", group_by=nan)

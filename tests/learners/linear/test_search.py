@@ -10,6 +10,7 @@ from tuskml.learners.linear.algorithms import lbfgs
 from tuskml.learners.linear.algorithms.parts.search import (
     LEAST_SHRUNK,
     MOST_SHRUNK,
+    Bounds,
     backtrack,
     shrunk,
 )
@@ -41,7 +42,7 @@ def searched(curvature, step, highest=None):
     def gain(which, candidate):
         return ((candidate - v[which]) * found.gradient[which])[:, 0]
 
-    new, there, moved = backtrack(look, v, found, step, propose, gain, highest)
+    new, there, moved = backtrack(look, v, found, step, propose, gain, Bounds(highest))
     assert moved.all()
     np.testing.assert_allclose(there.objective, look(every, new).objective)
     return new[:, 0], step

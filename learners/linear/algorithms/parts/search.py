@@ -7,6 +7,7 @@ objective may rise it is half of it, since the parabola would give away what lon
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +19,29 @@ SUFFICIENT = 1e-4
 HALF = 0.5
 MOST_SHRUNK, LEAST_SHRUNK = 0.02, HALF
 """Of a step that failed, the next one is between these."""
+OF_WHOLE_STEPS = 0.1
+"""The same as MOST_SHRUNK, of steps whose length is right near the optimum (Dennis and Schnabel,
+Numerical Methods for Unconstrained Optimization, 1983, section 6.3.2). The logistic loss is
+straight far from its optimum, and the parabola through a point there gives too short a step."""
 MOST_TRIALS = 40
 
 Propose = Callable[[Index, Floats], Floats]
 Gain = Callable[[Index, Floats], Floats]
 Look = Callable[[Index, Floats], Found]
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Of a search: of the objective, and of the share of a step that failed that is tried next.
+
+    highest: what the objective (G,) must fall below where it may rise, None: what it is at v.
+    """
+
+    highest: Floats | None = None
+    most_shrunk: float = MOST_SHRUNK
+
+
+BOUNDS = Bounds()
 
 
 def backtrack(
@@ -32,17 +51,18 @@ def backtrack(
     step: Floats,
     propose: Propose,
     gain: Gain,
-    highest: Floats | None = None,
+    bounds: Bounds = BOUNDS,
 ) -> tuple[Floats, Found, NDArray[np.bool_]]:
     """Moves each group from v to propose(groups, step), shrinking its step until that helps.
 
     look(groups, candidate) evaluates the objective; gain(groups, candidate) is the change of it
-    that a linear model promises, negative; highest: what the objective (G,) must fall below where
-    it may rise, None: what it is at v. step (G,) is left at what was accepted. Returns weights,
-    what was found there, and which groups moved; the others found no better point and stay at v.
+    that a linear model promises, negative. step (G,) is left at what was accepted. Returns
+    weights, what was found there, and which groups moved; the others found no better point and
+    stay at v.
     """
     pending = np.arange(len(v))
     moved_v, moved_found = v, found
+    highest = bounds.highest
     allowed = found.slack if highest is None else found.slack + highest - found.objective
     for trial in range(MOST_TRIALS):
         candidate = propose(pending, step[pending])
@@ -59,7 +79,10 @@ def backtrack(
         pending = pending[~good]
         if not len(pending):
             break
-        step[pending] *= HALF if highest is not None else shrunk(rise[~good], promised[~good])
+        if highest is not None:
+            step[pending] *= HALF
+        else:
+            step[pending] *= np.maximum(shrunk(rise[~good], promised[~good]), bounds.most_shrunk)
     moved = np.ones(len(v), bool)
     moved[pending] = False
     return moved_v, moved_found, moved

@@ -174,6 +174,10 @@ def test_estimates_are_not_believed_after_one_of_their_kind_was_wrong():
     assert next_best(chosen, bgd, Before()) is newton
     assert next_best(chosen, newton, Before()) is bgd
     assert next_best(chosen, newton, Before(["bgd"])) is None
+    products = taking("newton_cg", 20)
+    chosen = Choice(bgd.plan, (bgd, lbfgs, newton, products))
+    assert next_best(chosen, newton, Before()) is bgd
+    assert next_best(chosen, newton, Before(["bgd"])) is None
 
 
 def test_a_plan_has_the_seconds_that_were_expected_of_it():
