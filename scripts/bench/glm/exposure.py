@@ -23,6 +23,7 @@ from typing import Any
 import duckdb
 import numpy as np
 from numpy.typing import NDArray
+from settling import settle
 
 import tuskml
 
@@ -98,6 +99,7 @@ def main() -> None:
     found: dict[str, Floats] = {}
     for _ in range(given.repeat):
         for name, call in calls.items():
+            settle()
             began, used = time.perf_counter(), time.process_time()
             found[name] = call()
             times[name].append((time.perf_counter() - began, time.process_time() - used))
