@@ -31,6 +31,7 @@ from typing import Any
 
 import duckdb
 import numpy as np
+from settling import settle
 
 import tuskml
 
@@ -60,6 +61,7 @@ def medians(runs: Mapping[str, Callable[[], object]], repeat: int) -> dict[str, 
     taken: dict[str, list[Taken]] = {name: [] for name in runs}
     for _ in range(repeat):
         for name, run in runs.items():
+            settle()
             wall, used = time.perf_counter(), time.process_time()
             run()
             taken[name].append(Taken(time.perf_counter() - wall, time.process_time() - used))

@@ -9,7 +9,9 @@ PostgreSQL the row is one of a LATERAL subquery, which the planner takes apart. 
 is the slower `(SELECT r FROM (SELECT ...) AS r)`, which is run anew for each row. With "model by
 subquery", `(SELECT m FROM two)`, workers take part, which PostgreSQL does not plan for `t, two`.
 class, probas: the probability of one of three classes, and those of all by their names.
-rows alone: the rows by name are made, and nothing else.
+rows alone: the rows by name are made, and nothing else; with "joined", "one model" and "model by
+subquery" these statements without a prediction. What a statement takes longer than the one without
+is the prediction's own time.
 
 Both databases have the same rows in a table, and two threads. Medians of interleaved runs on the
 wall clock and, in brackets, of processors, without those of parallel workers; a quotient is
@@ -103,20 +105,23 @@ def statements(database: str, names: list[str]) -> dict[str, list[str]]:
     two = made("two", f"SELECT train_model('logistic', y, {few} FROM {some}")
     proba = f"sum(predict_proba(m, {given}"
     by_subquery = row_by_subquery(mixed) if database == "post" else given
-    joined = f"SELECT {proba})) FROM t JOIN many USING (g){of}"
+    rows = f"SELECT count({given}), count(m)"
+    joined = f" FROM t JOIN many USING (g){of}"
     return {
         "": [*one, *two, "ANALYZE one", "ANALYZE two"],
         "flights": made("m", f"SELECT {late} AS m FROM flights{of_flight}"),
         "groups": made("m", f"SELECT g, {late} AS m FROM flights{of_flight} GROUP BY g"),
-        "predict, joined": [*many, "ANALYZE many", joined],
+        "predict, joined": [*many, "ANALYZE many", f"SELECT {proba})){joined}"],
+        "rows alone, joined": [rows + joined],
         "predict, one model": [f"SELECT {proba})) FROM t, two{of}"],
+        "rows alone, one model": [f"{rows} FROM t, two{of}"],
         "predict, rows by subquery": [f"SELECT sum(predict_proba(m, {by_subquery})) FROM t, two"],
         "predict, model by subquery": [
             f"SELECT sum(predict_proba((SELECT m FROM two), {given})) FROM t{of}"
         ],
+        "rows alone, model by subquery": [f"SELECT count({given}) FROM t{of}"],
         "class, one model": [f"SELECT {proba}, 'class 1')) FROM t, one{of}"],
         "probas, one model": [f"SELECT count(predict_probas(m, {given})) FROM t, one{of}"],
-        "rows alone": [f"SELECT count({given}) FROM t{of}"],
     }
 
 
@@ -135,7 +140,7 @@ def runs_of(
     for sql in said.pop(""):
         execute(sql)
     for name, (*before, last) in said.items():
-        once = "predict" in name
+        once = "predict" in name  # the rows alone have their tables by then
         for sql in before if once else ():
             execute(sql)
 
@@ -156,6 +161,18 @@ def middle(runs: list[named.Taken]) -> named.Taken:
     return named.Taken(statistics.median(walls), statistics.median(used))
 
 
+def show_own(taken: dict[str, tuple[named.Taken, named.Taken]]) -> None:
+    """What predictions take beside the same statements without them."""
+    for name, (post, duck) in taken.items():
+        alone = taken.get(name.replace("predict", "rows alone"))
+        if name.startswith("predict") and alone is not None:
+            own, small = post.wall - alone[0].wall, duck.wall - alone[1].wall
+            print(
+                f"{name}, its own time: PostgreSQL {own:.3f} s, DuckDB {small:.3f} s, "
+                f"quotient {own / small:.2f}, of DuckDB's whole {own / duck.wall:.2f}"
+            )
+
+
 def compare(given: argparse.Namespace, settings: Settings) -> None:
     """Prints a line for each statement."""
     session = server.Session(settings)
@@ -170,20 +187,23 @@ def compare(given: argparse.Namespace, settings: Settings) -> None:
         "duck": runs_of(lambda sql: duck.execute(sql).fetchall(), here, "duck", names),
         "post": runs_of(session.connection.execute, there, "post", names),
     }
+    found = {}
     for name in both["duck"]:
         if given.only not in name:
             continue
         taken: dict[str, list[named.Taken]] = {"duck": [], "post": []}
         for _ in range(given.repeat):
             for database, runs in taken.items():
+                named.settle()
                 runs.append(both[database][name]())
-        post, small = middle(taken["post"]), middle(taken["duck"])
+        post, small = found[name] = middle(taken["post"]), middle(taken["duck"])
         print(
             f"{name}: PostgreSQL {post}, DuckDB {small}, quotient "
             f"{post.wall / small.wall:.2f} ({post.used / max(small.used, 0.01):.2f}), "
             f"asked: {ASKED}; load {os.getloadavg()[0]:.1f}",
             flush=True,
         )
+    show_own(found)
 
 
 def main() -> None:

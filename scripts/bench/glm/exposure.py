@@ -23,6 +23,7 @@ from typing import Any
 import duckdb
 import numpy as np
 from numpy.typing import NDArray
+from settling import settle
 
 import tuskml
 
@@ -73,6 +74,14 @@ def in_glum(x: Floats, y: Floats, exposure: Floats) -> Floats:
     return np.r_[model.intercept_, model.coef_]
 
 
+def timed(call: Call) -> tuple[Floats, tuple[float, float]]:
+    """What a call found, and its seconds of the wall clock and of processors."""
+    settle()
+    began, used = time.perf_counter(), time.process_time()
+    found = call()
+    return found, (time.perf_counter() - began, time.process_time() - used)
+
+
 def main() -> None:
     """Prints a table of medians."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -98,9 +107,8 @@ def main() -> None:
     found: dict[str, Floats] = {}
     for _ in range(given.repeat):
         for name, call in calls.items():
-            began, used = time.perf_counter(), time.process_time()
-            found[name] = call()
-            times[name].append((time.perf_counter() - began, time.process_time() - used))
+            found[name], seconds = timed(call)
+            times[name].append(seconds)
     load = " ".join(f"{one:.1f}" for one in os.getloadavg())
     print(f"{given.rows} x {given.features}, {given.threads} threads, load {load}")
     middle = {
