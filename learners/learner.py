@@ -44,7 +44,8 @@ class Request(Generic[OneTask_co, OneOptions_co]):
     source: the plans that were compared
     before all rows of a source were read, as `Learner.source_plans` has them, None where none
     were; mark: of a search, the column by whose values rows are dealt to folds, and whether these
-    are in the order of time; common: whether neighbouring groups have rows in common.
+    are in the order of time; common: whether neighbouring groups have rows in common; last:
+    whether nobody reads the rows after this training, so that it may give their memory back.
     """
 
     task: OneTask_co
@@ -58,6 +59,7 @@ class Request(Generic[OneTask_co, OneOptions_co]):
     by_level: tuple[bytes, ...] | None = None
     source: Mapping[str, Any] | None = None
     mark: tuple[str, bool] | None = None
+    last: bool = False
 
 
 @dataclass(frozen=True)
