@@ -44,8 +44,9 @@ class Request(Generic[OneTask_co, OneOptions_co]):
     source: the plans that were compared
     before all rows of a source were read, as `Learner.source_plans` has them, None where none
     were; mark: of a search, the column by whose values rows are dealt to folds, and whether these
-    are in the order of time; common: whether neighbouring groups have rows in common; shown: what
-    batches of the call's groups showed of plans, for those that are alike.
+    are in the order of time; common: whether neighbouring groups have rows in common; last:
+    whether nobody reads the rows after this training, so that it may give their memory back;
+    shown: what batches of the call's groups showed of plans, for those that are alike.
     """
 
     task: OneTask_co
@@ -59,6 +60,7 @@ class Request(Generic[OneTask_co, OneOptions_co]):
     by_level: tuple[bytes, ...] | None = None
     source: Mapping[str, Any] | None = None
     mark: tuple[str, bool] | None = None
+    last: bool = False
     shown: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
 

@@ -179,7 +179,8 @@ def answer_request(
         refuse_wide(groups)
     if batch.request == TRAIN:
         refuse_format(options)
-        for found in trained(groups, request, batch, account):
+        last = replace(request, last=True)
+        for found in trained(groups, last, batch, account):
             models = named(found, groups, options.feature_names)
             emit_models(library, pointer, places, models)
     else:

@@ -52,6 +52,7 @@ class Rules:
     node_fraction: float = 1.0
     top_rate: float = 0.0
     other_rate: float = 0.0
+    spends: int = 0
 
 
 @dataclass(frozen=True)

@@ -70,6 +70,7 @@ class Boost(ctypes.Structure):
         ("node_fraction", DOUBLE),
         ("top_rate", DOUBLE),
         ("other_rate", DOUBLE),
+        ("spends", INT64),
         ("from", ADDRESS),
     ]
 

@@ -214,7 +214,7 @@ def grow(given: Rows, request: Request[Task, TreeOptions], memory: int) -> Model
             kept = replace(rows, groups=stack.enter_context(made))
             held = replace(rows, groups=stack.enter_context(out))
         kept = replace(kept, positive=np.ascontiguousarray(higher(options, given.labels)))
-        rules = rules_of(options, several)
+        rules = replace(rules_of(options, several), spends=int(request.last or held is not None))
         if isinstance(options, ForestOptions):
             rules = averaged(rules, options, int(given.groups["dim"][0]))
         before = started(given, options, classifies(options))

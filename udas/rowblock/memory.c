@@ -14,11 +14,13 @@
 #include <unistd.h>
 
 #include "rowblock.h"
+#include "spill_file.h"
 
 /* One huge page. Rows arrive so fast that page faults of 4 KiB would cost more than the copy. */
 #define SLAB_BYTES ((size_t)2 << 20)
 #define SLAB_HEADER ((size_t)TUSK_SLAB_HEADER)
 #define LANES 16
+#define PAGE 4096
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* since Linux 5.14; older headers lack it */
 #endif
@@ -38,7 +40,10 @@ struct tusk_slab {
     size_t used;
     int64_t file_offset; /* in the spill file, or one of the values below */
     atomic_int pieces;   /* segments in it, plus one for the lane that still fills it */
+    atomic_int released; /* pages that the account no longer counts */
 };
+
+_Static_assert(sizeof(tusk_slab) <= SLAB_HEADER, "pieces begin behind the header");
 
 /* Each thread fills the slab of its own lane, so threads seldom wait for each other. */
 typedef struct lane {
@@ -132,37 +137,6 @@ static void note_peak(tusk_memory *m) {
     }
 }
 
-/* The file has no name, so nothing is left behind, however the process ends. */
-static int open_spill_file(const char *directory) {
-    int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
-        return fd;
-    char path[4096];
-    if (snprintf(path, sizeof path, "%s/tuskml-XXXXXX", directory) >= (int)sizeof path)
-        return -1;
-    fd = mkstemp(path);
-    if (fd >= 0)
-        unlink(path);
-    return fd;
-}
-
-/* Opens it in the database's temporary directory, or else in the system's. The database's
- * directory need not exist until the database itself spills. If we create it, we remove it at
- * once: a file without a name does not need it. */
-static int open_spill(const tusk_memory *m) {
-    const char *named = m->temp_directory;
-    if (named && *named) {
-        bool made = mkdir(named, 0700) == 0;
-        int fd = open_spill_file(named);
-        if (made)
-            rmdir(named);
-        if (fd >= 0)
-            return fd;
-    }
-    const char *system = getenv("TMPDIR");
-    return open_spill_file(system && *system ? system : "/tmp");
-}
-
 /* Maps the pages for writing now, because a fault for each would cost more than copying its
  * rows. If the system does not support this, the faults do it. */
 static void populate(void *p, size_t size) {
@@ -185,7 +159,7 @@ static void *map_spilled(tusk_memory *m, size_t size, int64_t *offset, int *code
         return NULL;
     pthread_mutex_lock(&m->lock);
     if (m->spill_file < 0)
-        m->spill_file = open_spill(m);
+        m->spill_file = open_spill(m->temp_directory);
     void *p = MAP_FAILED;
     if (m->spill_file >= 0 && allocate(m->spill_file, m->spill_end, size)) {
         p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, m->spill_file, m->spill_end);
@@ -295,6 +269,7 @@ static tusk_slab *slab_new(tusk_memory *owner, size_t size, int *code) {
     slab->file_offset = offset;
     atomic_init(&slab->lane, NULL);
     atomic_init(&slab->pieces, 1);
+    atomic_init(&slab->released, 0);
     link_slab(owner, slab);
     note_peak(m);
     return slab;
@@ -335,6 +310,11 @@ static void slab_free_spilled(tusk_memory *m, tusk_slab *slab) {
     pthread_mutex_unlock(&m->lock);
 }
 
+/* Bytes of a slab that its account counts. */
+static int64_t counted(tusk_slab *slab) {
+    return (int64_t)slab->size - atomic_load(&slab->released) * (int64_t)PAGE;
+}
+
 static void slab_free(tusk_slab *slab) {
     tusk_memory *m = slab->memory->account;
     unlink_slab(slab->memory, slab);
@@ -346,7 +326,7 @@ static void slab_free(tusk_slab *slab) {
         unmap(slab);
         return;
     }
-    atomic_fetch_sub(&m->resident, (int64_t)slab->size);
+    atomic_fetch_sub(&m->resident, counted(slab));
     if (!cache(m, slab))
         unmap(slab);
 }
@@ -381,6 +361,17 @@ void tusk_slab_drop(tusk_slab *slab) {
         take_back(filling, slab);
 }
 
+void tusk_slab_release(tusk_slab *slab, void *begin, void *end) {
+    uintptr_t first = ((uintptr_t)begin + PAGE - 1) & ~(uintptr_t)(PAGE - 1);
+    uintptr_t last = (uintptr_t)end & ~(uintptr_t)(PAGE - 1);
+    if (slab->file_offset != IN_MEMORY || first >= last)
+        return;
+    if (madvise((void *)first, last - first, MADV_DONTNEED))
+        return; /* locked pages stay, and stay counted */
+    atomic_fetch_add(&slab->released, (int)((last - first) / PAGE));
+    atomic_fetch_sub(&slab->memory->account->resident, (int64_t)(last - first));
+}
+
 void tusk_slab_share(tusk_slab *slab, int pieces) {
     atomic_fetch_add(&slab->pieces, pieces);
 }
@@ -395,6 +386,7 @@ tusk_slab *tusk_slab_adopt(tusk_memory *m, int file, size_t size, int n_pieces) 
     slab->file_offset = ADOPTED;
     atomic_init(&slab->lane, NULL);
     atomic_init(&slab->pieces, n_pieces);
+    atomic_init(&slab->released, 0);
     link_slab(m, slab);
     return slab;
 }
@@ -437,8 +429,11 @@ void *tusk_memory_take(tusk_memory *m, size_t size, tusk_slab **out, int *code) 
     }
     if (slab) {
         /* This is the only piece: earlier contents are gone. */
-        if (atomic_load(&slab->pieces) == 1)
+        if (atomic_load(&slab->pieces) == 1) {
             slab->used = SLAB_HEADER;
+            int pages = atomic_exchange(&slab->released, 0);
+            atomic_fetch_add(&m->account->resident, pages * (int64_t)PAGE);
+        }
         piece = (char *)slab + slab->used;
         slab->used += size;
         atomic_fetch_add(&slab->pieces, 1);

@@ -46,6 +46,9 @@ void tusk_memory_unreserve(tusk_memory *memory, int64_t bytes);
 void *tusk_memory_take(tusk_memory *memory, size_t size, tusk_slab **slab, int *code);
 /* Gives back one piece of the slab. */
 void tusk_slab_drop(tusk_slab *slab);
+/* Gives the whole pages between two addresses of a piece back to the system and the account, while
+ * the slab stays: their contents are gone. Does nothing in the spill file. */
+void tusk_slab_release(tusk_slab *slab, void *begin, void *end);
 /* Adds to a slab's count pieces that were not taken from it. */
 void tusk_slab_share(tusk_slab *slab, int pieces);
 

@@ -49,6 +49,17 @@ tusk_segment *tusk_segment_new(tusk_memory *memory, tusk_shape shape, uint32_t c
     return s;
 }
 
+void tusk_segment_spend(tusk_segment *s, tusk_shape shape) {
+    char *values = tusk_dense_values(s);
+    size_t size = (size_t)s->cap_rows * (size_t)shape.dim * tusk_value_size(shape.kind);
+    s->cap_nnz = TUSK_SPENT;
+    tusk_slab_release(s->slab, values, values + size);
+}
+
+int tusk_block_spent(const tusk_block *b) {
+    return b->head && !tusk_is_sparse(b->kind) && b->head->cap_nnz == TUSK_SPENT;
+}
+
 size_t tusk_segment_bytes(const tusk_segment *s, tusk_shape shape) {
     return segment_bytes(shape, s->cap_rows, s->cap_nnz);
 }
@@ -377,7 +388,7 @@ static int agree(tusk_block *target, const tusk_block *source, tusk_fault *fault
 }
 
 int tusk_block_splice(tusk_block *target, tusk_block *source, tusk_fault *fault) {
-    if (source->moved)
+    if (source->moved || tusk_block_spent(source) || tusk_block_spent(target))
         return fail(fault, source, 0, TUSK_MOVED, 0, 0);
     int code = agree(target, source, fault);
     if (code)

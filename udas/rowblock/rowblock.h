@@ -64,9 +64,10 @@ typedef struct tusk_segment {
     tusk_slab *slab; /* the memory that holds it */
     uint32_t n_rows;
     uint32_t cap_rows;
-    uint32_t nnz; /* sparse: entries used */
-    uint32_t cap_nnz;
+    uint32_t nnz;     /* sparse: entries used */
+    uint32_t cap_nnz; /* dense: 0, or TUSK_SPENT where the values were given back */
 } tusk_segment;
+#define TUSK_SPENT UINT32_MAX
 
 struct tusk_part; /* named.h: the dictionaries of rows with names */
 
@@ -260,6 +261,11 @@ void tusk_block_free(tusk_block *block);
 tusk_segment *tusk_segment_new(tusk_memory *memory, tusk_shape shape, uint32_t cap_rows,
                                uint32_t cap_nnz, int *code);
 void tusk_segments_free(tusk_segment *head);
+/* Gives the pages of a dense segment's values back, when nobody will read them again. Labels and
+ * extras stay. */
+void tusk_segment_spend(tusk_segment *segment, tusk_shape shape);
+/* Whether values of a block were given back. */
+int tusk_block_spent(const tusk_block *block);
 /* The bytes of a segment with its header, for code that passes segments to another process. */
 size_t tusk_segment_bytes(const tusk_segment *segment, tusk_shape shape);
 

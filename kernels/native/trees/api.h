@@ -96,6 +96,8 @@ typedef struct tk_boost {
     /* Shares of the rows with the largest and with other gradients that each iteration grows on
      * (drawing/one_side.hpp), from iteration 1 / learning_rate on; other_rate 0: all rows. */
     double top_rate, other_rate;
+    int64_t spends; /* 1: nobody reads the features of the groups, held-out ones included, after
+                     * this, so large groups give their memory back once there are bins */
     const tk_started *from; /* trees of before, which count as iterations where rows and features
                              * are drawn; or NULL. Not of random forests. */
 } tk_boost;

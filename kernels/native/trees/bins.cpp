@@ -229,8 +229,9 @@ void code(const tusk_segment *s, const Bins &bins, const Lookup<T> &lookup, uint
 }
 
 template <class T>
-void code_as(const tusk_group &group, const Bins &bins, int threads, uint8_t *out) {
+void code_as(const tusk_group &group, const Bins &bins, int threads, uint8_t *out, bool spends) {
     const Lookup<T> lookup(bins);
+    bool gives = spends && group.n_rows * group.dim >= LARGE;
     std::vector<std::pair<const tusk_segment *, uint8_t *>> parts;
     for (const tusk_segment *s = group.head; s; s = s->next) {
         parts.emplace_back(s, out);
@@ -239,6 +240,8 @@ void code_as(const tusk_group &group, const Bins &bins, int threads, uint8_t *ou
     parallel_for((int64_t)parts.size(), threads, [&](int64_t i) {
         code(parts[i].first, bins, lookup, parts[i].second);
         code_levels(parts[i].first, group.kind, bins, parts[i].second);
+        if (gives)
+            tusk_segment_spend(const_cast<tusk_segment *>(parts[i].first), tusk_shape_of(&group));
     });
 }
 
@@ -250,11 +253,11 @@ Bins find_bins(const tusk_group &group, int most, int64_t least, const uint8_t *
                                         : bins_of<float>(group, most, least, by_level, threads);
 }
 
-void code_rows(const tusk_group &group, const Bins &bins, int threads, uint8_t *out) {
+void code_rows(const tusk_group &group, const Bins &bins, int threads, uint8_t *out, bool spends) {
     if (group.kind == TUSK_DENSE_F64)
-        code_as<double>(group, bins, threads, out);
+        code_as<double>(group, bins, threads, out, spends);
     else
-        code_as<float>(group, bins, threads, out);
+        code_as<float>(group, bins, threads, out, spends);
 }
 
 } // namespace tusk

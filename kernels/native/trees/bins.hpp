@@ -34,7 +34,10 @@ constexpr int64_t BIN_SAMPLE = 200000;
 Bins find_bins(const tusk_group &group, int most, int64_t least, const uint8_t *by_level,
                int threads);
 
-// The bins of all rows, shape (n_rows, d).
-void code_rows(const tusk_group &group, const Bins &bins, int threads, uint8_t *out);
+constexpr int64_t LARGE = 1 << 21; // cells of a group that is worth several threads
+
+// The bins of all rows, shape (n_rows, d). spends: nobody reads the features after this, so a
+// large group's memory is given back piece by piece; small groups share pages.
+void code_rows(const tusk_group &group, const Bins &bins, int threads, uint8_t *out, bool spends);
 
 } // namespace tusk

@@ -16,7 +16,6 @@
 namespace tusk {
 namespace {
 
-constexpr int64_t LARGE = 1 << 21; // cells of a group that is worth several threads
 constexpr double NONE = std::numeric_limits<double>::quiet_NaN();
 
 // Boosting of one group.
@@ -79,13 +78,13 @@ private:
     int prepare(Forest *out) {
         if (one_side())
             rows_.make_room(most_factor(rates(), rows_.n()));
-        int code = rows_.take(bins_, threads_, true, memory_);
+        int code = rows_.take(bins_, threads_, true, spends(), memory_);
         code = code ? code : which_.take(memory_, rows_.n());
         code = code ? code : scratch_.take(memory_, rows_.n());
         code = code || !draws() ? code : drawn_.take(memory_, rows_.n());
         code = code ? code : prepare_near();
         if (!code && held_)
-            code = held_->take(bins_, threads_, false, memory_);
+            code = held_->take(bins_, threads_, false, spends(), memory_);
         if (code)
             return code;
         const tk_started *from = boost_.from;
@@ -99,6 +98,9 @@ private:
             keys_ = rows_.keys();
         return TK_OK;
     }
+
+    // Trees of before are applied to features.
+    bool spends() const { return boost_.spends && !boost_.from; }
 
     // Small groups have a faster way to grow.
     int prepare_near() {

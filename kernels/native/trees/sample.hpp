@@ -19,11 +19,13 @@ public:
           labels_{&group, boost.objective, positive, boost.shape, weights_of(group)},
           classes_(classes), outputs_(boost.objective == TK_SOFTMAX ? boost.n_classes : 1) {}
 
-    // grows: whether trees are grown on them. Returns a tk_code.
-    int take(const Bins &bins, int threads, bool grows, tusk_memory *memory) {
+    // grows: whether trees are grown on them. spends: as in code_rows. Returns a tk_code.
+    int take(const Bins &bins, int threads, bool grows, bool spends, tusk_memory *memory) {
         size_t n = group_.n_rows;
-        int code = codes_.take(memory, n * group_.dim);
-        code = code ? code : margins_.take(memory, n * outputs_);
+        if (int code = codes_.take(memory, n * group_.dim))
+            return code;
+        code_rows(group_, bins, threads, codes_.data(), spends);
+        int code = margins_.take(memory, n * outputs_);
         if (!code && several())
             code = softmax_.take(memory, group_, classes_, outputs_);
         if (!code && grows)
@@ -42,7 +44,6 @@ public:
             copy_weights(group_, weight_.data());
         if (y_.data())
             copy_labels(group_, y_.data());
-        code_rows(group_, bins, threads, codes_.data());
         return TK_OK;
     }
     // Of rows that lie in the core's cache, the cells of their bins. Returns a tk_code.

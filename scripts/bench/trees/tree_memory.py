@@ -4,8 +4,8 @@ python scripts/bench/run.py tree_memory --rows 1000000 --threads 1
 
 One model of float32 features, as in `boosting`. The peak is the growth of the process's resident
 memory while the statement runs (VmHWM, which is reset before it), less the bytes of the packed
-features and labels. What training needs of that for each row is its bins, and 32 bytes of margins,
-gradients and orders.
+features and labels. For each row, training needs its bins, and 32 bytes of margins, gradients and
+orders. It gives the packed features back once they are in bins.
 """
 
 from __future__ import annotations

@@ -57,8 +57,9 @@ static int32_t number_spec(call *c, int32_t *n_specs, spec *s) {
     return (*n_specs)++;
 }
 
-/* Puts groups with usable rows into the batch; the others become NULL at once. */
-static void fill_batch(call *c, tusk_batch *batch, duckdb_aggregate_state *states,
+/* Puts groups with usable rows into the batch; the others become NULL at once. False for rows that
+ * an earlier training has used up. */
+static bool fill_batch(call *c, tusk_batch *batch, duckdb_aggregate_state *states,
                        duckdb_vector result, idx_t n, idx_t offset) {
     for (idx_t i = 0; i < n; i++) {
         const train_state *s = (const train_state *)states[i];
@@ -67,12 +68,15 @@ static void fill_batch(call *c, tusk_batch *batch, duckdb_aggregate_state *state
             set_null(result, offset + i);
             continue;
         }
+        if (tusk_block_spent(b))
+            return false;
         int64_t g = batch->n_groups++;
         c->groups[g] = (tusk_group){b->head,   b->n_rows, b->n_skipped, b->dim, b->kind, b->parts,
                                     b->extras, 0,         b->wide};
         c->spec[g] = number_spec(c, &batch->n_specs, s->spec);
         c->row[g] = offset + i;
     }
+    return true;
 }
 
 /* Returns why there are no models, or NULL if there are. The sentence may lie in `room`. */
@@ -97,10 +101,13 @@ static const char *train_batch(const overload *o, duckdb_aggregate_state *states
                             .began = run ? run_began(run) : 0};
         answer a = {result, c.row, c.emitted, false, o->database, run ? run->era->born : -1};
         batch.context = &a;
-        fill_batch(&c, &batch, states, result, n, offset);
-        if (batch.n_groups)
+        bool whole = fill_batch(&c, &batch, states, result, n, offset);
+        if (whole && batch.n_groups)
             train(&batch);
-        if (a.failed)
+        if (!whole)
+            why = "the rows of a group were asked for again after their training, as some window "
+                  "frames do: train in a subquery with GROUP BY, and join its models";
+        else if (a.failed)
             why = "no memory for the models: raise memory_limit";
         else if (!batch.n_groups || all_answered(&batch, &c))
             why = NULL;

@@ -62,7 +62,7 @@ private:
         code = code ? code : weight_.take(job_.memory, n);
         if (code)
             return code;
-        code_rows(group_, bins_, job_.threads, codes_.data());
+        code_rows(group_, bins_, job_.threads, codes_.data(), boost_.spends);
         copy_labels(group_, y_.data());
         copy_weights(group_, weight_.data());
         std::fill_n(trees_of_.data(), n, 0U);

@@ -1,0 +1,76 @@
+"""Large groups give the memory of their features back once these are in bins."""
+
+from dataclasses import replace
+
+import duckdb
+import pytest
+
+from tuskml.groups.contract import trainer
+
+ROWS, FEATURES = 160_000, 32  # more than 2^21 cells, from which on a group counts as large
+CELLS = ROWS * FEATURES
+NUMBERS = f"[(i * (2 * j + 7919)) % 10007 for j in range({FEATURES})]"
+CREATE = f"""
+CREATE TABLE t AS SELECT i % 2 AS g, x::FLOAT[] AS x, (x[1] * x[2] > 2.5e7)::INT AS y
+FROM (SELECT i, {NUMBERS} AS x FROM range({ROWS}) r(i))
+"""
+FEW = '{"algorithm": "lbfgs", "max_iter": 2}'
+OPTIONS = '{"objective": "logistic", "trees": 2, "max_bins": 63, "threads": 2}'
+
+
+@pytest.fixture
+def trained(new_con: duckdb.DuckDBPyConnection, tmp_path):
+    """Trains within a limit: the trees, and what the account held at most and holds now."""
+    new_con.execute(CREATE)
+
+    def train(task: str, limit: int, options: str = OPTIONS):
+        new_con.execute("SELECT tuskml_set_memory(?, ?)", [limit, str(tmp_path)]).fetchall()
+        ((model,),) = new_con.execute(
+            f"SELECT train_model('{task}', y, x, '{options}') FROM t"
+        ).fetchall()
+        ((used,),) = new_con.execute("SELECT tuskml_memory()").fetchall()
+        return (model["coef"], model["intercept"], model["loss"]), used
+
+    return train
+
+
+def test_training_needs_no_bytes_beyond_those_of_the_rows(trained) -> None:
+    """Bins, margins, gradients and orders, 2 bytes of each cell, lie where features were."""
+    alone = trained("logistic", 1 << 30, FEW)[1]["peak"]
+    _, used = trained("gbdt", 1 << 30)
+    assert used["peak"] < alone + 1.3 * CELLS
+    assert used["resident"] == used["spilled"] == 0
+
+
+def test_what_is_not_the_last_reading_keeps_the_rows(trained, monkeypatch) -> None:
+    def kept(one, **given):
+        return replace(one, **(given | {"last": False} if "last" in given else given))
+
+    monkeypatch.setattr(trainer, "replace", kept)
+    alone = trained("logistic", 1 << 30, FEW)[1]["peak"]
+    _, used = trained("gbdt", 1 << 30)
+    assert used["peak"] > alone + 1.5 * CELLS
+
+
+@pytest.mark.parametrize("task", ["gbdt", "random_forest"])
+@pytest.mark.parametrize("more", ["", ', "validation": 0.2', ', "row_fraction": 0.5'])
+def test_spilled_rows_keep_theirs_and_give_the_same_trees(trained, task: str, more: str) -> None:
+    """In the spill file nothing is given back."""
+    if task == "random_forest" and "validation" in more:
+        pytest.skip("a random forest is judged by the rows that its trees did not draw")
+    options = (
+        OPTIONS.replace("logistic", "logistic" if task == "gbdt" else "gini")[:-1] + more + "}"
+    )
+    in_memory, used = trained(task, 1 << 30, options)
+    assert used["spilled"] == 0
+    spilled, used = trained(task, 500_000, options)
+    assert spilled == in_memory
+    assert used["resident"] == used["spilled"] == 0
+
+
+def test_a_window_trains_as_a_group_does(new_con: duckdb.DuckDBPyConnection) -> None:
+    new_con.execute(CREATE)
+    call = f"train_model('gbdt', y, x, '{OPTIONS}')"
+    grouped = dict(new_con.execute(f"SELECT g, {call}.loss FROM t GROUP BY g").fetchall())
+    windows = f"SELECT DISTINCT g, ({call} OVER (PARTITION BY g)).loss FROM t"
+    assert dict(new_con.execute(windows).fetchall()) == grouped
