@@ -21,7 +21,7 @@ from tuskml.kernels.rows.renumber import renumbered
 from tuskml.learners import events
 from tuskml.learners.classes import check_classes, margin_of_one_class, named_classes
 from tuskml.learners.linear import devices
-from tuskml.learners.linear.algorithms.parts.begun import knowing, leave
+from tuskml.learners.linear.algorithms.parts.begun import knowing, leave, stepped
 from tuskml.learners.linear.algorithms.parts.epochs import TRIAL_ROWS
 from tuskml.learners.linear.estimates.question import Question
 from tuskml.learners.linear.explaining.plan_text import plan_line, resolved
@@ -302,7 +302,10 @@ def fit_alike(
         if gpu:
             plan = devices.placed(plan, request.task)
         run = Run(given.held, options, began, timing)
-        begin = knowing(problem, request.near), start(problem, labels, options, request.near)
+        if request.near is not None:
+            plan = replace(plan, epsilon=max(plan.epsilon, request.near.epsilon))
+        v = start(problem, labels, options, request.near)
+        begin = stepped(knowing(problem, request.near), v, request.near)
         state, chosen = run_guarded(run, *begin, replace(chosen, plan=plan), question)
         leave(problem, state, request.near)
         plan = chosen.plan
