@@ -21,15 +21,17 @@ MOST_BYTES = 1 << 26
 
 @dataclass
 class Parts:
-    """Rows of which each of N sets has so many parts, and the curvatures of a set without each.
+    """Rows of which each of N sets has so many parts, and what is known of a set without each.
 
     rows: GROUP, (N * number,), the parts of a set being neighbours, None: nobody asks for them;
-    systems: (N * number, T), as `Near.curvature` has them.
+    systems: (N * number, T), as `Near.curvature` has them; slopes: (N * number, d + 1), as
+    `Near.slope` has them.
     """
 
     rows: NDArray[np.void] | None = None
     number: int = 1
     systems: Floats | None = None
+    slopes: Floats | None = None
 
     def of(self, places: Places) -> Places:
         """Where the parts of some sets are."""
@@ -40,15 +42,23 @@ class Near:
     """Where trainings on N sets of dense rows of d features at most start, by `place` of a set.
 
     weights: (N, d + 1) in the caller's units, the intercept after the last feature of a set, NaN
-    where there are none.
+    where there are none; epsilon: a tolerance that is fine enough, where nobody wants the models.
     """
 
-    def __init__(self, n: int, d: int, weights: Floats | None = None) -> None:
-        self.n, self.d = n, d
+    def __init__(
+        self, n: int, d: int, weights: Floats | None = None, epsilon: float = 0.0
+    ) -> None:
+        self.n, self.d, self.epsilon = n, d, epsilon
         self.weights = np.full((n, d + 1), np.nan) if weights is None else weights
         self.moments: Floats | None = None
         self.systems: Floats | None = None
+        self.slopes: Floats | None = None
         self.parts = Parts()
+        self.path: object = None  # what the objectives have in common
+
+    def forget_sums(self) -> None:
+        """Keeps the weights alone."""
+        self.systems = self.slopes = self.parts.systems = self.parts.slopes = None
 
     def start(self, places: Places, p: int) -> Floats:
         """The weights to start from, (n, p); NaN where there are none."""
@@ -78,6 +88,10 @@ class Near:
         size = p * (p + 1) // 2
         return None if self.systems is None else self.systems[places, :size]
 
+    def slope(self, places: Places, p: int) -> Floats | None:
+        """Gradients of the mean loss by the weights to start from, (n, p); NaN where unknown."""
+        return None if self.slopes is None else self.slopes[places, :p]
+
     def has_room(self, width: int, parts: int = 1) -> bool:
         """Whether so many numbers of each of so many parts of all sets may be kept."""
         return self.n * parts * width * 8 <= MOST_BYTES
@@ -92,15 +106,24 @@ class Near:
         if systems is not None and self.keeps():
             self.systems = self._put(self.systems, self.n, places, systems)
 
-    def left_parts(self, places: Places, systems: Floats) -> None:
-        """Keeps the curvatures of some sets without each of their parts, (n * number, T)."""
-        n = self.n * self.parts.number
-        self.parts.systems = self._put(self.parts.systems, n, self.parts.of(places), systems)
+    def left_slopes(self, places: Places, slopes: Floats) -> None:
+        """Keeps gradients of the mean loss where trainings ended, (n, p)."""
+        self.slopes = self._put(self.slopes, self.n, places, slopes)
 
-    def _put(self, table: Floats | None, n: int, places: Places, systems: Floats) -> Floats:
+    def left_parts(self, places: Places, systems: Floats, slopes: Floats) -> None:
+        """Keeps the same of some sets without each of their parts: curvatures (n * number, T),
+        and gradients (n * number, p).
+        """
+        n, at = self.n * self.parts.number, self.parts.of(places)
+        self.parts.systems = self._put(self.parts.systems, n, at, systems)
+        self.parts.slopes = self._put(self.parts.slopes, n, at, slopes)
+
+    def _put(self, table: Floats | None, n: int, places: Places, values: Floats) -> Floats:
         if table is None:
-            table = np.full((n, (self.d + 1) * (self.d + 2) // 2), np.nan)
-        table[places, : systems.shape[1]] = systems
+            p = self.d + 1
+            width = p if values.shape[1] <= p else p * (p + 1) // 2
+            table = np.full((n, width), np.nan)
+        table[places, : values.shape[1]] = values
         return table
 
 
@@ -140,6 +163,13 @@ class NearWhole(Near):
         if found is not None:
             found[~self.close[places]] = np.nan
         return found
+
+    def slope(self, places: Places, p: int) -> Floats | None:
+        """The same of the whole group without the rows that the set lacks."""
+        found = self.whole.parts.slopes
+        if found is None:
+            return None
+        return np.where(self.close[places, None], found[places, :p], np.nan)
 
     def keeps(self, parts: int = 1) -> bool:
         """Nobody asks for them."""

@@ -13,6 +13,7 @@ Other rows' weights are no good start of small groups: where classes can be sepa
 large, and wrong by much for rows that they have not seen.
 """
 
+import json
 from collections.abc import Sequence
 
 import numpy as np
@@ -24,6 +25,9 @@ from tuskml.learners.learner import Request
 from tuskml.learners.near import MOST_BYTES, Near, NearWhole
 from tuskml.learners.registry import learner_of
 
+PENALTIES = ("l1", "l2")
+ROUGH = 0.1
+"""The tolerance on all rows of a group: a trial's first step takes up what is left there."""
 CLOSE = 12
 """Rows of a group for each weight from which on its folds are near the whole."""
 
@@ -62,7 +66,8 @@ class Nearness:
         """Where trials of a candidate start; None where no start would help."""
         if not self.helps(number):
             return None
-        return self.sets.setdefault(self._name(number), Near(self.n, self.d))
+        found = self.sets.setdefault(self._name(number), Near(self.n, self.d))
+        return self._alike(found, number)
 
     def whole(self, number: int, sets: int) -> Near | None:
         """The same of trainings on all rows of groups with so many sets of rows each.
@@ -79,10 +84,11 @@ class Nearness:
             return None
         found = self.wholes.get(self._name(number))
         if found is None:
-            found = self.wholes[self._name(number)] = Near(self.n // sets, self.d)
+            n = self.n // sets
+            found = self.wholes[self._name(number)] = Near(n, self.d, epsilon=ROUGH)
         elif not np.isfinite(found.weights[:, 0]).any():
             return None  # no group is large, or has weights that others can start from
-        return found
+        return self._alike(found, number)
 
     def from_whole(self, number: int, close: NDArray[np.bool_], sets: int) -> Near | None:
         """Where trials start after a training of all rows of groups; close (N,): which of them."""
@@ -91,6 +97,14 @@ class Nearness:
             return own
         known = np.isfinite(whole.weights[:, 0]).repeat(sets)
         return NearWhole(own, whole, close & known, sets) if known.any() else own
+
+    def _alike(self, near: Near, number: int) -> Near:
+        """The same, without sums of another objective, or of other coordinates."""
+        path = others(self.candidates[number])
+        if near.path != path:
+            near.forget_sums()
+            near.path = path
+        return near
 
     def _name(self, number: int) -> str:
         return self.candidates[number].task.name
@@ -102,10 +116,20 @@ def close(groups: NDArray[np.void]) -> NDArray[np.bool_]:
 
 
 def path(candidates: Sequence[Candidate], numbers: Sequence[int]) -> list[int]:
-    """The numbers in an order in which neighbours differ little: from the simplest models on."""
+    """The numbers in an order in which neighbours differ little: from the simplest models on, of
+    linear ones by each choice of the other options.
+    """
 
-    def place(number: int) -> tuple[str, float]:
+    def place(number: int) -> tuple[str, str, float]:
         one = candidates[number]
-        return one.task.name, learner_of(one.task).complexity(one.options)
+        return one.task.name, others(one), learner_of(one.task).complexity(one.options)
 
     return sorted(numbers, key=place)
+
+
+def others(candidate: Candidate) -> str:
+    """What sets a candidate of a linear task apart but for penalties, as JSON."""
+    if not candidate.task.weighs_features:
+        return ""
+    shown = json.loads(candidate.shown)
+    return json.dumps({name: shown[name] for name in shown if name not in PENALTIES})

@@ -57,10 +57,14 @@ def searched(
 
 def with_load(texts: list[str], search: Search, groups: Groups, watch: Watch) -> list[str]:
     """The trials of each group with the load of the trials of all groups."""
-    threads = search.candidates[0].options.threads or budget.threads()
-    load = Load(groups["n_rows"].astype(np.int64), threads, 0.0)
+    load = Load(groups["n_rows"].astype(np.int64), threads_of(search), 0.0)
     more = json.dumps({"schedule": load.measured(watch.seconds, watch.work)})
     return [f"{text[:-1]}, {more[1:]}" for text in texts]
+
+
+def threads_of(search: Search) -> int:
+    """The threads that a search uses, which all its candidates have in common."""
+    return search.candidates[0].options.threads or budget.threads()
 
 
 def refuse_stores(search: Search) -> None:
@@ -164,7 +168,8 @@ class Running:
                 models = self._trained(part, number, sets, places)
                 at = places[models.group]
                 asked = trials.search.metric, trials.search.parameter
-                metric = judged(self.library, models, sets.held()[at], *asked)
+                threads = threads_of(trials.search)
+                metric = judged(self.library, models, sets.held()[at], asked, threads)
                 trials.put(number, folds[at % n], at // n, models, metric)
 
     @staticmethod

@@ -10,6 +10,7 @@ from tuskml.kernels import passes
 from tuskml.kernels.open_rows import Open
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.learners.linear.algorithms import ALGORITHMS
+from tuskml.learners.linear.algorithms.parts.begun import knowing, stepped
 from tuskml.learners.linear.inference.dispersion import by_moments
 from tuskml.learners.linear.inference.names import CLUSTERED
 from tuskml.learners.linear.own.assembled import transformed
@@ -247,6 +248,16 @@ def start(
     if options.fit_intercept:
         v[:, -1] = best_constant(problem, labels)
     return nearer(v, problem, near)
+
+
+def beginning(
+    problem: Problem, labels: NDArray[np.void], plan: Plan, request: Request
+) -> tuple[Plan, tuple[Problem, Floats]]:
+    """The plan, as fine as it has to be, and where it begins: the problem and weights (G, p)."""
+    v, near = start(problem, labels, request.options, request.near), request.near
+    if near is not None:
+        plan = replace(plan, epsilon=max(plan.epsilon, near.epsilon))
+    return plan, stepped(knowing(problem, near), v, near)
 
 
 def nearer(v: Floats, problem: Problem, near: Near | None) -> Floats:

@@ -116,6 +116,17 @@ def room_for(packed: Triangles, n: int) -> Triangles:
 
 
 @dataclass(frozen=True)
+class Before:
+    """Weights v and gradients there, (G, p), and violations (G,), NaN of groups that made no step
+    from there: their weights are those of the start, and their gradients 0.
+    """
+
+    v: Floats
+    gradient: Floats
+    violation: Floats
+
+
+@dataclass(frozen=True)
 class Problem:
     """rows and objective of G groups; shift and scale are (G, d), label_size (G,): None is 1.
 
@@ -123,7 +134,8 @@ class Problem:
     measured in, so that convergence does not depend on the units of labels or of class weights.
     covariance: which standard errors are wanted, `inference/robust.py` has the others. begun:
     packed curvatures (G, p (p + 1) / 2) without a penalty, from near where a descent starts, NaN
-    of groups that have none; it is None where groups are taken out.
+    of groups that have none; before: what is known of the weights a step before the start. Both
+    are None where groups are taken out.
     """
 
     rows: Pass
@@ -139,6 +151,7 @@ class Problem:
     gradient_unit: Floats | None = None
     covariance: str = "classic"
     begun: Floats | None = None
+    before: Before | None = None
 
     @property
     def n_groups(self) -> int:
@@ -162,6 +175,7 @@ class Problem:
             weight_unit=None if self.weight_unit is None else self.weight_unit[which],
             gradient_unit=None if self.gradient_unit is None else self.gradient_unit[which],
             begun=None,
+            before=None,
         )
 
     def on(self, rows: Pass) -> "Problem":
@@ -238,14 +252,8 @@ class Problem:
         else:
             sums = self.rows.gradient(weights)
         n = sums[:, 1:2]
-        d = self.d
-        coef = weights[:, :d]
-        slope = sums[:, d + 2 : d + 3] / n
-        gradient = np.empty_like(v)
-        gradient[:, :d] = (sums[:, 2 : d + 2] / n - self.shift * slope) * self.scale
-        if self.l2:
-            gradient[:, :d] += self.l2 * self.scale * coef
-        gradient[:, d:] = slope if self.rows.fit_intercept else 0.0
+        coef = weights[:, : self.d]
+        gradient = self.smooth_gradient(sums[:, 2 : self.d + 3] / n, weights)
         objective = sums[:, 0] / n[:, 0] + self.penalty(coef)
         rounding = self.rounding * self._size_of_terms(v, coef)
         return Found(
@@ -255,6 +263,23 @@ class Problem:
             self._slack(objective, rounding),
             self.with_penalty(packed / n) if curvature else None,
         )
+
+    def smooth_gradient(self, slopes: Floats, weights: Floats) -> Floats:
+        """By v, of the mean loss and the l2 part, (G, p); slopes: of the mean loss by weights in
+        the caller's units, which are these weights.
+        """
+        d = self.d
+        gradient = np.empty_like(weights)
+        gradient[:, :d] = (slopes[:, :d] - self.shift * slopes[:, d:]) * self.scale
+        if self.l2:
+            gradient[:, :d] += self.l2 * self.scale * weights[:, :d]
+        gradient[:, d:] = slopes[:, d:] if self.rows.fit_intercept else 0.0
+        return gradient
+
+    def violation(self, gradient: Floats, v: Floats) -> Floats:
+        """The largest violation of optimality at v, (G,), as of `Found`."""
+        coef = self.to_caller(v)[:, :-1]
+        return self._violation(gradient, v, self.rounding * self._size_of_terms(v, coef))
 
     @property
     def rounding(self) -> float | Floats:

@@ -21,7 +21,7 @@ from tuskml.kernels.rows.renumber import renumbered
 from tuskml.learners import events
 from tuskml.learners.classes import check_classes, margin_of_one_class, named_classes
 from tuskml.learners.linear import devices
-from tuskml.learners.linear.algorithms.parts.begun import knowing, leave
+from tuskml.learners.linear.algorithms.parts.begun import leave
 from tuskml.learners.linear.algorithms.parts.epochs import TRIAL_ROWS
 from tuskml.learners.linear.estimates.question import Question
 from tuskml.learners.linear.explaining.plan_text import plan_line, resolved
@@ -33,7 +33,13 @@ from tuskml.learners.linear.inference.covariance import covariances
 from tuskml.learners.linear.inference.dispersed import estimates_dispersion, with_dispersion
 from tuskml.learners.linear.inference.goodness import members, refuse_inference
 from tuskml.learners.linear.multinomial.training import many_classes, train_many
-from tuskml.learners.linear.objective import counts_features, describe, needs_no_scale, start
+from tuskml.learners.linear.objective import (
+    beginning,
+    counts_features,
+    describe,
+    needs_no_scale,
+    start,
+)
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.own.checks import loss_of_one_class, refuse_labels, task_members
 from tuskml.learners.linear.own.tasks import refuse_together
@@ -302,7 +308,7 @@ def fit_alike(
         if gpu:
             plan = devices.placed(plan, request.task)
         run = Run(given.held, options, began, timing)
-        begin = knowing(problem, request.near), start(problem, labels, options, request.near)
+        plan, begin = beginning(problem, labels, plan, request)
         state, chosen = run_guarded(run, *begin, replace(chosen, plan=plan), question)
         leave(problem, state, request.near)
         plan = chosen.plan

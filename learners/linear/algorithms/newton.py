@@ -59,6 +59,8 @@ DAMPING = 0.1
 FINER = 0.01
 """Of epsilon, to which smooth losses are trained: the last iterations, with an H that was kept or
 that was summed in float, gain few digits each and cost little, and p-values are read to many."""
+ENOUGH = 100.0
+"""Times epsilon, the violation from which on a last step is taken that nobody looks at."""
 ROUNDING = 1e-9
 """Relative pivot that rounding may have made, even with products of doubles."""
 LEAST_DAMPING, MORE_DAMPING, MOST_DAMPING = 1e-11, 100.0, 1e-3
@@ -80,9 +82,10 @@ class NewtonStep(Steps):
         self.smooth = problem.task.smooth
         self.unit = problem.weight_unit
         self.threads = plan.threads
-        self.violation: Floats | None = None  # of each group, an iteration ago
+        before = problem.before
+        self.violation = None if before is None else before.violation.copy()  # an iteration ago
         self.damping = np.zeros(problem.n_groups)
-        self.pairs = None if problem.begun is None else Pairs()
+        self.pairs = None if problem.begun is None else Pairs(problem.before)
 
     def __call__(self, part: Problem, state: State, found: Found | None) -> None:
         assert found is not None
@@ -271,7 +274,7 @@ class Newton(Algorithm):
         on_device = fused_newton.update(problem, replace(plan, epsilon=goal.epsilon))
         update = NewtonStep(plan, problem)
         if problem.begun is not None and goal.epsilon < plan.epsilon:
-            goal = LastStep(goal, plan.epsilon, update)
+            goal = LastStep(goal, ENOUGH * plan.epsilon, update)
         return Operators(
             as_given,
             StartAt(start),

@@ -12,7 +12,7 @@ import pytest
 from tuskml.groups.selection import nearness
 from tuskml.groups.selection.prepared import Prepared
 from tuskml.kernels.passes import Pass
-from tuskml.learners.linear import training
+from tuskml.learners.linear import objective, training
 from tuskml.learners.near import NearWhole
 
 SIZES, D = (1200, 500, 80), 5
@@ -92,10 +92,11 @@ def test_curvatures_of_folds_are_summed_once_for_all_folds(
         return summed(self, *given)
 
     monkeypatch.setattr(Pass, "curvature", counted)
-    metrics(rows)
+    one: dict[str, Any] = {"l2": [0.01], "class_weight": None}
+    metrics(rows, **one)
     here = sum(read)
     read.clear()
-    alone(monkeypatch, rows)
+    alone(monkeypatch, rows, **one)
     assert here < 0.7 * sum(read)
 
 
@@ -210,6 +211,30 @@ def test_models_without_an_intercept_start_without_one(
 ) -> None:
     label, given = ("y", {"l2": [0.1]}) if task == "logistic" else ("z", {"l2": [0.1]})
     more: Any = {"class_weight": None, "algorithm": "newton"}
-    both = metrics(rows, task, label, **given, **more, fit_intercept=[True, False])
     each = [metrics(rows, task, label, **given, **more, fit_intercept=f) for f in (True, False)]
-    assert both == pytest.approx(np.concatenate(each, axis=1), abs=1e-6)
+    for first in (0, 1):
+        order = [not first, bool(first)]
+        both = metrics(rows, task, label, **given, **more, fit_intercept=order)
+        expected = np.concatenate([each[first], each[1 - first]], axis=1)
+        assert both == pytest.approx(expected, abs=1e-6)
+
+
+def test_the_first_step_of_a_fold_reads_no_row(
+    rows: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sums of the folds tell it, and it saves more than a pass of each trial."""
+    read: list[int] = []
+    summed = Pass.gradient
+
+    def counted(self: Pass, weights: Any) -> Any:
+        read.append(int(self.groups["n_rows"].sum()))
+        return summed(self, weights)
+
+    monkeypatch.setattr(Pass, "gradient", counted)
+    found = metrics(rows)
+    here = sum(read)
+    read.clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(objective, "stepped", lambda problem, v, near: (problem, v))
+        assert metrics(rows) == pytest.approx(found, abs=1e-7)
+    assert here < sum(read) - 6 * 3 * 1700

@@ -1,6 +1,7 @@
 #include "judge.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +31,7 @@ typedef struct judged {
     tusk_scored scored;
     tusk_classes counted;
     char *sentence;
-    int (*cancelled)(void);
+    const tusk_judging *how;
     bool stopped;
 } judged;
 
@@ -39,7 +40,7 @@ enum { LOOK = 2048 };
 
 /* Whether the judging is cancelled, asked before row i. */
 static bool stops(judged *j, uint32_t i) {
-    if (i % LOOK == 0 && j->cancelled && j->cancelled())
+    if (i % LOOK == 0 && j->how->cancels() != j->how->mark)
         j->stopped = true;
     return j->stopped;
 }
@@ -300,18 +301,43 @@ static bool judge_model(const tusk_models *models, int64_t i, const tusk_group *
     return done;
 }
 
+/* A call, whose models are judged by several threads. */
+typedef struct judging {
+    const tusk_models *models;
+    const tusk_group *groups;
+    const tusk_judging *how;
+    which_metric which;
+    double *out;
+    tusk_refusal *why;
+    atomic_int ended; /* not 0 once one was refused or stopped: what to return, plus 2 */
+} judging;
+
+static int judge_one(void *context, int64_t i) {
+    judging *call = context;
+    char sentence[TUSK_SENTENCE] = "";
+    judged j = {.which = call->which,
+                .parameter = call->how->parameter,
+                .sentence = sentence,
+                .how = call->how};
+    call->out[i] = NAN;
+    if (judge_model(call->models, i, call->groups + i, &j, call->out + i))
+        return 0;
+    int none = 0;
+    if (atomic_compare_exchange_strong(&call->ended, &none, j.stopped ? 1 : 2))
+        memcpy(call->why->sentence, sentence, sizeof sentence);
+    return 1;
+}
+
 EXPORTED int tusk_judge(const tusk_models *models, const tusk_group *groups,
                         const tusk_judging *how, double *out, tusk_refusal *why) {
-    which_metric which = named(how->metric);
+    judging call = {.models = models,
+                    .groups = groups,
+                    .how = how,
+                    .which = named(how->metric),
+                    .out = out,
+                    .why = why};
     *why = (tusk_refusal){.sqlstate = "22023"};
-    for (int64_t i = 0; i < models->n; i++) {
-        judged j = {.which = which,
-                    .parameter = how->parameter,
-                    .sentence = why->sentence,
-                    .cancelled = how->cancelled};
-        out[i] = NAN;
-        if (!judge_model(models, i, groups + i, &j, out + i))
-            return j.stopped ? -1 : 0;
-    }
-    return 1;
+    if (!how->run(models->n, how->threads, judge_one, &call))
+        return 1;
+    return atomic_load(&call.ended) - 2;
 }

@@ -8,8 +8,15 @@
 /* How rows are judged: by a metric's name in SQL, and its parameter if it has one. */
 typedef struct tusk_judging {
     const char *metric;
-    double parameter;       /* pinball: the quantile */
-    int (*cancelled)(void); /* whether to stop; NULL: never */
+    double parameter; /* pinball: the quantile */
+    /* How often trainings were cancelled, and how often they had been; it stops where these
+     * differ. */
+    int64_t (*cancels)(void);
+    int64_t mark;
+    int32_t threads;
+    /* The pool's, `tusk_pool` in `schedule/native/pool.h`. */
+    int (*run)(int64_t n, int32_t threads, int (*task)(void *context, int64_t number),
+               void *context);
 } tusk_judging;
 
 /* Whether rows can be judged by a metric of that name. */

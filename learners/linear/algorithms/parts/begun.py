@@ -12,14 +12,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.kernels.passes import Floats, Pass, Triangles
+from tuskml.kernels.passes import Floats, Pass, Triangles, solve
 from tuskml.learners.linear.algorithms.parts.batch import Evaluate
 from tuskml.learners.linear.operators import State
-from tuskml.learners.linear.problem import Found, Problem
+from tuskml.learners.linear.problem import Before, Found, Problem
 from tuskml.learners.near import Near
 
 AT_ONCE = 256
 """Groups whose parts have their curvatures summed together."""
+SURE = 1e-5
+"""Of the diagonal, the pivot below which a step that nothing was looked at for is not taken."""
+FARTHEST = 1.0
+"""Of the size of weights, and of 1, such a step."""
 Look = Callable[[Problem, Floats, Triangles, NDArray[np.bool_], NDArray[np.bool_]], Found]
 
 
@@ -106,10 +110,52 @@ def leave_parts(part: Problem, v: Floats, near: Near) -> Floats:
     sums, packed = apart.curvature_apart(weights, shift, scale, False)
     each = np.asarray(packed).reshape(len(v), number, -1)
     weight = sums[:, 1].reshape(len(v), number, 1)
-    total, whole = each.sum(axis=1), weight.sum(axis=1)
-    without = (total[:, None] - each) / (whole[:, None] - weight)
-    near.left_parts(places, without.reshape(len(apart.groups), -1))
-    return np.asarray(total / whole)
+    slopes = sums[:, 2 : part.d + 3].reshape(len(v), number, -1)
+    whole = weight.sum(axis=1)
+    near.left_slopes(places, slopes.sum(axis=1) / whole)
+    near.left_parts(places, without(each, weight), without(slopes, weight))
+    return np.asarray(each.sum(axis=1) / whole)
+
+
+def without(each: Floats, weight: Floats) -> Floats:
+    """Means over sets without each of their parts, (n * number, k).
+
+    each: sums of the parts, (n, number, k); weight: of their rows, (n, number, 1).
+    """
+    rest = weight.sum(axis=1, keepdims=True) - weight
+    means = (each.sum(axis=1, keepdims=True) - each) / rest
+    return np.asarray(means.reshape(-1, each.shape[2]))
+
+
+def stepped(problem: Problem, v: Floats, near: Near | None) -> tuple[Problem, Floats]:
+    """The weights to start from, (G, p), after a step of Newton's that no row is read for, and the
+    problem, which knows how far from an optimum v was.
+
+    Of a set without some rows, the gradient and the curvature at the optimum of all rows are known
+    as what these rows leave (D. Pregibon, Logistic regression diagnostics, 1981); of another
+    penalty, as the rows' and its own.
+    """
+    rows, begun = problem.rows, problem.begun
+    if near is None or begun is None:
+        return problem, v
+    slopes = near.slope(rows.groups["place"].astype(np.intp), v.shape[1])
+    if slopes is None:
+        return problem, v
+    some = np.flatnonzero(np.isfinite(slopes).all(axis=1) & np.isfinite(begun).all(axis=1))
+    if not len(some):
+        return problem, v
+    part, at = problem.of(some), v[some]
+    gradient = part.smooth_gradient(slopes[some], part.to_caller(at))
+    hessian = part.with_penalty(begun[some])
+    solution = solve(hessian, gradient, rows.threads)
+    used = (part.scale > 0).sum(axis=1) + int(rows.fit_intercept)
+    sure = (solution.rank == used) & (solution.pivot > SURE)
+    sure &= np.abs(solution.step).max(axis=1) <= FARTHEST * (1.0 + np.abs(at).max(axis=1))
+    there, gradients, violated = v.copy(), np.zeros_like(v), np.full(len(v), np.nan)
+    there[some[sure]] -= solution.step[sure]
+    gradients[some[sure]] = gradient[sure]
+    violated[some[sure]] = part.violation(gradient, at)[sure]
+    return replace(problem, before=Before(v, gradients, violated)), there
 
 
 def repeated(values: Any, times: int) -> Any:

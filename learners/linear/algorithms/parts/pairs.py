@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tuskml.kernels.passes import Floats
 from tuskml.learners.linear.operators import State, Tolerance
-from tuskml.learners.linear.problem import Found, Index
+from tuskml.learners.linear.problem import Before, Found, Index
 
 MOST_PAIRS = 5
 LEAST_BEND = 1e-10
@@ -32,12 +32,12 @@ class Pair:
 
 
 class Pairs:
-    """The steps of G groups since their curvatures were summed."""
+    """The steps of G groups since their curvatures were summed; before: the first one's start."""
 
-    def __init__(self) -> None:
+    def __init__(self, before: Before | None = None) -> None:
         self.pairs: list[Pair] = []
-        self.v: Floats | None = None
-        self.gradient: Floats | None = None
+        self.v = None if before is None else before.v.copy()
+        self.gradient = None if before is None else before.gradient.copy()
         self.iteration = -1  # of the last pair
 
     def direction(self, state: State, active: Index, gradient: Floats, solve: Solve) -> Floats:
@@ -87,7 +87,7 @@ class LastStep(Tolerance):
     """Converge: where one more step is certain to arrive, it is taken and nobody looks again.
 
     The violation is at most `enough` then, and would be at most epsilon if the last step shrank it
-    by the same factor as the one before.
+    by the same factor as the one before, which knew less of the curvature.
     """
 
     def __init__(self, goal: Tolerance, enough: float, update: "Steps") -> None:
