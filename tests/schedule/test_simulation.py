@@ -139,7 +139,8 @@ def test_estimates_are_near_what_is_simulated() -> None:
     for workers in (1, 4, 16, 64):
         for one in estimates(work, workers, COSTS):
             run = simulated(one.approach, work, workers, COSTS)
-            assert one.seconds == pytest.approx(run.makespan, rel=0.25), (one.approach, workers)
+            rel = 0.1 if one.approach == "MTP" else 0.25
+            assert one.seconds == pytest.approx(run.makespan, rel=rel), (one.approach, workers)
 
 
 def test_the_paper_s_orders_of_the_approaches() -> None:
