@@ -24,8 +24,10 @@ from tuskml.kernels.structures import WEIGHTS
 if TYPE_CHECKING:
     from tuskml.kernels.parts.sharded import ShardedPass
 
-SCALARS = ("batch_size", "power", "epochs_done", "l1", "l2", "seed", "shuffle")
-SCALARS += ("rows_before", "rows_of_all", "mean_weight")
+SCALARS = (
+    *("batch_size", "power", "epochs_done", "l1", "l2", "seed", "shuffle"),
+    *("rows_before", "rows_of_all", "mean_weight"),
+)
 ARRAYS = ("step", "shift", "scale", "frequency")
 
 
