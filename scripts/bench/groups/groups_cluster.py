@@ -2,9 +2,10 @@
 
 Measured: seconds of tuskml.train on Parquet shards, interleaved, medians. `query` is one query of
 the database, `threads` the units of a cluster in threads of this process, `ray` the same on a
-cluster that runs since `--settle` seconds, `ray, cold` with its start and its end. `peer` is Ray's own way on a
-cluster that runs already: Dataset.groupby(...).map_groups with scikit-learn's LogisticRegression
-(lbfgs, the same objective), twice as many partitions as workers. Rows: groups of Zipf sizes.
+cluster that runs since `--settle` seconds, `ray, cold` with its start and its end. `peer` is Ray's
+own way on a cluster that runs already: Dataset.groupby(...).map_groups with scikit-learn's
+LogisticRegression (lbfgs, the same objective), twice as many partitions as workers. Rows: groups
+of Zipf sizes.
 The goals are ray, cold <= 1.15 threads + 4 s, and peer >= 5 ray.
 
     python scripts/bench/run.py groups_cluster --rows 4000000 --groups 280
