@@ -52,7 +52,12 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Epoch:
-    """The parameters of a stochastic epoch. step is (G,), the other arrays are (G, d)."""
+    """The parameters of a stochastic epoch. step is (G,), the other arrays are (G, d).
+
+    rows_before, rows_of_all, mean_weight: where the rows are a part of a group whose other parts
+    lie elsewhere, what precedes them in the epoch, and what all parts have; 0 rows of all: there
+    are no others.
+    """
 
     batch_size: int
     power: int
@@ -66,6 +71,9 @@ class Epoch:
     seed: int = 0
     shuffle: bool = False
     drawn: Drawn | None = None
+    rows_before: int = 0
+    rows_of_all: int = 0
+    mean_weight: float = 1.0
 
     @cached_property
     def struct(self) -> structures.Epoch:
@@ -83,4 +91,7 @@ class Epoch:
             self.seed,
             self.shuffle,
             None if self.drawn is None else ctypes.addressof(self.drawn.struct),
+            self.rows_before,
+            self.rows_of_all,
+            self.mean_weight,
         )

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from tuskml.kernels import structures
 from tuskml.kernels.epochs import Epoch
 from tuskml.kernels.library import Floats, check_code, library, pointer
+from tuskml.kernels.parts.hopping import hopped
 from tuskml.kernels.parts.sharded import ShardedPass, least_or_most
 from tuskml.kernels.robust import Robust
 from tuskml.kernels.rows.reach import REACH_LEAST
@@ -123,11 +124,15 @@ class Steps:
         summed losses (G,). No threads share a model.
         """
         assert not shared
+        if isinstance(self.rows, ShardedPass):
+            own = self.softmax.label, self.softmax.weight
+            given = {"reference": bool(self.reference)}
+            return hopped(self.rows, "softmax_sgd", own, epoch, weights, average, **given)
         loss = np.zeros(len(weights))
-        given = pointer(weights), pointer(average), pointer(loss)
+        out = pointer(weights), pointer(average), pointer(loss)
         call = library().tk_softmax_sgd
         struct = self.softmax.struct
-        check_code(call(self.rows.struct, struct, epoch.struct, int(self.reference), *given))
+        check_code(call(self.rows.struct, struct, epoch.struct, int(self.reference), *out))
         return loss
 
 

@@ -31,6 +31,8 @@ GROUP = np.dtype(
 """`tusk_group`."""
 WEIGHTS, OFFSETS, CLUSTERS, FOLDS = 1, 2, 4, 8
 """Bits of a group's `extras`: what its rows have beside their labels."""
+SOME_ROW = np.iinfo(np.int64).max
+"""For LABELS' third_row, where the row's number is not known."""
 
 
 SEGMENT = np.dtype(
@@ -202,6 +204,9 @@ class Epoch(ctypes.Structure):
         ("seed", UINT64),
         ("shuffle", INT32),
         ("drawn", ADDRESS),
+        ("rows_before", INT64),
+        ("rows_of_all", INT64),
+        ("mean_weight", DOUBLE),
     ]
 
 

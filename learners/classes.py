@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from tuskml.errors import DataError
 from tuskml.kernels.passes import Floats
+from tuskml.kernels.structures import SOME_ROW
 from tuskml.learners.models import Lists, Names
 from tuskml.learners.options.kinds import ByClass
 from tuskml.learners.options.table import Options
@@ -25,7 +26,7 @@ def check_classes(task: Task, options: Options, labels: NDArray[np.void]) -> Non
     if len(bad):
         seen = labels[bad[0]]
         raise DataError(
-            f"label is {seen['third']:g} in row {seen['third_row']} of a group whose labels were "
+            f"label is {seen['third']:g} in {row_of(seen)} of a group whose labels were "
             f"{seen['low']:g} and {seen['high']:g}, '{task.name}' needs two classes"
         )
     if options.classes is not None:
@@ -38,6 +39,12 @@ def check_classes(task: Task, options: Options, labels: NDArray[np.void]) -> Non
             f"option 'class_weight' has {len(weight)} weights and a group 2 classes, expected a "
             "weight for each"
         )
+
+
+def row_of(labels: np.void) -> str:
+    """Which row of its group has the third of some LABELS."""
+    row = int(labels["third_row"])
+    return "a row" if row == SOME_ROW else f"row {row}"
 
 
 def classes_in(labels: NDArray[np.void], options: Options, many: Floats | None) -> Lists:

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from dataclasses import asdict
 from typing import Any
 
 from tuskml.databases.database import Database
@@ -20,7 +21,7 @@ from tuskml.terminal.usage import Commands, add_command, add_json
 from tuskml.text.table import shown
 from tuskml.training.asked import asked_for
 from tuskml.training.clustered import files_by_group
-from tuskml.training.estimating import execution
+from tuskml.training.estimating import Execution, execution
 from tuskml.training.training import Training, options_text, resolve
 from tuskml.training.units import Units
 
@@ -68,8 +69,8 @@ def show_explanation(given: argparse.Namespace) -> None:
             database, asked, given.source, given.label, given.features, expressions, extras
         )
         if given.executor is not None or given.workers is not None:
-            text = on_workers(database, found, given.executor, given.workers)
-            print(json.dumps({"explanation": text}, ensure_ascii=False) if given.json else text)
+            estimated = on_workers(database, found, given.executor, given.workers)
+            print(json.dumps(members(estimated)) if given.json else estimated)
             return
         rows = database.fetch(found.query(database, "explain_training"))
     pairs = in_order((tuple(row[:-1]), row[-1]) for row in rows)
@@ -86,7 +87,7 @@ def show_explanation(given: argparse.Namespace) -> None:
 
 def on_workers(
     database: Database, training: Training, executor: str | None, workers: int | None
-) -> str:
+) -> Execution:
     """What a training by group on workers is estimated to take."""
     from tuskml.groups.execution.choosing import checked_place, workers_of
 
@@ -96,4 +97,12 @@ def on_workers(
     checked = files_by_group(database, training)
     found = catalogue_of(checked, training.source.files, training.source.sql, training.keys)
     units = Units(checked, training, found)
-    return str(execution(units, workers or workers_of(place), place != "threads"))
+    return execution(units, workers or workers_of(place), place != "threads")
+
+
+def members(estimated: Execution) -> dict[str, Any]:
+    """For JSON: the numbers, and the text of them."""
+    given = asdict(estimated)
+    for estimate, one in zip(given["estimates"], estimated.estimates, strict=True):
+        estimate["seconds"] = one.seconds
+    return given | {"explanation": str(estimated)}

@@ -247,6 +247,10 @@ class Run:
         try:
             there = json.loads(self.ray.get(reference))
         except self.ray.exceptions.RayError as error:
+            if worker in self.names:  # it was asked again and is gone
+                self.pins.forget(worker)
+                self.start()
+                return
             self.failed_starts += 1
             if self.failed_starts >= ATTEMPTS:
                 raise ClusterError(f"a worker cannot start: {reason(error)}") from error
@@ -297,6 +301,7 @@ class Run:
         """Tries a unit again whose worker was lost, unless it may be what kills them."""
         unit = task.unit
         self.pins.forget(task.worker)
+        self.doubt_idle()
         activity.log.warning("%s: a worker was lost: %s", unit.name, cause)
         if not self.wanted(unit) or unit in (one.unit for one in self.working.values()):
             pass  # a copy was faster, or may still be
@@ -311,6 +316,12 @@ class Run:
                 self.pins.add([unit])
         if self.left or self.leaders.working:
             self.start()
+
+    def doubt_idle(self) -> None:
+        """Asks idle workers again who they are: they may be gone with the node of a lost one."""
+        for worker in self.idle:
+            self.starting[worker.hello.remote()] = worker
+        self.idle = []
 
     def stop(self) -> None:
         """Ends all workers and with them what they still compute, and the leaders."""

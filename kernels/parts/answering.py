@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tuskml.kernels.parts.hopping import epoch_of
 from tuskml.kernels.parts.message import Array, packed, unpacked
 from tuskml.kernels.parts.sharded import ARRAYS
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.rows.entries import entry_sums
 from tuskml.kernels.rows.reach import margin_reach
-from tuskml.kernels.softmax import Softmax, classes_of
+from tuskml.kernels.softmax import Softmax, Steps, classes_of
 
 Given = Mapping[str, Any]
 
@@ -53,6 +54,25 @@ def softmax_of(arrays: list[Any]) -> tuple[Softmax, list[Any]]:
     return Softmax(arrays[0], arrays[1]), arrays[2:]
 
 
+def sgd(rows: Pass, arrays: list[Any], given: Given) -> list[Array | None]:
+    """An epoch over the part: the weights, the mean of the iterates and the loss."""
+    return stepped(rows, arrays, given, given["shared"])
+
+
+def softmax_sgd(rows: Pass, arrays: list[Any], given: Given) -> list[Array | None]:
+    classes, rest = softmax_of(arrays)
+    return stepped(Steps(classes, rows, given["reference"]), rest, given, shared=False)
+
+
+def stepped(
+    rows: Pass | Steps, arrays: list[Any], given: Given, shared: bool
+) -> list[Array | None]:
+    weights = arrays[0]
+    average = np.empty_like(weights) if given["averaged"] else None
+    loss = rows.sgd(epoch_of(given["epoch"], arrays[1:]), weights, average, shared)
+    return [weights, average, loss]
+
+
 def softmax_scores(rows: Pass, arrays: list[Any], given: Given) -> list[Array]:
     classes, (weights, shift, scale, inverse) = softmax_of(arrays)
     leverage = None if inverse is None else (inverse, given["power"])
@@ -84,11 +104,13 @@ METHODS: dict[str, Callable[[Pass, list[Any], Given], Any]] = {
     "curvature": lambda rows, arrays, given: [rows.curvature(*arrays, **given)],
     "size_likelihood": lambda rows, arrays, _: [rows.size_likelihood(*arrays)],
     "squared_scores": lambda rows, arrays, given: [rows.squared_scores(*arrays, **given)],
+    "sgd": sgd,
     "entry_sums": lambda rows, _, __: entry_sums(rows),
     "margin_reach": lambda rows, arrays, _: [margin_reach(rows, *arrays)],
     "softmax_gradient": of_classes("gradient"),
     "softmax_curvature": of_classes("curvature"),
     "softmax_reach": of_classes("reach"),
+    "softmax_sgd": softmax_sgd,
     "softmax_scores": softmax_scores,
     "classes": counted_classes,
 }

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.kernels.structures import LABELS
+from tuskml.kernels.structures import LABELS, SOME_ROW
 
 Floats = NDArray[np.float64]
 
@@ -41,18 +41,17 @@ def added(terms: Floats) -> float:
 
 
 def note_third(out: NDArray[np.void], every: NDArray[np.void], classifies: bool) -> None:
-    """A third label: one that a part has seen, or that of a part which is neither end of all."""
-    before = 0
+    """A third label: one that a part has seen, or that of a part which is neither end of all.
+
+    A part has its rows in an order of its own, so the row's number says nothing of the table.
+    """
     ends = (out["low"][0], out["high"][0])
     for part in every:
-        if part["third_row"] > 0:
-            out["third"], out["third_row"] = part["third"], before + part["third_row"]
-            return
         others = [label for label in (part["low"], part["high"]) if label not in ends]
-        if others and classifies:
-            out["third"], out["third_row"] = others[0], before + 1
+        third = part["third"] if part["third_row"] > 0 else (others[0] if others else None)
+        if third is not None and (classifies or part["third_row"] > 0):
+            out["third"], out["third_row"] = third, SOME_ROW
             return
-        before += int(part["n_rows"])
 
 
 def merged_moments(weight: Floats, mean: Floats, deviation: Floats) -> tuple[Floats, Floats]:

@@ -8,7 +8,7 @@ Source: S. Li and A. Kumar, Towards an Optimized GROUP BY Abstraction for Large-
 Learning, PVLDB 2021, section 4.2: gradient accumulation parallelism (GAP), algebraic.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Any, Protocol
@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 
 from tuskml.errors import DataError
 from tuskml.kernels import structures
+from tuskml.kernels.epochs import Epoch
 from tuskml.kernels.open_rows import Open
+from tuskml.kernels.parts.hopping import hopped
 from tuskml.kernels.parts.merging import merged_labels, merged_moments
 from tuskml.kernels.parts.message import Array, packed, unpacked
 from tuskml.kernels.passes import SQUARED, Floats, OwnedRows, Pass
@@ -32,12 +34,17 @@ ARRAYS = ("positive", "class_weight", "parameter")
 class Parts(Protocol):
     """The parts of a group's rows, in a fixed order.
 
-    n_rows: all rows, those that are skipped included; found: the group (kernels.GROUP) without its
-    rows, once it was asked what it is.
+    n_rows: all rows, those that are skipped included. Once it was asked what they are: found, the
+    group (kernels.GROUP) without its rows, and counts, the usable rows of each part.
     """
 
     n_rows: int
     found: NDArray[np.void] | None
+    counts: NDArray[np.int64]
+
+    def ask_one(self, place: int, message: bytes) -> bytes:
+        """What the part at a place answers."""
+        ...
 
     def ask(self, message: bytes) -> Sequence[bytes]:
         """What each part answers (`answering.answered`), in their order."""
@@ -121,6 +128,11 @@ class ShardedPass(Pass):
     ) -> Floats:
         return self.summed("squared_scores", weights, shift, scale, inverse, power=int(power))
 
+    def sgd(self, epoch: Epoch, weights: Floats, average: Floats | None, shared: bool) -> Floats:
+        if not self.n_groups:
+            return super().sgd(epoch, weights, average, shared)
+        return hopped(self, "sgd", (), epoch, weights, average, shared=bool(shared))
+
     def shuffled(
         self, memory: int, seed: int, held_out: NDArray[np.int64]
     ) -> tuple[OwnedRows, OwnedRows]:
@@ -132,10 +144,22 @@ class ShardedPass(Pass):
     def asked(self, method: str, *arrays: Array | None, **given: Any) -> list[list[Any]]:
         """The arrays that each part answers. given: what the method takes beside arrays."""
         assert self.parts is not None
+        message = self.message(method, arrays, given)
+        return [unpacked(one)[1] for one in self.parts.ask(message)]
+
+    def asked_of(self, place: int, method: str, *arrays: Array | None, **given: Any) -> list[Any]:
+        """The same of one part alone."""
+        assert self.parts is not None
+        return unpacked(self.parts.ask_one(place, self.message(method, arrays, given)))[1]
+
+    def message(
+        self, method: str, arrays: Sequence[Array | None], given: Mapping[str, Any]
+    ) -> bytes:
+        """What is asked of a part."""
         settings = {name: getattr(self, name) for name in SETTINGS}
         header = {"method": method, "given": given, "settings": settings, "d": self.n_features}
         own = [getattr(self, name) for name in ARRAYS]
-        return [unpacked(one)[1] for one in self.parts.ask(packed(header, [*own, *arrays]))]
+        return packed(header, [*own, *arrays])
 
     def summed(self, method: str, *arrays: Array | None, **given: Any) -> Floats:
         """The first array of each part's answer, added in the order of the parts."""
@@ -196,5 +220,5 @@ def of_parts(parts: Parts) -> NDArray[np.void] | None:
     group["n_rows"], group["dim"], group["kind"] = rows.sum(), max(dims.max(), 1), kinds[0]
     group["extras"] = np.bitwise_or.reduce(known[:, 3])
     group["n_skipped"] = parts.n_rows - rows.sum()
-    parts.found = group
+    parts.found, parts.counts = group, rows
     return group

@@ -56,10 +56,9 @@ def tp(work: Workload, workers: int, costs: Costs) -> Estimate:
 
 
 def mtp(work: Workload, workers: int, costs: Costs) -> Estimate:
-    """Task parallelism by configuration of a group, of which each worker reads the rows."""
+    """Task parallelism by configuration of a group, each of which reads the rows."""
     s = work.configurations
-    copies = min(s, workers)
-    load = costs.loaded(work, work.rows) * copies
+    load = costs.loaded(work, work.rows) * s
     each = costs.trained(work, 1, 0, 1) + costs.loaded(work, 1)
     idle = each * unbalanced(np.repeat(work.sizes, s), workers)
     tasks = costs.task * sum(1 for _ in batched(work, costs, 1)) * s

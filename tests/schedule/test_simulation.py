@@ -1,6 +1,7 @@
 """A simulated cluster: what holds of every run, small runs by hand, and the cost model."""
 
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -140,6 +141,14 @@ def test_estimates_are_near_what_is_simulated() -> None:
         for one in estimates(work, workers, COSTS):
             run = simulated(one.approach, work, workers, COSTS)
             assert one.seconds == pytest.approx(run.makespan, rel=0.25), (one.approach, workers)
+
+
+def test_each_configuration_of_mtp_reads_the_rows() -> None:
+    """Where reading is most of the work, on fewer workers than configurations."""
+    costs = replace(COSTS, byte=COSTS.row)
+    work = Workload(np.full(48, 100_000, np.int64), 12, 1)
+    (found,) = (one for one in estimates(work, 4, costs) if one.approach == "MTP")
+    assert found.seconds == pytest.approx(simulated("MTP", work, 4, costs).makespan, rel=0.05)
 
 
 def test_the_paper_s_orders_of_the_approaches() -> None:

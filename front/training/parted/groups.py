@@ -28,6 +28,12 @@ class Shards:
     def __init__(self, leaders: Leaders, units: Sequence[Unit], n_rows: int) -> None:
         self.leaders, self.units, self.n_rows = leaders, list(units), n_rows
         self.found: NDArray[np.void] | None = None
+        self.counts = np.zeros(0, np.int64)
+
+    def ask_one(self, place: int, message: bytes) -> bytes:
+        """What the part at a place answers."""
+        unit = self.units[place]
+        return self.leaders.ask([replace(unit, payload=unit.payload + message)])[0]
 
     def ask(self, message: bytes) -> list[bytes]:
         """What each part answers, in the order of the shards."""

@@ -89,7 +89,10 @@ def placement_of(where: Where) -> tuple[Executor, Placement]:
 def whole(training: Training) -> str | None:
     """Why no group of a training can be trained by parts; None where they can."""
     if training.asked.searches:
-        return "a search needs all rows of a group in one place"
+        return (
+            "a search needs all rows of a group in one place: where a group is too large for "
+            "that, train one candidate per call"
+        )
     if training.n_features == 0 or training.text_label:
         return "features with names and labels that are text need all rows of a group in one place"
     request = training.asked.requests[0]

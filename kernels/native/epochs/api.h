@@ -29,6 +29,11 @@ typedef struct tk_epoch {
     uint64_t seed;
     int32_t shuffle;       /* 0: rows in stored order; 1: runs of eight rows in random order */
     const tk_drawn *drawn; /* for tk_sgd: which rows it visits; NULL: all of them */
+    /* Where the rows are one part of a group whose other parts lie elsewhere: rows of the parts
+     * that the epoch has visited before, rows of all parts, 0: there are no others, and the mean
+     * weight of the rows of all parts. */
+    int64_t rows_before, rows_of_all;
+    double mean_weight;
 } tk_epoch;
 /* One epoch. weights: in and out, in coordinates of z. average: mean of the weights over the
  * epoch (sparse rows: over its second half), or NULL. loss: (n_groups,) sum of the losses, each

@@ -23,14 +23,16 @@ namespace tusk {
 struct Schedule {
     double first;
     int power;
-    double done, per_row;
+    double done;
+    int64_t before;
+    double per_row;
 
     Schedule(const tk_epoch *e, int64_t g, int64_t rows)
-        : first(e->step[g]), power(e->power), done(1 + e->epochs_done),
-          per_row(1.0 / std::max<int64_t>(1, rows)) {}
+        : first(e->step[g]), power(e->power), done(1 + e->epochs_done), before(e->rows_before),
+          per_row(1.0 / std::max<int64_t>(1, e->rows_of_all ? e->rows_of_all : rows)) {}
 
     double at(int64_t row) const {
-        double t = done + (double)row * per_row;
+        double t = done + (double)(before + row) * per_row;
         switch (power) {
         case 0:
             return first;
@@ -251,7 +253,10 @@ public:
     std::vector<W> taken;
     double taken_b = 0;
 
-    LateMean(int64_t rows, int64_t d) : taken(d), first_(rows / 2), rows_(rows) {}
+    // rows: of the group, or of the part of it that is here.
+    LateMean(const tk_epoch *e, int64_t rows, int64_t d)
+        : taken(d), first_((e->rows_of_all ? e->rows_of_all : rows) / 2 - e->rows_before),
+          rows_((e->rows_of_all ? e->rows_of_all : rows) - e->rows_before) {}
 
     bool begun(int64_t row) const { return row > first_; }
 

@@ -27,7 +27,7 @@ template <class W> struct Shared {
 
     Shared(const tk_pass *p, const tk_epoch *e, int64_t group, const double *v)
         : pass(p), epoch(e), g(group), d(p->groups[0].dim), w(d + 1),
-          runs(make_runs(p->groups[group], e, p->stride)), weights(p, group) {
+          runs(make_runs(p->groups[group], e, p->stride)), weights(p, group, e) {
         const double *scale = e->scale + g * d;
         for (int64_t k = 0; k < d; k++)
             w[k] = (W)(v[k] * scale[k]);

@@ -33,7 +33,7 @@ void dense_epoch(const tk_pass *pass, const tk_epoch *e, int64_t g, double *v, d
         s = 0;
     };
     std::vector<Run> runs = runs_of(pass, e, g);
-    for_dense_batches<T>(runs, 0, runs.size(), d, Batches(e, g), StepWeights(pass, g),
+    for_dense_batches<T>(runs, 0, runs.size(), d, Batches(e, g), StepWeights(pass, g, e),
                          [&](const Gathered<T> &x, const Targets &y, int n, bool last) {
                              if (cancelled(pass->cancel_mark))
                                  return;
@@ -54,7 +54,7 @@ void dense_epoch(const tk_pass *pass, const tk_epoch *e, int64_t g, double *v, d
 void row_epoch(const tk_pass *pass, const tk_epoch *e, int64_t g, double *v, double *average,
                double *total) {
     int64_t d = pass->groups[0].dim;
-    RowSteps steps{pass, e, g, v, nullptr, StepWeights(pass, g)};
+    RowSteps steps{pass, e, g, v, nullptr, StepWeights(pass, g, e)};
     std::vector<Run> runs = runs_of(pass, e, g);
     walk_rows(steps, runs, 0, runs.size(), 0);
     *total += steps.loss;
@@ -74,7 +74,7 @@ void sparse_epoch(const tk_pass *pass, const tk_epoch *e, int64_t g, double *v, 
                   double *total) {
     int64_t d = pass->groups[0].dim, row = 0;
     SparseModel<float> model(e, g, d, v);
-    LateMean<float> late(pass->groups[g].n_rows, average ? d : 0);
+    LateMean<float> late(e, pass->groups[g].n_rows, average ? d : 0);
     Schedule schedule(e, g, pass->groups[g].n_rows);
     const Loss loss(pass);
     const Labels labels(pass, g);
@@ -83,7 +83,7 @@ void sparse_epoch(const tk_pass *pass, const tk_epoch *e, int64_t g, double *v, 
     auto margin = [&](const SparseRow<T> &x) {
         return model.b + dot_sparse(x, OwnWeights<float>{model.w.data()});
     };
-    for_sparse_batches<T>(runs, 0, runs.size(), Batches(e, g), StepWeights(pass, g),
+    for_sparse_batches<T>(runs, 0, runs.size(), Batches(e, g), StepWeights(pass, g, e),
                           [&](const SparseBatch<T> &batch) {
                               if (cancelled(pass->cancel_mark))
                                   return;

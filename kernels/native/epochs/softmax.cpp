@@ -63,7 +63,7 @@ template <class T> double dense_epoch(const Task &task, double *v, double *avera
     int64_t row = 0, gathered = 0;
     double total = 0;
     const auto runs = task.runs();
-    const StepWeights weights(task.pass, task.g);
+    const StepWeights weights(task.pass, task.g, task.epoch);
     auto block = [&](const Gathered<T> &x, const Targets &y, int n, bool last) {
         if (cancelled(task.pass->cancel_mark))
             return;
@@ -131,7 +131,7 @@ template <class T> double sparse_epoch(const Task &task, double *v) {
     int64_t row = 0;
     double total = 0;
     const auto runs = task.runs();
-    const StepWeights weights(task.pass, task.g);
+    const StepWeights weights(task.pass, task.g, task.epoch);
     auto body = [&](const SparseBatch<T> &batch) {
         if (cancelled(task.pass->cancel_mark))
             return;

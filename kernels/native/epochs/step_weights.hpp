@@ -12,9 +12,10 @@ namespace tusk {
 class StepWeights {
 public:
     StepWeights() = default; // all rows weigh 1
-    StepWeights(const tk_pass *pass, int64_t g) : shape_(tusk_shape_of(&pass->groups[g])) {
+    StepWeights(const tk_pass *pass, int64_t g, const tk_epoch *e = nullptr)
+        : shape_(tusk_shape_of(&pass->groups[g])) {
         if (any())
-            inverse_ = 1 / mean_of(pass->groups[g]);
+            inverse_ = 1 / (e && e->rows_of_all ? e->mean_weight : mean_of(pass->groups[g]));
     }
 
     bool any() const { return shape_.extras & TUSK_WEIGHTS; }

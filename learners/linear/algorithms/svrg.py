@@ -121,6 +121,7 @@ class Svrg(EpochAlgorithm):
     title = "stochastic variance-reduced gradient descent"
     source = "Johnson and Zhang 2013"
     noisy = False
+    by_parts = False
     max_iter = 100
     batch_size = 32
     batched = True

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from tuskml.errors import DataError, OperatorError
 from tuskml.kernels.passes import Floats
+from tuskml.learners.classes import row_of
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import LinearOptions
@@ -25,7 +26,7 @@ def refuse_labels(task: LinearTask, labels: NDArray[np.void]) -> None:
     if len(bad):
         seen = labels[bad[0]]
         raise DataError(
-            f"label is {seen['third']:g} in row {seen['third_row']} of a group, '{task.name}' "
+            f"label is {seen['third']:g} in {row_of(seen)} of a group, '{task.name}' "
             f"needs a label {task.least}"
         )
     low, high = float(labels["low"].min()), float(labels["high"].max())

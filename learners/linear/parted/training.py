@@ -31,7 +31,7 @@ def whole(request: Request) -> str | None:
     """Why a group's rows have to be in one place; None where they need not."""
     task, options = request.task, request.options
     known = ALGORITHMS.get(options.algorithm)
-    if task.own is not None or not task.smooth:
+    if task.own is not None or not (task.smooth or (known is not None and known.noisy)):
         return f"task '{task.name}' needs all rows of a group in one place"
     if named(options) or (options.algorithm != "auto" and (known is None or not known.by_parts)):
         return f"algorithm '{options.algorithm}' needs all rows of a group in one place"

@@ -2,9 +2,10 @@
 
 Measured: seconds of tuskml.train on Parquet shards, interleaved, medians. `query` is one query of
 the database, `threads` the units of a cluster in threads of this process, `ray` the same on a
-cluster that runs already, `ray, cold` with its start and its end. `peer` is Ray's own way on a
-cluster that runs already: Dataset.groupby(...).map_groups with scikit-learn's LogisticRegression
-(lbfgs, the same objective), twice as many partitions as workers. Rows: groups of Zipf sizes.
+cluster that runs since `--settle` seconds, `ray, cold` with its start and its end. `peer` is Ray's
+own way on a cluster that runs already: Dataset.groupby(...).map_groups with scikit-learn's
+LogisticRegression (lbfgs, the same objective), twice as many partitions as workers. Rows: groups
+of Zipf sizes.
 The goals are ray, cold <= 1.15 threads + 4 s, and peer >= 5 ray.
 
     python scripts/bench/run.py groups_cluster --rows 4000000 --groups 280
@@ -42,6 +43,8 @@ def main() -> None:
     parser.add_argument("--groups", type=int, default=280)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--workers", type=int, default=2)
+    settle = "seconds between Ray's start and a training on it"
+    parser.add_argument("--settle", type=float, default=0.0, help=settle)
     parser.add_argument("--without-peer", action="store_true", help="leaves Ray Data out")
     parser.add_argument("--folder", type=Path, help="keeps the shards for another run")
     given = parser.parse_args()
@@ -55,7 +58,7 @@ def main() -> None:
             f"{len(manifest.shards)} shards, {manifest.bytes / 1e6:,.0f} MB"
         )
         peer = not given.without_peer
-        seconds = timed(con, manifest.source, given.repeat, given.workers, peer)
+        seconds = timed(con, manifest.source, given.repeat, given.workers, peer, given.settle)
     for name, times in seconds.items():
         runs = ", ".join(f"{one:.2f}" for one in times)
         print(f"{name:10} {statistics.median(times):6.2f} s ({runs})")
@@ -77,7 +80,7 @@ def shards(con: object, rows: int, groups: int, folder: Path) -> tuskml.shards.m
 
 
 def timed(
-    con: object, source: str, repeat: int, workers: int, peer_too: bool
+    con: object, source: str, repeat: int, workers: int, peer_too: bool, settle: float
 ) -> dict[str, list[float]]:
     """Seconds of each way, run by run."""
     import ray
@@ -113,6 +116,7 @@ def timed(
         note(seconds, "threads", train("threads"))
         note(seconds, "ray, cold", cold)
         start()
+        time.sleep(settle)
         note(seconds, "ray", train("ray"))
         if peer_too:
             note(seconds, "peer", peer)

@@ -4,7 +4,9 @@ Measured: seconds of tuskml.train on Parquet shards by lbfgs, for each value of 
 interleaved, medians; on a Ray cluster of this machine that runs already, so with the start of the
 workers, or in threads of this process. All placements read the same shards by the same loader.
 Rows: `skewed` groups, whose sizes fall as 1/rank as in the paper's figure 6, or `giants`: two
-groups have 30 % of the rows each, and the others share the rest.
+groups have 30 % of the rows each, and the others share the rest. Beside the seconds of a call
+stand the makespan of its units over the mean of the workers' busy seconds, the bytes of messages
+between the driver and a worker, and the peak of a worker's memory.
 
     python scripts/bench/run.py placements --groups 280 --executor ray
 
@@ -22,6 +24,7 @@ from pathlib import Path
 from tempfile import gettempdir
 
 import machine
+from watched import watched
 
 import tuskml
 
@@ -49,6 +52,7 @@ def main() -> None:
     parser.add_argument("--placements", default=",".join(NAMES))
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--configurations", type=int, default=1, help="calls, each with its l2")
     given = parser.parse_args()
     with tuskml.connect() as con:
         source = shards(con, given)
@@ -91,12 +95,16 @@ def timed(con: object, source: str, given: argparse.Namespace) -> dict[str, list
     for _ in range(given.repeat):
         for name in given.placements.split(","):
             began = time.perf_counter()
-            tuskml.train(
-                con, "logistic", source=source, label="y", group_by="g", l2=1e-3,
-                features=[f"x{k}" for k in range(FEATURES)], algorithm="lbfgs",
-                executor=given.executor, placement=name,
-            )  # fmt: skip
+            with watched() as seen:
+                for number in range(given.configurations):
+                    tuskml.train(
+                        con, "logistic", source=source, label="y", group_by="g",
+                        features=[f"x{k}" for k in range(FEATURES)], algorithm="lbfgs",
+                        l2=1e-3 * 2**number, executor=given.executor, placement=name,
+                    )  # fmt: skip
             seconds.setdefault(name, []).append(time.perf_counter() - began)
+            if seen.busy:
+                print(f"{name:4} {seconds[name][-1]:6.2f} s: {seen}", flush=True)
     if given.executor == "ray":
         ray.shutdown()
     return seconds

@@ -1,6 +1,7 @@
 """What is estimated of a training by group on workers, and what is said after it."""
 
 import dataclasses
+import json
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,11 @@ def test_the_shell_estimates_without_a_training(
     text = capsys.readouterr().out
     assert "workers: 40" in text
     assert "TP would run, estimated" in text
+    assert main([*given, "--workers", "3", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["workers"], found["ran"], found["seconds"]) == (3, "TP", None)
+    assert [one["approach"] in found["explanation"] for one in found["estimates"]] == 4 * [True]
+    assert all(one["seconds"] > 0 for one in found["estimates"])
     assert main([*given, "--executor", "threads"]) == 0
     assert "GAP" in capsys.readouterr().out
     assert main([*given, "--workers", "0"]) != 0

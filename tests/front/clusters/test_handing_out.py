@@ -37,7 +37,7 @@ class Worker:
         self.greeting, self.dead = Reference(), False
         self.runs: list[Reference] = []
         self.asked: list[Reference] = []
-        self.hello = SimpleNamespace(remote=lambda: self.greeting)
+        self.hello = SimpleNamespace(remote=self.say)
         self.run = SimpleNamespace(remote=lambda _, payload: self.new(self.runs, payload))
         self.alive = SimpleNamespace(remote=lambda: self.new(self.asked, b""))
 
@@ -46,6 +46,9 @@ class Worker:
         if self.dead:
             of[-1].put(Lost("it is gone"))
         return of[-1]
+
+    def say(self) -> Reference:
+        return self.new([], b"") if self.dead else self.greeting
 
     def start(self) -> None:
         """It says who it is."""
@@ -176,6 +179,28 @@ def test_a_pinned_unit_whose_second_worker_is_lost_goes_to_a_third() -> None:
     found = Cluster(3, act).outcomes([], Leaders({"led": lead}, 1))
     assert found == [Outcome("led", b"done")]
     assert lost
+
+
+def test_a_node_that_vanishes_with_idle_workers_fails_no_unit() -> None:
+    """The unit is not tried on one lost worker after another: idle ones are asked first."""
+    gone: list[Worker] = []
+
+    def act(workers: list[Worker]) -> None:
+        for worker in workers[:4]:
+            if not worker.dead:
+                worker.start()
+        if not gone and all(worker.greeting.ready for worker in workers[:4]) and workers[0].runs:
+            gone.extend(workers[:3])
+            for worker in gone:
+                worker.die()
+        for one in workers[3].runs:
+            one.put(b"+done")
+
+    cluster = Cluster(4, act)
+    leader = {"led": lambda leaders: leaders.ask([pinned_unit("p", b"")])[0]}
+    assert cluster.outcomes([], Leaders(leader, 1)) == [Outcome("led", b"done")]
+    assert len(gone) == 3
+    assert sum(len(worker.runs) for worker in gone) == 1
 
 
 def test_the_last_worker_to_start_has_parts_too() -> None:

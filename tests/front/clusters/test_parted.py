@@ -227,7 +227,7 @@ def test_events_tell_of_groups_once(con: duckdb.DuckDBPyConnection, source: str)
     [
         ("gbdt", {"trees": 2}, "task 'gbdt' needs all rows of a group in one place"),
         ("svm", {}, "task 'svm' needs"),
-        ("logistic", {"algorithm": "sgd"}, "algorithm 'sgd' needs"),
+        ("logistic", {"algorithm": "svrg"}, "algorithm 'svrg' needs"),
         ("logistic", {"validation": 0.1}, "option 'validation' needs"),
         ("logistic", {"l2": [0.1, 1.0]}, "a search needs"),
         ("logistic", {"label": "y::VARCHAR"}, "labels that are text need"),

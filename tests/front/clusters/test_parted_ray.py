@@ -86,6 +86,26 @@ def test_the_bits_of_threads(
     assert len(of_worker) == n, "all workers have parts"
 
 
+def test_a_model_that_hops_has_the_bits_of_threads(
+    local_ray: Any, con: duckdb.DuckDBPyConnection, source: str, ran: list[Ran]
+) -> None:
+    """By steps: each part is asked after the one before, wherever it is."""
+    local_ray.grow(2)
+    given = GIVEN | {"source": source, "algorithm": "sgd", "max_iter": 4, "epsilon": 0}
+    expected = tuskml.train(con, "logistic", executor="threads", **given)
+    ran.clear()
+    found = tuskml.train(con, "logistic", executor="ray", **given)
+    sharded.assert_same_bits(found, expected)
+    of_worker = defaultdict(list)
+    for one in ran:
+        if b'"method": "sgd"' in one.unit.payload:
+            of_worker[one.unit.name].append(one)
+    assert any(len({one.worker for one in some}) == 2 for some in of_worker.values())
+    for some in of_worker.values():
+        some.sort(key=lambda one: one.begin)
+        assert all(a.end <= b.begin for a, b in pairwise(some)), "config isolation"
+
+
 def test_a_worker_that_is_killed_costs_no_model(
     local_ray: Any,
     con: duckdb.DuckDBPyConnection,

@@ -119,7 +119,7 @@ class Algorithm(ABC):
     """It trains these where none is asked for."""
     streams = Streams.NO
     by_parts = False
-    """It needs sums over the rows alone, so that these may lie in parts."""
+    """Rows may lie in parts: it needs sums over them alone, or visits one part after another."""
 
     # What it takes.
     vectors = VECTORS

@@ -217,6 +217,7 @@ class EpochAlgorithm(Algorithm):
     stepped = True
     own_losses = False
     calibrated = True
+    by_parts = True
     one_thread: str
     of_sgd = 1.0
 

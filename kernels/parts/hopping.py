@@ -1,0 +1,90 @@
+"""A stochastic epoch over parts: the model hops from one part to the next, with all of its state.
+
+Steps depend on each other, so one part works at a time, on the weights that the part before has
+left. Beside the weights travel the rows that the epoch has visited, which decide the next step's
+size, and the mean of the iterates. Where rows are visited in random order, so are the parts, by
+the same seed. The bits depend on how the rows are cut, and not on where the parts are.
+
+Source: S. Li and A. Kumar, Towards an Optimized GROUP BY Abstraction for Large-Scale Machine
+Learning, PVLDB 2021, section 4.2: gradient accumulation parallelism (GAP), sequential.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.epochs import Epoch
+from tuskml.kernels.library import Floats
+from tuskml.kernels.parts.message import Array
+from tuskml.kernels.structures import WEIGHTS
+
+if TYPE_CHECKING:
+    from tuskml.kernels.parts.sharded import ShardedPass
+
+SCALARS = (
+    *("batch_size", "power", "epochs_done", "l1", "l2", "seed", "shuffle"),
+    *("rows_before", "rows_of_all", "mean_weight"),
+)
+ARRAYS = ("step", "shift", "scale", "frequency")
+
+
+def hopped(
+    rows: "ShardedPass",
+    method: str,
+    beside: Sequence[Array | None],
+    epoch: Epoch,
+    weights: Floats,
+    average: Floats | None,
+    **given: Any,
+) -> Floats:
+    """One epoch of one group: updates weights, fills average, returns the summed losses (1,).
+
+    method: what a part does; beside, given: what it takes besides.
+    """
+    if epoch.drawn is not None:
+        raise RuntimeError("rows that lie in parts cannot be drawn")
+    assert rows.parts is not None
+    counts = rows.parts.counts
+    epoch = replace(epoch, rows_of_all=int(counts.sum()), mean_weight=mean_weight(rows))
+    v, loss, visited = weights.copy(), np.zeros(1), 0
+    mean, more = np.zeros_like(v), np.zeros_like(v)
+    for place in order_of(epoch, len(counts)):
+        here = replace(epoch, rows_before=visited // rows.stride)
+        scalars = {name: getattr(here, name) for name in SCALARS}
+        arrays = [*beside, v, *(getattr(here, name) for name in ARRAYS)]
+        asked = {"epoch": scalars, "averaged": average is not None, **given}
+        v, its_mean, its_loss = rows.asked_of(place, method, *arrays, **asked)
+        loss += its_loss
+        visited += int(counts[place])
+        if its_mean is not None:
+            mean += its_mean * counts[place]
+            more += its_mean - v
+    weights[...] = v
+    if average is not None:
+        # Of sparse rows a mean is the last iterate and what later steps took from earlier ones.
+        average[...] = v + more if rows.sparse else mean / epoch.rows_of_all
+    return loss
+
+
+def order_of(epoch: Epoch, n_parts: int) -> NDArray[np.intp]:
+    """The parts, in the order of the epoch."""
+    if not epoch.shuffle:
+        return np.arange(n_parts)
+    seed = epoch.seed & (2**64 - 1), int(epoch.epochs_done)
+    return np.random.default_rng(seed).permutation(n_parts)
+
+
+def mean_weight(rows: "ShardedPass") -> float:
+    """Of the rows of all parts."""
+    if not (rows.groups["extras"] & WEIGHTS).any():
+        return 1.0
+    labels = rows.labels()
+    return float(labels["weight"][0] / labels["n_rows"][0])
+
+
+def epoch_of(scalars: dict[str, Any], arrays: Sequence[Any]) -> Epoch:
+    """The epoch of a part, from its message."""
+    return Epoch(**scalars, **dict(zip(ARRAYS, arrays, strict=True)))

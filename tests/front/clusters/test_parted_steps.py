@@ -1,0 +1,165 @@
+"""Groups on several shards, trained by steps: the model hops from shard to shard."""
+
+import warnings
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+import sharded
+
+import tuskml
+from tuskml.groups.execution import leading, threads
+from tuskml.groups.execution.leading import Ran
+from tuskml.training import units
+
+GIVEN: dict[str, Any] = sharded.GIVEN | {"executor": "threads", "placement": "gap"}
+N_ROWS = 40_000
+THREE = "CASE WHEN x > 0.3 THEN 2 WHEN z > x THEN 1 ELSE 0 END"
+
+
+@pytest.fixture(autouse=True)
+def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(units, "BATCH_ROWS", 5_000)
+
+
+@pytest.fixture(scope="module")
+def con() -> duckdb.DuckDBPyConnection:
+    connection = tuskml.connect()
+    sharded.table(connection, N_ROWS)
+    return connection
+
+
+@pytest.fixture(scope="module")
+def source(con: duckdb.DuckDBPyConnection, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return sharded.shards(con, tmp_path_factory.mktemp("steps") / "s", 40_000)
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch) -> list[Ran]:
+    """What workers ran for leaders."""
+    found: list[Ran] = []
+    monkeypatch.setattr(leading, "heard", [found.append])
+    return found
+
+
+def by_parts(con: duckdb.DuckDBPyConnection, task: str, **given: Any) -> tuskml.Models:
+    """The models of groups by parts; a warning is an error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", tuskml.ClusterWarning)
+        return tuskml.train(con, task, **GIVEN | given)
+
+
+def in_one_place(con: duckdb.DuckDBPyConnection, task: str, **given: Any) -> tuskml.Models:
+    return tuskml.train(con, task, source="rows", **sharded.GIVEN | given)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "task", "more"),
+    [
+        ("sgd", "logistic", {"l2": 0.01}),
+        ("mgd", "linear", {"label": "2 * x - z + hash(x) % 10 / 10"}),
+        ("sgd", "svm", {"l2": 0.01}),
+        ("mgd", "logistic", {"label": THREE}),
+        ("sgd", "logistic", {"features": "sparse([0, 1], [x, z])", "l2": 0.01}),
+        ("mgd", "logistic", {"weight": "1 + abs(x)", "l2": 0.01}),
+        ("hogbatch", "logistic", {"deterministic": False, "l2": 0.01}),
+        ("hogwild", "linear", {"deterministic": False, "label": "2 * x - z"}),
+    ],
+)
+def test_the_optimum_is_that_of_rows_in_one_place(
+    con: duckdb.DuckDBPyConnection,
+    source: str,
+    ran: list[Ran],
+    algorithm: str,
+    task: str,
+    more: dict[str, Any],
+) -> None:
+    """After as many epochs, the loss is no further from the least one than in one place."""
+    given = more | {"algorithm": algorithm, "max_iter": 10}
+    found = by_parts(con, task, source=source, **given)
+    same = in_one_place(con, task, **given)
+    least = in_one_place(con, task, **more, epsilon=1e-6)
+    assert ran
+    assert list(found) == list(least)
+    for key, model in found.items():
+        other, best = same[key], least[key]
+        assert model is not None
+        assert other is not None
+        assert best is not None
+        assert (model.n_rows, model.status, model.classes) == (
+            other.n_rows, other.status, other.classes
+        )  # fmt: skip
+        assert model.loss <= max(other.loss, best.loss) + 0.01 * abs(best.loss) + 2e-3
+        if model.n_rows > 5_000 and task == "linear":
+            assert model.coef == pytest.approx([2, -1], abs=0.05)
+
+
+@pytest.mark.parametrize("n", [1, 2, 4])
+@pytest.mark.parametrize("algorithm", ["sgd", "mgd"])
+def test_the_bits_are_those_of_one_worker(
+    con: duckdb.DuckDBPyConnection,
+    source: str,
+    monkeypatch: pytest.MonkeyPatch,
+    algorithm: str,
+    n: int,
+) -> None:
+    """One worker visits the shards one after another; several, the same way."""
+    monkeypatch.setattr(threads.budget, "threads", lambda asked=None: 1)
+    expected = by_parts(con, "logistic", source=source, algorithm=algorithm, max_iter=5)
+    monkeypatch.setattr(threads.budget, "threads", lambda asked=None: n)
+    found = by_parts(con, "logistic", source=source, algorithm=algorithm, max_iter=5)
+    sharded.assert_same_bits(found, expected)
+
+
+def test_no_two_workers_are_on_one_model(
+    con: duckdb.DuckDBPyConnection, source: str, ran: list[Ran], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Config isolation; every epoch visits every part of a group once."""
+    monkeypatch.setattr(threads.budget, "threads", lambda asked=None: 3)
+    by_parts(con, "logistic", source=source, algorithm="sgd", max_iter=6, step=0.1)
+    hops: dict[str, list[Ran]] = {}
+    for one in ran:
+        if b'"method": "sgd"' in one.unit.payload:
+            hops.setdefault(one.unit.name, []).append(one)
+    assert len(hops) > 1
+    for some in hops.values():
+        some.sort(key=lambda one: one.begin)
+        assert all(a.end <= b.begin for a, b in pairwise(some))
+        parts = {one.unit.pin for one in some}
+        epochs = [some[at : at + len(parts)] for at in range(0, len(some), len(parts))]
+        assert len(epochs) == 6
+        assert all({one.unit.pin for one in epoch} == parts for epoch in epochs)
+        assert len(parts) > 1
+
+
+@pytest.mark.parametrize(
+    ("task", "more", "sentence"),
+    [
+        ("logistic", {"algorithm": "svrg"}, "algorithm 'svrg' needs all rows"),
+        ("logistic", {"algorithm": "mgd", "sampler": "bernoulli"}, "algorithm 'mgd' needs all"),
+        ("gbdt", {"trees": 2}, "task 'gbdt' needs all rows"),
+        ("mlp", {"max_iter": 2}, "task 'mlp' needs all rows"),
+    ],
+)
+def test_what_needs_all_rows_is_trained_on_one_worker(
+    con: duckdb.DuckDBPyConnection, source: str, task: str, more: dict[str, Any], sentence: str
+) -> None:
+    given = {k: v for k, v in (GIVEN | more).items() if k != "deterministic"}
+    with pytest.warns(tuskml.ClusterWarning, match=sentence):
+        tuskml.train(con, task, source=source, **given)
+
+
+def test_a_third_class_in_a_part_names_no_row(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    """Rows of a part are in an order of their own."""
+    for n in range(3):
+        con.execute(
+            f"COPY (SELECT *, {n} AS k FROM rows WHERE rowid % 3 = {n}) "
+            f"TO '{tmp_path}/{n}.parquet' (FORMAT parquet)"
+        )
+    given = {"source": f"{tmp_path}/*.parquet", "label": "k"}
+    with pytest.raises(tuskml.ClusterError, match=r"label is 1 in a row of a group whose"):
+        by_parts(con, "svm", **given, algorithm="sgd")
