@@ -74,9 +74,7 @@ def no_room(
         return error
     what = "a model of more than two classes" if many else f"algorithm '{options.algorithm}'"
     instead = (
-        "train each class against the others, with a label of two values"
-        if many
-        else "leave 'algorithm' out"
+        "give an algorithm for stores, such as 'hogbatch'" if many else "leave 'algorithm' out"
     )
     return MemoryError(
         f"no memory for the training: {what} trains in memory, also with option 'store'; "
