@@ -81,8 +81,7 @@ class ModelStore:
         """An empty store in a directory that was not there.
 
         memory: bytes that LevelDB may use; metadata: a JSON object to find in `metadata` again, in
-        it "several", weights of a feature; buffers: of memory for what LevelDB holds itself
-        (`buffers_of`), 0: a share of it.
+        it "several", weights of a feature; buffers: memory of LevelDB's own, 0: a share of it.
         """
         path = Path(path)
         record = {
