@@ -275,14 +275,17 @@ _NANOSECONDS = [("acquire_ns", INT64), ("train_ns", INT64), ("release_ns", INT64
 
 
 class Stored(ctypes.Structure):
-    """`tk_stored`; calling: keeps alive what `open` points at."""
+    """`tk_stored`; calling: keeps alive what `open` points at; classes: what the softmax does."""
 
     calling: Any = None
+    classes: Any = None
     _fields_ = [
         ("pass", ADDRESS),
         ("chunks", ADDRESS),
         ("access", ADDRESS),
         ("open", ADDRESS),
+        ("softmax", ADDRESS),
+        ("intercepts", ADDRESS),
         ("which", ADDRESS),
         ("n_which", INT64),
         ("batch_size", INT32),
@@ -295,7 +298,7 @@ class Stored(ctypes.Structure):
         ("shuffle", INT32),
         ("fold", INT32),
         ("together", INT32),
-        ("spare", INT32),
+        ("reference", INT32),
         ("intercept", DOUBLE),
         ("time", DOUBLE),
         ("scale", DOUBLE),

@@ -3,10 +3,11 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from tuskml.errors import StoreError
 from tuskml.kvstore.native import Ids, Weights
+from tuskml.partitioner import IndexMap
 
 
 def model_dtype(given: DTypeLike) -> "np.dtype[Any]":
@@ -49,3 +50,15 @@ def keys_of(keys: Ids) -> tuple[Ids, Ids]:
     np.not_equal(keys[1:], keys[:-1], out=new[1:])
     begins = np.flatnonzero(new)
     return keys[begins], np.append(begins, len(keys))
+
+
+def located(index: IndexMap, ids: ArrayLike, several: int) -> tuple[Ids, NDArray[np.integer]]:
+    """Keys of weights and their places in payloads, whole numbers of shape (n,).
+
+    several: weights of a feature; that of id i * several + k is weight k of feature i.
+    """
+    if several == 1:
+        return index.locate(ids)
+    features, which = np.divmod(np.asarray(ids, np.int64), several)
+    keys, slots = index.locate(features)
+    return keys, slots.astype(np.int64) * several + which

@@ -9,7 +9,7 @@ through the function pointers of `kvstore/native/frames.h`: from a store's cache
 """
 
 import ctypes
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,6 +21,7 @@ from tuskml.errors import StoreError
 from tuskml.kernels import structures
 from tuskml.kernels.library import check_code, library, pointer
 from tuskml.kernels.open_rows import Calling
+from tuskml.kernels.softmax import Softmax
 from tuskml.kernels.stored.chunks import (
     CHUNK_TOO_LARGE,
     Chunks,
@@ -95,12 +96,14 @@ class Model:
 
     time: sum of the lengths of all steps, which with a payload's stamp tells what penalties it
     still has to take; 0 for payloads of plain weights with stamp 0. scale: weights are scale times
-    the stored numbers, where a payload is up to date; it follows from time and l2.
+    the stored numbers, where a payload is up to date; it follows from time and l2. intercepts: of
+    several classes, in place of the one.
     """
 
     intercept: float = 0.0
     time: float = 0.0
     scale: float = 1.0
+    intercepts: Sequence[float] = ()
 
 
 @dataclass(frozen=True)
@@ -137,7 +140,9 @@ class Training:
     the intercept has no penalty. l1 and l2 must stay what they are until a `settle` with fold.
     step, power, seed, shuffle and batch_size: as in `kernels.Epoch`. together: all workers train
     one chunk, chunk after chunk in their order, as payloads of `kvstore.working.routes` need it.
-    threads: of epochs, 0: those of the rows.
+    threads: of epochs, 0: those of the rows. classes: several, of one group, whose weights of a
+    feature lie side by side: an entry's place is that of the first. The model has an intercept for
+    each; that of the first class stays, and so do its weights where there is no penalty.
     """
 
     chunks: Chunks
@@ -152,6 +157,7 @@ class Training:
     together: bool = False
     threads: int = 0
     which: "NDArray[np.int64] | None" = field(default=None, compare=False)
+    classes: Softmax | None = field(default=None, compare=False)
 
     def of(self, which: ArrayLike, access: int, step: float) -> "Training":
         """The same for some chunks, by number, with other frames: a trial of a step size."""
@@ -208,11 +214,15 @@ class Training:
         rows.threads = self.threads or rows.threads
         which = self.which
         calling = None if opened is None else Calling(opened)
+        classes = None if self.classes is None else self.classes.struct
+        intercepts = np.array(model.intercepts, float)
         job = structures.Stored(
             ctypes.addressof(rows),
             self.chunks._handle,
             self.access,
             None if calling is None else ctypes.addressof(calling.struct),
+            None if classes is None else ctypes.addressof(classes),
+            pointer(intercepts),
             pointer(which),
             0 if which is None else len(which),
             self.batch_size,
@@ -225,11 +235,11 @@ class Training:
             self.shuffle,
             0,
             self.together,
-            0,
+            not (self.l1 or self.l2),
             model.intercept,
             model.time,
         )
-        job.calling = calling
+        job.calling, job.classes = calling, (classes, intercepts)
         yield job
 
     def _run(self, job: structures.Stored, kernel: Callable[..., int], *more: object) -> None:
@@ -248,7 +258,7 @@ class Training:
 
 def _result(job: structures.Stored) -> Result:
     return Result(
-        Model(job.intercept, job.time, job.scale),
+        Model(job.intercept, job.time, job.scale, job.classes[1].tolist()),
         job.loss,
         job.rows,
         job.n_keys,

@@ -15,7 +15,7 @@ from tuskml.errors import DataError, StoreError
 from tuskml.kvstore.files.files import Record
 from tuskml.kvstore.native import Ids, Weights
 from tuskml.kvstore.roots.names import Reference
-from tuskml.kvstore.roots.root import StoreRoot
+from tuskml.kvstore.roots.root import BLOCK, StoreRoot
 from tuskml.kvstore.roots.versions import Version
 from tuskml.kvstore.sealed.sealed import SealedModel
 from tuskml.kvstore.working.database import LEAST_MEMORY
@@ -25,7 +25,6 @@ from tuskml.partitioner import IndexMap
 
 Pairs = Iterable[tuple[Ids, Weights]]
 MOST_ID = 2**63 - 1
-BLOCK = 1024
 
 
 class NumberedSealed:
@@ -102,9 +101,9 @@ class NumberedRoot(StoreRoot):
     ) -> Version:
         """As of `StoreRoot`."""
         folder, index = store.path.parent.parent, IndexMap.by_rule(BLOCK).to_bytes()
-        named = self._named(pairs_of(store) if pairs is None else pairs, 1)
-        given = store.dtype, self.dimension, index, metadata, continues
-        return self._seal(folder, named, *given)
+        width = self._width(store.several)
+        named = self._named(pairs_of(store) if pairs is None else pairs, store.several)
+        return self._seal(folder, named, store.dtype, width, index, metadata, continues)
 
     def publish_pairs(
         self,
@@ -117,14 +116,17 @@ class NumberedRoot(StoreRoot):
         several: int = 1,
     ) -> Version:
         """As of `StoreRoot`; DataError where the numbers of the last feature go beyond 2^63."""
+        width, named = self._width(several), self._named(pairs, several)
+        return super().publish_pairs(name, named, dtype, width, metadata, continues)
+
+    def _width(self, several: int) -> int:
+        """Above the ids of all weights, so many of a feature and of the intercept."""
         if several > 1 and (self.dimension + 1) * several > MOST_ID:
             raise DataError(
                 f"the largest feature id is {self.dimension - 1}, expected at most "
                 f"{MOST_ID // several - 2} for a stored model of {several} classes"
             )
-        dimension = self.dimension if several == 1 else (self.dimension + 1) * several
-        named = self._named(pairs, several)
-        return super().publish_pairs(name, named, dtype, dimension, metadata, continues)
+        return self.dimension if several == 1 else (self.dimension + 1) * several
 
     def partitioning(self, reference: str) -> IndexMap:
         """As of `StoreRoot`, of the frequent features that have numbers."""

@@ -25,6 +25,9 @@ from tuskml.kvstore.working.features import fill, pairs_of
 from tuskml.kvstore.working.working import ModelStore
 from tuskml.partitioner import IndexMap
 
+BLOCK = 1024
+"""Weights in a block of a sealed model that has no layout of its own."""
+
 
 class StoreRoot:
     """The directory below which all stores lie, each under its name.
@@ -118,6 +121,8 @@ class StoreRoot:
         if folder.parent != self.path:
             raise StoreError(f"{store.path} is not a working store of {self.path}")
         index = store.index.without_live().to_bytes()  # a reader looks for ids in the blocks
+        if store.several > 1:
+            index = IndexMap.by_rule(BLOCK).to_bytes()
         pairs = pairs_of(store) if pairs is None else pairs
         return self._seal(folder, pairs, store.dtype, dimension, index, metadata, continues)
 
@@ -136,7 +141,7 @@ class StoreRoot:
         several: weights of a feature, which lie together; those of the intercept are first.
         """
         folder = folder_of(self.path, name, create=True)
-        index = IndexMap.by_rule(1024).to_bytes()
+        index = IndexMap.by_rule(BLOCK).to_bytes()
         return self._seal(folder, pairs, dtype, dimension, index, metadata, continues)
 
     def publish_weights(

@@ -13,7 +13,8 @@ WINDOW = 1 << 20
 
 
 def pairs_of(store: ModelStore) -> Iterator[Pair]:
-    """(ids, weights) of all weights that are not 0, by rising feature id, in parts.
+    """(ids, weights) of all weights that are not 0, by rising id, in parts; where features have
+    several weights the ids are those of weights (`ModelStore`).
 
     Memory does not grow with the model: blocks of rare features lie in the order of their keys,
     and the frequent features, which have keys of their own, are few.
@@ -22,11 +23,11 @@ def pairs_of(store: ModelStore) -> Iterator[Pair]:
     if live is not None and live.order is not None:
         yield from _in_windows(store, live)
         return
-    frequent = store.index.features
+    frequent = of_weights(store.index.features, store.several)
     known = store.weights(frequent)
     done = 0  # frequent features that have had their turn
     for keys, starts, values in store.scan(store.index.n_partitions):
-        ids, weights = _rare(store.index, keys, starts, values)
+        ids, weights = _rare(store, keys, starts, values)
         if len(ids):
             end = int(np.searchsorted(frequent, ids[-1]))
             yield _merged(ids, weights, frequent[done:end], known[done:end])
@@ -39,11 +40,21 @@ def _in_windows(store: ModelStore, live: LiveFeatures) -> Iterator[Pair]:
     """The pairs of features that do not lie by rising id: looked up, many at a time, since each
     time most blocks of several features are read.
     """
-    for first in range(0, len(live), WINDOW):
-        ids = live.by_rank(np.arange(first, min(first + WINDOW, len(live))))
+    window = max(1, WINDOW // store.several)
+    for first in range(0, len(live), window):
+        features = live.by_rank(np.arange(first, min(first + window, len(live))))
+        ids = of_weights(features, store.several)
         weights = store.weights(ids)
         stored = _not_zero(weights)
         yield ids[stored], weights[stored]
+
+
+def of_weights(features: Ids, several: int) -> Ids:
+    """The ids of the weights of features that have several each, (n * several,)."""
+    if several == 1:
+        return features
+    ids: Ids = (features[:, None] * several + np.arange(several)).ravel()
+    return ids
 
 
 def _not_zero(weights: Weights) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
@@ -51,17 +62,22 @@ def _not_zero(weights: Weights) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
     return np.flatnonzero(weights.view(f"u{weights.dtype.itemsize}"))
 
 
-def _rare(index: IndexMap, keys: Ids, starts: Ids, values: Weights) -> Pair:
+def _rare(store: ModelStore, keys: Ids, starts: Ids, values: Weights) -> Pair:
     """The pairs of blocks' payloads, less slots of features that do not live there."""
+    index: IndexMap = store.index
     first, begin, end = index.blocks.spans_of(keys - index.n_partitions)
     places = _not_zero(values)
     part = np.searchsorted(starts, places, side="right") - 1
-    numbers = first[part] + places - starts[part]
+    slots, which = np.divmod(places - starts[part], store.several)
+    numbers = first[part] + slots
     inside = (numbers >= begin[part]) & (numbers < end[part])
     if len(index.features):
         at = np.minimum(np.searchsorted(index.numbers, numbers), len(index.features) - 1)
         inside &= index.numbers[at] != numbers
-    return index.named(numbers[inside]), values[places[inside]]
+    named = index.named(numbers[inside])
+    if store.several > 1:
+        named = named * store.several + which[inside]
+    return named, values[places[inside]]
 
 
 def _merged(ids: Ids, weights: Weights, more: Ids, others: Weights) -> Pair:

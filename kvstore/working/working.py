@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from tuskml.errors import StoreError
 from tuskml.kvstore import native
-from tuskml.kvstore.arrays import as_keys, as_weights, even_starts, keys_of, model_dtype
+from tuskml.kvstore.arrays import as_keys, as_weights, even_starts, keys_of, located, model_dtype
 from tuskml.kvstore.files.files import (
     Record,
     checked_metadata,
@@ -42,8 +42,9 @@ class ModelStore:
     """Partitions of a model in a private directory, open in one process at a time.
 
     A key is a partition of the index map and its payload the weights of its features, by slot; a
-    partition never written reads as zeros. Arrays of weights have the store's dtype, keys are
-    int64. Threads may use a store together: `get`, `put` and `add` run without the GIL.
+    partition never written reads as zeros. Weight k of a feature i with several is asked for as
+    i * several + k. Arrays of weights have the store's dtype, keys are int64. Threads may use a
+    store together: `get`, `put` and `add` run without the GIL.
 
     Weights written are safe once `checkpoint` returns: `resume` gives the weights of the last one,
     to the bit, or a StoreError. While `frames` are open they have the newest weights: what reads
@@ -58,6 +59,7 @@ class ModelStore:
         self.path, self.index = path, index
         self.dtype = model_dtype(record["dtype"])
         self.metadata: Record = record["metadata"]
+        self.several: int = self.metadata.get("several", 1)
         self.last_checkpoint: Checkpoint | None = None
         self._name, self._lock, self._pid = record["store"], lock, os.getpid()
         self._gate = Gate()
@@ -78,8 +80,8 @@ class ModelStore:
     ) -> "ModelStore":
         """An empty store in a directory that was not there.
 
-        memory: bytes that LevelDB may use; metadata: a JSON object to find in `metadata` again;
-        buffers: of memory for what LevelDB holds itself (`buffers_of`), 0: a share of it.
+        memory: bytes that LevelDB may use; metadata: a JSON object to find in `metadata` again, in
+        it "several", weights of a feature; buffers: memory of LevelDB's own, 0: a share of it.
         """
         path = Path(path)
         record = {
@@ -144,7 +146,7 @@ class ModelStore:
         of a table); out: written into if given.
         """
         wanted = as_keys(keys)
-        sizes = self.index.sizes(wanted)
+        sizes = self.sizes(wanted)
         width = int(sizes[0]) if len(sizes) else 0
         if (sizes != width).any():
             raise StoreError("these keys have partitions of several widths: use get_ragged")
@@ -193,7 +195,7 @@ class ModelStore:
         wanted, rows = as_keys(keys), as_keys(entries)
         places = np.ascontiguousarray(slots, np.uint32)
         weights = as_weights(deltas, self.dtype)
-        widths = self.index.sizes(wanted).astype(np.uint32)
+        widths = self.sizes(wanted).astype(np.uint32)
         if len(rows) != len(wanted) + 1 or (rows[1:] < rows[:-1]).any():
             raise StoreError(f"entries must rise and be of shape ({len(wanted) + 1},)")
         if rows[0] != 0 or not rows[-1] == len(places) == len(weights):
@@ -205,10 +207,14 @@ class ModelStore:
 
     # --- features ---
 
+    def sizes(self, keys: ArrayLike) -> Ids:
+        """Weights under keys, int64 of shape (n,)."""
+        return self.index.sizes(keys) * self.several
+
     def weights(self, ids: ArrayLike) -> Weights:
         """Weights of features, of the shape of ids; each key is read once."""
         features = np.asarray(ids, np.int64)
-        keys, slots = self.index.locate(features.ravel())
+        keys, slots = located(self.index, features.ravel(), self.several)
         distinct, at = np.unique(keys, return_inverse=True)
         values, starts = self.get_ragged(distinct)
         found: Weights = values[starts[at] + slots].reshape(features.shape)
@@ -216,7 +222,7 @@ class ModelStore:
 
     def add_weights(self, ids: ArrayLike, deltas: ArrayLike) -> None:
         """Adds to the weights of features, both of shape (n,); repeated features add up."""
-        keys, slots = self.index.locate(ids)
+        keys, slots = located(self.index, ids, self.several)
         order = np.argsort(keys, kind="stable")
         distinct, first = keys_of(keys[order])
         weights = as_weights(deltas, self.dtype)
@@ -263,10 +269,9 @@ class ModelStore:
     def checkpoint(self, metadata: "Record | None" = None) -> Checkpoint:
         """Makes the weights safe as they are, and forgets the checkpoint before.
 
-        metadata: a JSON object, such as the epoch and the seed's state. Batches of other threads
-        wait; frames are written first, and while a worker holds some it is a StoreError. After a
-        crash at any moment `resume` gives this state or the one before, never a
-        third. The disk holds at most the model twice.
+        metadata: a JSON object, such as the epoch and the seed's state. Other threads' batches
+        wait; frames are written first, and while a worker holds some it is a StoreError. After any
+        crash `resume` gives this state or the one before. The disk holds the model twice at most.
         """
         kept = checked_metadata(metadata)
         self._check_process()
@@ -325,8 +330,7 @@ class ModelStore:
         with self._gate.alone(), reporting("removing a store"):
             self._shut(for_good=True)
             try:
-                # Nobody meets a store of which a part is gone: `resume` and the collector look
-                # for other names.
+                # Nobody meets a store of which a part is gone: others look for other names.
                 gone = self.path.with_name(f"{GONE}{secrets.token_hex(8)}")
                 os.rename(self.path, gone)
                 remove_tree(gone)
@@ -356,9 +360,7 @@ class ModelStore:
         return f"ModelStore({str(self.path)!r}, {self.index!r}, {self.dtype})"
 
     def _starts(self, keys: Ids) -> Ids:
-        starts = np.zeros(len(keys) + 1, np.int64)
-        np.cumsum(self.index.sizes(keys), out=starts[1:])
-        return starts
+        return np.concatenate(([0], np.cumsum(self.sizes(keys), dtype=np.int64)))
 
     @contextmanager
     def _using(self, writes: bool = False) -> Iterator[Database]:

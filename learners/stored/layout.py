@@ -9,13 +9,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import StoreError
+from tuskml.errors import OptionError, StoreError
 from tuskml.kernels import passes
 from tuskml.kernels.segments import sparse_segments
 from tuskml.kvstore import StoreRoot, measure_store
+from tuskml.kvstore.working.database import LARGEST_PARTITION
 from tuskml.kvstore.working.frames import frame_bytes, frame_share
 from tuskml.learners.options.table import Options
 from tuskml.partitioner import WARM_LEVELDB, Cost, IndexMap, LiveFeatures, Profile
+from tuskml.partitioner.index.blocks import Blocks
 from tuskml.partitioner.index.live import MOST_IDS, WINDOW, Part
 from tuskml.partitioner.index.order import MOST_GROUPS
 
@@ -30,12 +32,14 @@ SMALL_BLOCK, WEIGHT_BYTES = 64, 4
 @dataclass(frozen=True)
 class Arranged:
     """live: the features that there are, None for all ids; block: features per block, None to
-    choose by a sample; told: how features are ordered and why, in words.
+    choose by a sample; told: how features are ordered and why, in words; several: weights of a
+    feature.
     """
 
     live: LiveFeatures | None
     block: int | None = None
     told: str = ""
+    several: int = 1
 
 
 def choose_layout(
@@ -51,30 +55,50 @@ def choose_layout(
 
     The frequent features share keys by Algorithm 3 and all others lie in blocks. A store is read
     once a chunk of rows, so chunks of the sample, not single rows, are what asks for keys; most:
-    weights that a chunk may hold; arranged: `live_features`, `by_chunks` or `Arranging`; mark: the
-    training's `cancel_count`. Where the same bits are asked for, or root is None, costs are not
-    measured.
+    features that a chunk may hold; arranged: `live_features`, `by_chunks` or `Arranging`; mark:
+    the training's `cancel_count`. Where the same bits are asked for, or root is None, costs are
+    not measured.
     """
     assert isinstance(options.partition, int)
-    profile = Profile(options.partition, SAMPLE_ROWS, options.seed)
+    top = min(options.partition, LARGEST_PARTITION // WEIGHT_BYTES // arranged.several)
+    profile = Profile(top, SAMPLE_ROWS, options.seed)
     for starts, ids in sampled(group):
         passes.raise_if_cancelled(mark)
         profile.update(starts, ids)
     rows = min(profile.sample.seen, SAMPLE_ROWS)
     batch = max(1, min(rows_per_chunk, rows // FEWEST_BATCHES))
     made = profile.partition(
-        cost_for(options, root, arranged.live),
+        cost_for(options, root, arranged.live, arranged.several),
         block=arranged.block,
         batch_rows=batch,
         most=most,
         live=arranged.live,
         interrupted=lambda: passes.raise_if_cancelled(mark),
     )
-    return made.index
+    return bounded(made.index, arranged.several)
+
+
+def bounded(index: IndexMap, several: int) -> IndexMap:
+    """The same with blocks so small that a key has at most LARGEST_PARTITION bytes of weights,
+    where features have several.
+
+    OptionError where a partition of frequent features has more.
+    """
+    most = LARGEST_PARTITION // WEIGHT_BYTES // several
+    if several == 1:
+        return index
+    if (largest := int(np.bincount(index.partition).max(initial=0))) > most:
+        raise OptionError(
+            f"a key of the partitioning has {largest} features, expected at most {most} for a "
+            f"model of {several} classes: make another with a smaller 'partition'"
+        )
+    wide, rule = 1 << (most.bit_length() - 1), index.blocks
+    blocks = Blocks(rule.widths, tuple(min(size, wide) for size in rule.sizes))
+    return IndexMap(index.features, index.partition, blocks, index.live)
 
 
 def given_layout(
-    group: np.void, options: Options, root: StoreRoot | None, mark: int
+    group: np.void, options: Options, root: StoreRoot | None, mark: int, several: int = 1
 ) -> IndexMap | None:
     """What options alone say: a key each, a partitioning that was kept, or the paper's KV-VP
     (Algorithm 3 on sampled rows, a key for each other feature). None: find the best.
@@ -82,21 +106,27 @@ def given_layout(
     if isinstance(options.partition, str):
         if root is None:
             raise StoreError("there is no directory of stores here")
-        return root.partitioning(options.partition)
+        return bounded(root.partitioning(options.partition), several)
     if not options.partition:
         return IndexMap.by_rule(1)
     if options.layout == "paper":
-        return choose_layout(group, options, root, 1, MOST_IDS, Arranged(None, 1), mark)
+        return choose_layout(
+            group, options, root, 1, MOST_IDS, Arranged(None, 1, several=several), mark
+        )
     return None
 
 
-def cost_for(options: Options, root: StoreRoot | None, live: LiveFeatures | None) -> Cost:
-    """What a request costs, measured unless the same bits are asked for, or root is None."""
+def cost_for(
+    options: Options, root: StoreRoot | None, live: LiveFeatures | None, several: int = 1
+) -> Cost:
+    """What a request costs, measured unless the same bits are asked for, or root is None; several:
+    weights of a feature.
+    """
     # The cache does not hold features that are ordered: a key is written before it is read again.
     writes = live is not None and live.order is not None
-    if options.ordered or root is None:
-        return WARM_LEVELDB
-    return cost_of(root.path, writes=writes)
+    known = options.ordered or root is None
+    cost = WARM_LEVELDB if known else cost_of(root.path, writes=writes)
+    return Cost(cost.t_seek, cost.t_unit * several)
 
 
 def live_features(
@@ -150,13 +180,12 @@ def _by_rows(group: np.void, each: int) -> Iterator[tuple[int, Part]]:
         row += n
 
 
-def all_fit(n_features: int, top: int, cache: int) -> bool:
-    """Whether the cache holds the frames of so many features in full blocks that are not small,
-    and of `top` partitions.
+def all_fit(n_features: int, top: int, cache: int, several: int = 1) -> bool:
+    """Whether the cache holds the frames of so many features, of several weights each, in full
+    blocks that are not small, and of `top` partitions.
     """
-    blocks = n_features // SMALL_BLOCK + 1
-    frames = blocks * frame_bytes(SMALL_BLOCK, WEIGHT_BYTES) + top * frame_bytes(1, WEIGHT_BYTES)
-    return frames <= frame_share(cache, 1)
+    block, one = (frame_bytes(n * several, WEIGHT_BYTES) for n in (SMALL_BLOCK, 1))
+    return (n_features // SMALL_BLOCK + 1) * block + top * one <= frame_share(cache, 1)
 
 
 def described(index: IndexMap) -> str:
@@ -167,13 +196,15 @@ def described(index: IndexMap) -> str:
     return f"KV-VP: {frequent}, others in {index.blocks}"
 
 
-def bytes_of_all(index: IndexMap) -> int:
-    """Of the frames of all keys of an index map of live features; 0 for another."""
+def bytes_of_all(index: IndexMap, several: int = 1) -> int:
+    """Of the frames of all keys of an index map of live features, of several weights each; 0 for
+    another.
+    """
     if index.live is None:
         return 0
     sizes, counts = index.widths()
     return sum(
-        int(count) * frame_bytes(int(size), WEIGHT_BYTES)
+        int(count) * frame_bytes(int(size) * several, WEIGHT_BYTES)
         for size, count in zip(sizes, counts, strict=True)
     )
 

@@ -81,6 +81,10 @@ typedef struct tk_stored {
     const tusk_frame_access *access;
     const tk_open *open; /* the caller's own loss, for all rows; NULL: the loss of the pass. Unless
                             its any_thread is set, pass->threads is 1 */
+    /* Several classes, of one group, whose weights of a feature lie side by side, its place being
+     * that of the first; NULL: one margin. */
+    const tk_softmax *softmax;
+    double *intercepts;   /* (n_classes,), in and out; the first never moves */
     const int64_t *which; /* (n_which,) numbers of the chunks to visit; NULL: all */
     int64_t n_which;
     int32_t batch_size, power; /* from here to shuffle: as in tk_epoch */
@@ -91,7 +95,8 @@ typedef struct tk_stored {
     int32_t fold; /* for tk_stored_settle: leave weights with scale 1 and stamp 0 */
     /* All workers train the same chunk, chunk after chunk in their order: for payloads that come
      * in this order alone (kvstore/native/routes). */
-    int32_t together, spare;
+    int32_t together;
+    int32_t reference; /* of several classes: the first one's weights do not move */
     /* in and out */
     double intercept;
     double time; /* initially 0 */

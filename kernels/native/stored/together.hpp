@@ -3,7 +3,7 @@
 // this order alone.
 #pragma once
 
-#include "chunk_training.hpp"
+#include "class_training.hpp"
 
 namespace tusk {
 
@@ -36,7 +36,7 @@ template <class T, class W> void train_together(Training &all, const Stop &stop,
         all.visits.settle(all.clock, 0, held);
         std::atomic<bool> broken{false};
         parallel_for(workers, workers, [&](int64_t k) {
-            if (!train_runs<T, W>(all, shares.stops[k], shares.runs[k], w))
+            if (!train_any_runs<T, W>(all, shares.stops[k], shares.runs[k], w))
                 broken = true;
         });
         whole = !broken;
@@ -86,7 +86,7 @@ template <class T, class W> int loss_together(tk_stored *job) {
         Shares shares(cut(chunk.pieces, PARTITION_ROWS), stop, workers);
         Paged<W> w = held.weights(chunk);
         parallel_for(workers, workers, [&](int64_t k) {
-            double sum = loss_of_runs<T, W>(job, visits, shares.runs[k], job->scale, w);
+            double sum = loss_of_any_runs<T, W>(job, visits, shares.runs[k], job->scale, w);
             visits.add(sum, 0);
         });
         visits.add(0, chunk.rows);

@@ -1,9 +1,8 @@
 // SGD on a model in a store: HOGWILD! and HogBatch (see hogwild.cpp) on payloads that workers hold
 // for one chunk at a time (Qin, Torres, Rusu, VLDB 2017, section 6). All workers write to the same
 // frame of a key, so there is nothing to merge.
-#include "chunk_training.hpp"
+#include "class_wide.hpp"
 #include "together.hpp"
-#include "wide.hpp"
 
 namespace tusk {
 namespace {
@@ -36,14 +35,15 @@ template <class T, class W> void train(Training &all, Queue &queue, int32_t work
         const StoredChunk &chunk = all.job->chunks->list[stop->number];
         bool whole = false;
         if (chunk.wide && !all.clock.span_is_over())
-            whole = train_wide<T>(all, *stop, worker, held);
+            whole = all.job->softmax ? train_wide_classes<T>(all, *stop, worker, held)
+                                     : train_wide<T>(all, *stop, worker, held);
         else if (!all.clock.span_is_over() && !all.visits.stopped())
             all.visits.visit(worker, stop->number, chunk.keys.data(), chunk.widths.data(),
                              chunk.keys.size(), held, [&] {
                                  drawn.look_ahead();
                                  all.visits.settle(all.clock, worker, held);
-                                 whole = train_runs<T, W>(all, *stop, chunk_runs(all.job, *stop),
-                                                          held.weights(chunk));
+                                 whole = train_any_runs<T, W>(
+                                     all, *stop, chunk_runs(all.job, *stop), held.weights(chunk));
                                  return true;
                              });
         if (all.visits.stopped())
@@ -88,15 +88,16 @@ template <class T, class W> int total_loss(tk_stored *job) {
         for (Stop *stop; !visits.stopped() && (stop = queue.draw());) {
             const StoredChunk &chunk = job->chunks->list[stop->number];
             if (chunk.wide) {
-                loss_of_wide<T>(job, visits, clock, *stop, (int32_t)worker, held);
+                auto loss = job->softmax ? loss_of_wide_classes<T, W> : loss_of_wide<T, W>;
+                loss(job, visits, clock, *stop, (int32_t)worker, held);
                 continue;
             }
             visits.visit((int32_t)worker, stop->number, chunk.keys.data(), chunk.widths.data(),
                          chunk.keys.size(), held, [&] {
                              visits.settle(clock, (int32_t)worker, held);
                              auto runs = cut(chunk.pieces, PARTITION_ROWS);
-                             visits.add(loss_of_runs<T, W>(job, visits, runs, job->scale,
-                                                           held.weights(chunk)),
+                             visits.add(loss_of_any_runs<T, W>(job, visits, runs, job->scale,
+                                                               held.weights(chunk)),
                                         chunk.rows);
                              return false;
                          });

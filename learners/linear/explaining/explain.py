@@ -79,7 +79,7 @@ def considered(group: NDArray[np.void], request: Request, memory: int = 0) -> Ch
             considered_stored,  # takes a while to import
         )
 
-        return considered_stored(group, request)
+        return considered_stored(group, request, memory)
     plan, question = first_plan(group, request, memory)
     if question is None:
         return Choice(plan, ())

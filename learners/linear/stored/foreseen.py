@@ -16,6 +16,7 @@ from tuskml.kernels.passes import Pass
 from tuskml.kernels.segments import sparse_segments
 from tuskml.kernels.stored.chunks import FRAME_BYTES, Keys, Widths
 from tuskml.kvstore.working.route_plan import piece_of
+from tuskml.learners.linear.multinomial.stored import Several
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.request import Request
 from tuskml.learners.linear.stored.estimate import (
@@ -37,8 +38,15 @@ MOST_ENTRIES = 1 << 23
 """Entries of the rows that are looked at."""
 
 
-def foreseen(group: NDArray[np.void], request: Request, plan: Plan, epochs: float) -> StoreUse:
-    """The use of a training of one sparse group, GROUP (1,), of so many epochs.
+def foreseen(
+    group: NDArray[np.void],
+    request: Request,
+    plan: Plan,
+    epochs: float,
+    classes: Several | None = None,
+) -> StoreUse:
+    """The use of a training of one sparse group, GROUP (1,), of so many epochs; classes: more
+    than two.
 
     Costs are not measured, as there may be no store yet.
     """
@@ -49,7 +57,8 @@ def foreseen(group: NDArray[np.void], request: Request, plan: Plan, epochs: floa
     rows = Pass(
         group, task.loss, None, None, options.fit_intercept, plan.threads, cancel_mark=mark
     )
-    run = RoutedRun(rows, rows.labels(), replace(request, options=options), plan, None)
+    labels, asked = rows.labels(), replace(request, options=options)
+    run = RoutedRun(rows, labels, asked, plan, None, classes=classes)
     if not options.validation and request.options.warm_start is None and run.travels():
         return on_routes(group[0], run, epochs)
     index = Run.layout(run)
@@ -58,7 +67,7 @@ def foreseen(group: NDArray[np.void], request: Request, plan: Plan, epochs: floa
     step = max(1, -(-rows.nonzeros() // MOST_ENTRIES))
     chunks: list[tuple[Keys, Widths]] = []
     for starts, ids in in_chunks(group[0], each, step, mark):
-        chunks += keys_of(index, starts, ids, most)
+        chunks += keys_of(run, index, starts, ids, most)
     whole = round(len(chunks) / max(1, -(-n_chunks // step)) * n_chunks)
     settles = bool(options.l1 or options.l2)
     return store_use(demand_of(whole, chunks), run.cache, epochs, settles)
@@ -116,11 +125,13 @@ def in_chunks(group: np.void, each: int, step: int, mark: int) -> Iterator[tuple
         yield np.concatenate(starts), np.concatenate(parts)
 
 
-def keys_of(index: IndexMap, starts: Ids, ids: Ids, most: int) -> list[tuple[Keys, Widths]]:
+def keys_of(
+    run: Run, index: IndexMap, starts: Ids, ids: Ids, most: int
+) -> list[tuple[Keys, Widths]]:
     """Keys and widths of a chunk, cut as often as its payloads take more than so many bytes."""
     keys, _ = index.locate(np.unique(ids).astype(np.int64))
     keys = np.unique(keys)
-    widths = index.sizes(keys)
+    widths = run.widths(index, keys)
     size = WEIGHT_BYTES * int(widths.sum()) + FRAME_BYTES * len(keys)
     rows = len(starts) - 1
     parts = 1 << (max(1, -(-size // most)) - 1).bit_length()
@@ -130,5 +141,5 @@ def keys_of(index: IndexMap, starts: Ids, ids: Ids, most: int) -> list[tuple[Key
     for first in range(0, rows, -(-rows // parts)):
         end = min(rows, first - (-rows // parts))
         part = ids[starts[first] : starts[end]]
-        found += keys_of(index, starts[first : end + 1] - starts[first], part, most)
+        found += keys_of(run, index, starts[first : end + 1] - starts[first], part, most)
     return found

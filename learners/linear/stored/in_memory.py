@@ -17,6 +17,7 @@ from tuskml.errors import DataError, OptionError
 from tuskml.kernels import passes
 from tuskml.kernels.rows.renumber import Ids, renumbered
 from tuskml.kvstore import StoreRoot
+from tuskml.learners.linear.algorithms import STORED
 from tuskml.learners.linear.renumbered import own_request
 from tuskml.learners.linear.request import LinearOptions, Request
 from tuskml.learners.linear.training import train_in_parts
@@ -73,11 +74,7 @@ def no_room(
     if groups["kind"][0] < 2:  # dense rows take more than their weights
         return error
     what = "a model of more than two classes" if many else f"algorithm '{options.algorithm}'"
-    instead = (
-        "train each class against the others, with a label of two values"
-        if many
-        else "leave 'algorithm' out"
-    )
+    instead = f"give algorithm '{STORED.name}'" if many else "leave 'algorithm' out"
     return MemoryError(
         f"no memory for the training: {what} trains in memory, also with option 'store'; "
         f"raise memory_limit, or {instead}, so that the weights may lie on disk"

@@ -133,7 +133,7 @@ class Online:
             return keys, widths
         found = [part.astype(np.uint64) for part, _, _ in self.store.scan()]
         keys = np.unique(np.concatenate([keys, *found]))
-        return keys, self.store.index.sizes(keys.astype(np.int64)).astype(np.uint32)
+        return keys, self.store.sizes(keys.astype(np.int64)).astype(np.uint32)
 
     def objective(self) -> float:
         """At the weights as they ended, which are plain afterwards."""

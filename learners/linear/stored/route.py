@@ -2,7 +2,8 @@
 
 Those on sparse features do, by an algorithm for stores and a loss that its kernels have: their
 weights may be larger than memory. All others train in memory, and the store gets the weights at
-the end; so do models of more than two classes, which have several weights for each feature.
+the end; so do models of more than two classes, unless they are asked to lie in the store or
+memory does not hold them (`multinomial.stored`).
 """
 
 from dataclasses import replace

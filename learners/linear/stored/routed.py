@@ -103,6 +103,8 @@ class RoutedRun(Run):
         options = self.options
         if options.given & OF_LEVELDB or options.warm_start is not None:
             return False
+        if self.several > 1:
+            return False
         if self.held is not None:  # weights that travel cannot go back to the best ones
             return False
         return int(self.rows.groups["n_rows"][0]) > 1 and not self._fits(self.n_features())

@@ -22,6 +22,7 @@ from tuskml.kernels.stored.training import Model, Training
 from tuskml.kvstore import FrameCounters, ModelStore, StoreRoot, buffers_of
 from tuskml.kvstore.roots.versions import Version
 from tuskml.kvstore.working.frames import frame_share
+from tuskml.learners.linear.multinomial.stored import Several, centred, sealed_pairs
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.request import Request
 from tuskml.learners.linear.stored.estimate import StoreUse, estimate_of, expected_epochs
@@ -70,10 +71,13 @@ class Run:
         plan: Plan,
         root: StoreRoot | None,
         held: NDArray[np.void] | None = None,
+        classes: Several | None = None,
     ) -> None:
         """held: GROUP (1,) of the held-out rows, if any; root: None for a `layout` alone, without
-        a warm start and with the same bits.
+        a warm start and with the same bits; classes: more than two.
         """
+        self.classes = classes
+        self.several = 1 if classes is None else len(classes.label)
         self.rows, self.labels, self._root = rows, labels, root
         self.held = None if held is None else replace(rows, groups=held)
         self.task, self.options, self.plan = request.task, request.options, plan
@@ -132,13 +136,14 @@ class Run:
     def layout(self) -> IndexMap:
         """Which features share a key."""
         group, mark = self.rows.groups[0], self.rows.cancel_mark
-        if (index := given_layout(group, self.options, self._root, mark)) is not None:
+        given = self.options, self._root, mark, self.several
+        if (index := given_layout(group, *given)) is not None:
             return index
         assert isinstance(self.options.partition, int)
         live = self._live()
-        most = self.share // 2 // WEIGHT_BYTES
+        most = self.share // 2 // self.feature_bytes
         if live is not None and self._fits(len(live)):
-            most = self.cache // WEIGHT_BYTES
+            most = self.cache // self.feature_bytes
         elif live is not None and len(live) <= MOST_ORDERED:
             self.tight = True
             live = by_chunks(live, group, self.rows_per_chunk(), mark)
@@ -146,10 +151,11 @@ class Run:
             most = max(most - live.order.most_exclusive, most // 2)
         arranged, rows = Arranged(live), self.rows_per_chunk()
         if self.tight and live is not None:
-            cost = partial(cost_for, self.options, self._root, live)
+            cost = partial(cost_for, self.options, self._root, live, self.several)
             find = Arranging(group, live, rows, most, mark)
             arranged = find(self.options.layout, cost, self._root)
             self.arranged = f" {arranged.told}"
+        arranged = replace(arranged, several=self.several)
         return choose_layout(group, self.options, self._root, rows, most, arranged, mark)
 
     def _live(self) -> LiveFeatures | None:
@@ -160,18 +166,39 @@ class Run:
     def _fits(self, n_features: int) -> bool:
         """Whether the cache holds the weights of so many features."""
         frequent = self.options.partition
-        return all_fit(n_features, frequent if isinstance(frequent, int) else 0, self.cache)
+        top = frequent if isinstance(frequent, int) else 0
+        return all_fit(n_features, top, self.cache, self.several)
+
+    @property
+    def feature_bytes(self) -> int:
+        """Of the weights of one feature."""
+        return WEIGHT_BYTES * self.several
+
+    def locate(
+        self, index: IndexMap, ids: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Keys of features, and places of their first weights."""
+        keys, slots = index.locate(ids)
+        return keys, slots if self.several == 1 else slots * np.int32(self.several)
+
+    def widths(self, index: IndexMap, keys: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Weights under keys."""
+        return index.sizes(keys) * self.several
 
     def most_bytes(self, index: IndexMap) -> int:
         """Of the frames of a chunk: all of them where the cache holds all that there are."""
-        self.all_bytes = bytes_of_all(index)
+        self.all_bytes = bytes_of_all(index, self.several)
         every = frame_share(self.cache, 1)
         return every if 0 < self.all_bytes <= every else self.share // 2
 
     def rows_per_chunk(self) -> int:
         """Rows of a chunk whose payloads fit."""
         n_rows = int(self.rows.groups["n_rows"][0])
-        entries = min(CHUNK_ENTRIES, self.share // 16) if self.tight else CHUNK_ENTRIES
+        entries = (
+            min(CHUNK_ENTRIES, self.share // (4 * self.feature_bytes))
+            if self.tight
+            else CHUNK_ENTRIES
+        )
         wanted = entries * n_rows // max(1, self.rows.nonzeros())
         most = -(-n_rows // (FEWEST_CHUNKS * self.plan.threads))
         return max(1, min(wanted, most))
@@ -180,8 +207,9 @@ class Run:
         """Cuts the rows, and counts the distinct features and keys of each chunk."""
         self.tight = index.live is not None and index.live.order is not None
         each, memory = self.rows_per_chunk(), self.cache // 2  # of which no weights are there yet
-        locate = Few.within(memory, index.locate, rows, each)
-        chunks = Chunks.map(rows, locate, index.sizes, each, self.most_bytes(index))
+        locate = Few.within(memory, partial(self.locate, index), rows, each)
+        sizes, most = partial(self.widths, index), self.most_bytes(index)
+        chunks = Chunks.map(rows, locate, sizes, each, most)
         return self._counted(chunks, rows)
 
     def _counted(self, chunks: Chunks, rows: Pass) -> Chunks:
@@ -192,7 +220,10 @@ class Run:
         return chunks
 
     def _first(self, chunks: Chunks) -> Progress:
-        start = Model(first_intercept(self.rows, self.labels, self.task, self.options))
+        if self.classes is not None:
+            start = Model(intercepts=self.classes.first_intercepts(self.options))
+        else:
+            start = Model(first_intercept(self.rows, self.labels, self.task, self.options))
         step = self.plan.step
         if not isinstance(step, float):
             step = first_step(self._training(chunks, 0, 1.0), start, self._trial_bytes())
@@ -212,6 +243,7 @@ class Run:
         return Training(
             chunks, access, step, plan.power, plan.batch_size,
             options.l1, options.l2, plan.seed, plan.shuffle,
+            classes=None if self.classes is None else self.classes.softmax,
         )  # fmt: skip
 
     # --- the epochs ---
@@ -243,7 +275,9 @@ class Run:
         """With the weights of the warm start. Not by `create`, whose checkpoint would be there to
         resume from before there was an epoch.
         """
-        store = self.root.create(self.name, index, DTYPE, buffers=self.buffers)
+        facts = None if self.classes is None else {"several": self.several}
+        given = index, DTYPE
+        store = self.root.create(self.name, *given, metadata=facts, buffers=self.buffers)
         try:
             for ids, weights in self.start.weights():
                 store.add_weights(ids, weights)
@@ -308,7 +342,14 @@ class Run:
     ) -> Version:
         warm = self.options.warm_start
         metadata = metadata_of(self.task, self.labels, self.n_rows, progress, objective)
-        given = metadata, progress.dimension, warm.store if warm is not None else None
+        dimension = progress.dimension
+        if self.classes is not None:
+            penalised = bool(self.options.l1 or self.options.l2)
+            intercepts = centred(progress.model.intercepts, penalised)
+            metadata |= {"intercept": None, "classes": self.classes.label.tolist()}
+            dimension = (dimension + 1) * self.several
+            more = {"pairs": sealed_pairs(store, intercepts)} | more
+        given = metadata, dimension, warm.store if warm is not None else None
         return self.root.publish(store, *given, **more)
 
     def _where(self, index: IndexMap) -> str:

@@ -25,6 +25,7 @@ from tuskml.learners.classes import check_classes, named_classes
 from tuskml.learners.linear.algorithms import STORED
 from tuskml.learners.linear.estimates.question import Question
 from tuskml.learners.linear.explaining.plan_text import resolved
+from tuskml.learners.linear.multinomial.stored import Several, several_of, trains_in_store
 from tuskml.learners.linear.multinomial.training import many_classes, plan_of_classes
 from tuskml.learners.linear.objective import class_weights
 from tuskml.learners.linear.own.checks import refuse_labels, task_members
@@ -42,7 +43,7 @@ from tuskml.learners.linear.stored.route import in_memory, without_store
 from tuskml.learners.linear.stored.routed import RoutedRun
 from tuskml.learners.linear.stored.start import refuse_several
 from tuskml.learners.linear.training import classes_of, one_class
-from tuskml.learners.models import Models, thinned
+from tuskml.learners.models import Lists, Models, Strings, thinned
 from tuskml.learners.stored.defaults import CACHE
 from tuskml.learners.validation import held_out_counts
 from tuskml.optimizer import constants
@@ -70,15 +71,13 @@ def train_stored(
     rows = Pass(groups, loss, None, None, options.fit_intercept, plan.threads, cancel_mark=mark)
     labels = rows.labels()
     refuse_labels(request.task, labels)
+    classes = None
     if many_classes(request.task, options, labels).any():
-        return train_in_memory(groups, request, memory, root, many=True)
-    check_classes(request.task, options, labels)
-    rows = replace(
-        rows,
-        positive=np.ascontiguousarray(labels["high"]) if request.task.classifies else None,
-        class_weight=class_weights(request.task, options, labels),
-        open=None if request.task.own is None else Open(request.task.own),
-    )
+        classes = several_of(rows, labels, request)
+        if not trains_in_store(groups, request, len(classes.label), memory):
+            return train_in_memory(groups, request, memory, root, many=True)
+    else:
+        rows = of_two(rows, labels, request)
     if request.task.classifies and labels["low"][0] == labels["high"][0]:
         constant = one_class(rows, labels, np.ones(1, np.int64), plan, request)
         return replace(constant, n_features=groups["dim"].astype(np.int64))
@@ -92,9 +91,32 @@ def train_stored(
             rows = replace(rows, groups=stack.enter_context(kept))
             if not request.task.classifies:
                 labels = rows.labels()  # their mean depends on the order
-        trained = RoutedRun(rows, labels, request, plan, root, held)()
+        trained = RoutedRun(rows, labels, request, plan, root, held, classes)()
     events.tell(events.Event(1, int(groups["n_rows"][0]), 0, float("nan")))
-    return model_of(trained, groups, labels, request, plan, time.monotonic() - began)
+    model = model_of(trained, groups, labels, request, plan, time.monotonic() - began)
+    return model if classes is None else of_several(model, classes)
+
+
+def of_two(rows: Pass, labels: NDArray[np.void], request: Request) -> Pass:
+    """The rows of one group of two classes, or of numbers."""
+    check_classes(request.task, request.options, labels)
+    return replace(
+        rows,
+        positive=np.ascontiguousarray(labels["high"]) if request.task.classifies else None,
+        class_weight=class_weights(request.task, request.options, labels),
+        open=None if request.task.own is None else Open(request.task.own),
+    )
+
+
+def of_several(model: Models, classes: Several) -> Models:
+    """The model of more than two classes, whose intercepts lie in the store."""
+    label = classes.label
+    return replace(
+        model,
+        intercept=np.array([np.nan]),
+        **named_classes(Lists.of_rows(label[None, :], np.array([len(label)]))),
+        plan=Strings.same(f"{model.plan.pool[model.plan.code[0]]}, {len(label)} classes", 1),
+    )
 
 
 def check(groups: NDArray[np.void], request: Request) -> None:
@@ -132,17 +154,22 @@ def stored_plan(groups: NDArray[np.void], request: Request) -> Plan:
     )
 
 
-def considered_stored(group: NDArray[np.void], request: Request) -> Choice:
-    """What would run, for explanations; raises what a training would."""
+def considered_stored(group: NDArray[np.void], request: Request, memory: int = 0) -> Choice:
+    """What would run, for explanations; raises what a training would. memory: address of the
+    account.
+    """
     check(group, request)
     plan = stored_plan(group, request)
     options, mark = request.options, passes.cancel_mark()
     intercept = options.fit_intercept
     rows = Pass(group, request.task.loss, None, None, intercept, plan.threads, cancel_mark=mark)
-    if many_classes(request.task, options, rows.labels()).any():
-        return Choice(plan_of_classes(rows, without_store(request)), ())
+    classes, labels = None, rows.labels()
+    if many_classes(request.task, options, labels).any():
+        classes = several_of(rows, labels, request)
+        if not trains_in_store(group, request, len(classes.label), memory):
+            return Choice(plan_of_classes(rows, without_store(request)), ())
     epochs = expected_epochs(group, request, plan)
-    use = foreseen(group, request, plan, epochs).as_dict()
+    use = foreseen(group, request, plan, epochs, classes).as_dict()
     question = Question(request.task, request.options, statistics(group), plan.threads)
     found = stored(question, constants.of_host())
     moved = use["store_bytes_read"] + use["store_bytes_written"]

@@ -82,14 +82,37 @@ def test_ids_that_no_row_had_weigh_nothing(client: Client) -> None:
 def test_what_cannot_be_is_refused(client: Client) -> None:
     dense = FEATURES["dense"]
     asked(client, "(m).status", model_of(client, dense, store="classes"))
-    for options, why in (
-        ({"algorithm": "hogbatch"}, "algorithm 'hogbatch' is not available with more than two"),
-        ({"warm_start": {"store": "classes"}}, "warm_start is the stored model 'classes' of 3"),
+    warm = {"warm_start": {"store": "classes"}}
+    in_memory = "algorithm 'hogbatch' is not available with more than two"
+    stored = "warm_start is the stored model 'classes' of 3"
+    for features, options, why in (
+        (dense, {"algorithm": "hogbatch"}, in_memory),
+        (dense, warm, stored),
+        (FEATURES["sparse"], warm, stored),
     ):
-        for features in (dense, FEATURES["sparse"]):
-            source = model_of(client, features, store="classes", **options)
-            with pytest.raises(Exception, match=why):
-                asked(client, "(m).status", source)
+        source = model_of(client, features, store="classes", **options)
+        with pytest.raises(Exception, match=why):
+            asked(client, "(m).status", source)
+
+
+@pytest.mark.parametrize("kind", ["sparse", "far"])
+@pytest.mark.parametrize("more", [{}, {"validation": 0.2}, {"partition": 0}])
+def test_weights_may_lie_in_the_store_while_they_are_trained(
+    client: Client, kind: str, more: dict[str, Any]
+) -> None:
+    features = FEATURES[kind]
+    given = {"store": "classes", "algorithm": "hogbatch", "epsilon": 0, "max_iter": 300} | more
+    source = f"{client.rows(X, Y)[0]}, {model_of(client, features, **given)}"
+    found = asked(client, f"predict_probas(m, {features}), (m).plan, (m).coef", source, 2)
+    assert found[0][1].startswith("hogbatch")
+    assert found[0][2] is None
+    shares = np.array([[row[0][key] for key in ("1", "2", "5")] for row in found])
+    truth = LogisticRegression(C=1 / (0.01 * N), tol=1e-10, max_iter=10_000).fit(X, Y)
+    own = np.searchsorted(CLASSES, Y)
+    loss, least = (
+        -np.mean(np.log(p[np.arange(N), own])) for p in (shares, truth.predict_proba(X))
+    )
+    assert loss < least * (1.1 if "validation" in more else 1.02)
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse"])

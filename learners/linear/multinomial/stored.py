@@ -1,0 +1,116 @@
+"""Stored models of more than two classes whose weights lie in the store while they are trained.
+
+    mean(log sum_k exp(m_k) - m_y) + l2/2 ||w||^2 + l1 ||w||_1,   m_k = w_k.x + b_k
+
+A feature has K weights, one per class, which share a key and lie side by side in its payload: a
+chunk of rows asks for as many payloads as with two classes, K times as large. Without a penalty
+the first class is the reference, whose weights stay 0, as of a training in memory.
+"""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.errors import DataError, OptionError
+from tuskml.kernels.charged import FLOOR, look_at_limits
+from tuskml.kernels.passes import Pass
+from tuskml.kernels.rows.renumber import n_trained
+from tuskml.kernels.softmax import Softmax, classes_of
+from tuskml.kvstore import ModelStore
+from tuskml.kvstore.working.features import pairs_of
+from tuskml.learners.classes import refuse_large
+from tuskml.learners.linear.multinomial.training import MOST_CLASSES, class_weights
+from tuskml.learners.linear.request import LinearOptions, Request
+from tuskml.learners.linear.stored.outgrown import bytes_of, room_of
+from tuskml.learners.linear.stored.route import ALGORITHMS
+
+Pairs = Iterator[tuple[NDArray[np.int64], NDArray[Any]]]
+OF_STORES = frozenset({"cache", "partition", "layout", "sharing", "resume"})
+"""Options that say how weights lie in a store, and so that they do."""
+
+
+@dataclass(frozen=True)
+class Several:
+    """The classes of one group: softmax has their labels (1, K), counts (K,) the rows of each."""
+
+    softmax: Softmax
+    counts: NDArray[np.float64]
+
+    @property
+    def label(self) -> NDArray[np.float64]:
+        """Rising, (K,)."""
+        return self.softmax.label[0]
+
+    def first_intercepts(self, options: LinearOptions) -> tuple[float, ...]:
+        """Those of the best constant; the first is 0."""
+        if not options.fit_intercept:
+            return (0.0,) * len(self.label)
+        weight = self.softmax.weight
+        share = np.log(self.counts if weight is None else self.counts * weight[0])
+        return tuple((share - share[0]).tolist())
+
+
+def several_of(rows: Pass, labels: NDArray[np.void], request: Request) -> Several:
+    """The classes of the rows of one group, which has more than two."""
+    refuse_large(request.task, labels)
+    found, counts, sizes = classes_of(rows, MOST_CLASSES)
+    if sizes[0] > MOST_CLASSES:
+        raise DataError(
+            f"label has more than {MOST_CLASSES:,} distinct values in a group, expected classes: "
+            "task 'linear' is for numbers"
+        )
+    label, count = found[0][None, :], counts[0]
+    return Several(Softmax(label, class_weights(request.options, label, count[None, :])), count)
+
+
+def trains_in_store(
+    groups: NDArray[np.void], request: Request, n_classes: int, memory: int
+) -> bool:
+    """Whether the weights of so many classes lie in the store while they are trained.
+
+    They do by an algorithm or an option for stores, and where memory (address of the account; 0:
+    no limit) does not hold them; else a training in memory is both faster and exact.
+    """
+    options = request.options
+    if options.algorithm != "auto" or options.given & OF_STORES:
+        asked = options.algorithm in ALGORITHMS
+    else:
+        asked = options.warm_start is None and outgrows(groups, n_classes, memory)
+    if asked and options.warm_start is not None:
+        raise OptionError(
+            "option 'warm_start' is not available for more than two classes that are trained in a "
+            "store, expected none, or an algorithm such as 'lbfgs', which trains in memory"
+        )
+    return asked
+
+
+def outgrows(groups: NDArray[np.void], n_classes: int, memory: int) -> bool:
+    """Whether the weights of sparse rows' classes take more memory than a training may."""
+    if not memory or not (bytes_of(groups["dim"]) * n_classes > FLOOR).any():
+        return False
+    look_at_limits(memory)
+    room = room_of(memory)
+    if not (bytes_of(groups["dim"]) * n_classes > room).any():
+        return False
+    features = n_trained(groups, memory, 0)
+    return float(bytes_of(np.array(features))) * n_classes > room
+
+
+def centred(intercepts: Sequence[float], penalised: bool) -> NDArray[np.float64]:
+    """Those of the model: of equal ones, where all classes have weights, that with the mean 0."""
+    found = np.array(intercepts, float)
+    return found - found.mean() if penalised else found
+
+
+def sealed_pairs(store: ModelStore, intercepts: NDArray[np.float64]) -> Pairs:
+    """What a sealed model has: weight k of feature i has id (i + 1) K + k, the intercepts are
+    first.
+    """
+    k = len(intercepts)
+    places = np.flatnonzero(intercepts)
+    first = places.astype(np.int64), intercepts[places].astype(store.dtype)
+    return itertools.chain([first], ((ids + k, weights) for ids, weights in pairs_of(store)))
