@@ -10,6 +10,7 @@ from typing import Any
 
 from tuskml.kernels import structures as s
 from tuskml.kernels.nets import structures as nets
+from tuskml.kernels.paths import structures as paths
 from tuskml.kernels.robust import Robust
 from tuskml.kernels.rows import structures as rows
 from tuskml.kernels.structures import ADDRESS, DOUBLE, INT32, INT64, UINT64
@@ -165,7 +166,12 @@ NETS: dict[str, tuple[Any, list[Any]]] = {
     "tk_train_nets": (INT, [PASS, NET, *[ADDRESS] * 4]),
     "tk_net_gradient": (INT, [PASS, NET, ADDRESS]),
 }
-FUNCTIONS = NETS | TREES | SHARED | ROWS | LINEAR | HINGE | EPOCHS | STORE | FACTORIZATION
+PATHS: dict[str, tuple[Any, list[Any]]] = {
+    "tk_paths_new": (INT, [PASS, ctypes.POINTER(paths.Spec), *[ADDRESS] * 3]),
+    "tk_paths_copy": (None, [ADDRESS, INT64, ADDRESS, ADDRESS]),
+    "tk_paths_free": (None, [ADDRESS]),
+}
+FUNCTIONS = PATHS | NETS | TREES | SHARED | ROWS | LINEAR | HINGE | EPOCHS | STORE | FACTORIZATION
 """By name what a function returns and takes."""
 
 

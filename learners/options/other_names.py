@@ -76,7 +76,10 @@ TASK_NAMES = {
         *("linear_regression", "linearregression", "linreg", "least_squares"),
     ),
     "ridge regression is 'linear' with the option l2": ("ridge", "ridge_regression"),
-    "the lasso is 'linear' with the option l1": ("lasso", "elastic_net", "elasticnet"),
+    "the elastic net is 'elastic_net'": ("elasticnet", "enet", "glmnet"),
+    "logistic regression with an L1 penalty is 'sparse_logistic'": (
+        *("lasso_logistic", "logistic_lasso", "sparse_logistic_regression", "l1_logistic"),
+    ),
     "a linear support vector machine is 'svm'": ("svc", "linear_svm", "linearsvc", "hinge"),
     "regression of counts is 'poisson'": ("count", "counts", "poisson_regression"),
     "the median is 'quantile', by default of 0.5": ("median", "lad", "l1", "mae", "pinball"),

@@ -234,14 +234,14 @@ AnyOptions = TypeVar("AnyOptions", bound=Options)
 class OptionTable(Generic[AnyOptions]):
     """The options of one learner.
 
-    result: the class that they are read into; options: shared ones by name, and the learner's
-    own, in the order in which errors and the manual list them; check: raises OptionError for
-    values that cannot go together. `by_name` has them all.
+    result: makes the options from their values by name, such as their class; options: shared ones
+    by name, and the learner's own, in the order in which errors and the manual list them; check:
+    raises OptionError for values that cannot go together. `by_name` has them all.
     """
 
     def __init__(
         self,
-        result: type[AnyOptions],
+        result: Callable[..., AnyOptions],
         options: Sequence[str | Option],
         check: Callable[[AnyOptions], None] = lambda _: None,
     ) -> None:

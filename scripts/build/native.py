@@ -57,6 +57,7 @@ KERNEL_FOLDERS = [
         "trees/near",
         "nets",
         "nets/arithmetic",
+        "paths",
     )
 ]
 MAPPED = "kvstore/mapped"  # C of the store that both databases have too

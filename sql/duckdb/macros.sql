@@ -123,7 +123,7 @@ FROM one ORDER BY i;
 CREATE OR REPLACE TEMP MACRO model_trials(model) AS TABLE
 WITH given AS (SELECT _tusk_model(model) AS m),
 kept AS (
-    SELECT CASE WHEN m.trials IS NOT NULL THEN m.trials
+    SELECT CASE WHEN json_exists(m.trials, '$.trials') THEN m.trials
                 ELSE error('model_trials: the model is of no search, train it with a list of values for an option') END AS trials
     FROM given WHERE m IS NOT NULL),
 tried AS (
@@ -145,6 +145,26 @@ SELECT configuration, fold, iterations, metric, std_err, seconds, status, n_rows
            json_extract_string(f, '$.status'), CAST(json_extract(t, '$.rows') AS DOUBLE), NULL
     FROM folds)
 ORDER BY i, fold NULLS FIRST;
+
+-- A path of penalties: one row per penalty, from the largest one on. features has the places of the weights that are not 0.
+CREATE OR REPLACE TEMP MACRO model_path(model) AS TABLE
+WITH given AS (SELECT _tusk_model(model) AS m),
+kept AS (
+    SELECT CASE WHEN json_exists(m.trials, '$.path') THEN m.trials
+                ELSE error('model_path: the model is of no path, train it by lasso, elastic_net or sparse_logistic '
+                           || 'without the option "lambda"') END AS trials
+    FROM given WHERE m IS NOT NULL),
+steps AS (
+    SELECT unnest(json_extract(trials, '$.path[*]')) AS t, unnest(range(CAST(json_array_length(trials, '$.path') AS BIGINT))) AS i,
+           CAST(json_extract(trials, '$.chosen') AS BIGINT) AS chosen
+    FROM kept)
+SELECT i + 1 AS step, CAST(json_extract(t, '$.lambda') AS DOUBLE) AS penalty, CAST(json_extract(t, '$.loss') AS DOUBLE) AS loss,
+       CAST(json_extract(t, '$.gap') AS DOUBLE) AS gap, CAST(json_extract(t, '$.held_out') AS DOUBLE) AS held_out,
+       CAST(json_extract(t, '$.held_out_error') AS DOUBLE) AS held_out_error,
+       CAST(json_extract(t, '$.intercept') AS DOUBLE) AS intercept, CAST(json_array_length(t, '$.feature') AS BIGINT) AS n_weights,
+       CAST(json_extract(t, '$.feature') AS BIGINT[]) AS features, CAST(json_extract(t, '$.weight') AS DOUBLE[]) AS weights,
+       i = chosen AS chosen
+FROM steps ORDER BY i;
 
 -- A label, and features, as SQL writes them: a list of numbers, a row with names, or one expression.
 CREATE OR REPLACE TEMP MACRO _tusk_row_of(features) AS

@@ -99,7 +99,7 @@ BEGIN
     IF (model).task IS NULL THEN
         RETURN;
     END IF;
-    IF kept IS NULL THEN
+    IF kept->'trials' IS NULL THEN
         RAISE EXCEPTION 'model_trials: the model is of no search, train it with a list of values for an option'
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
@@ -117,6 +117,31 @@ BEGIN
                (SELECT sum((one.f->>'seconds')::float8) FROM folds AS one WHERE one.i = tried.i) AS total
         UNION ALL SELECT each.fold, each.f, NULL FROM folds AS each WHERE each.i = tried.i) AS part
     ORDER BY i, place NULLS FIRST;
+END
+$$;
+
+-- A path of penalties: one row per penalty, from the largest one on. features has the places of the weights that are not 0.
+CREATE FUNCTION model_path(model tuskml_model)
+RETURNS TABLE (step bigint, penalty float8, loss float8, gap float8, held_out float8, held_out_error float8, intercept float8,
+               n_weights bigint, features bigint[], weights float8[], chosen boolean)
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    kept jsonb := (model).trials::jsonb;
+BEGIN
+    IF (model).task IS NULL THEN
+        RETURN;
+    END IF;
+    IF kept->'path' IS NULL THEN
+        RAISE EXCEPTION 'model_path: the model is of no path, train it by lasso, elastic_net or sparse_logistic without the option "lambda"'
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    RETURN QUERY
+    SELECT at, (t->>'lambda')::float8, (t->>'loss')::float8, (t->>'gap')::float8, (t->>'held_out')::float8,
+           (t->>'held_out_error')::float8, (t->>'intercept')::float8, jsonb_array_length(t->'feature')::bigint,
+           ARRAY(SELECT f::bigint FROM jsonb_array_elements_text(t->'feature') WITH ORDINALITY AS e (f, i) ORDER BY i),
+           ARRAY(SELECT w::float8 FROM jsonb_array_elements_text(t->'weight') WITH ORDINALITY AS e (w, i) ORDER BY i),
+           at - 1 = (kept->>'chosen')::bigint
+    FROM jsonb_array_elements(kept->'path') WITH ORDINALITY AS e (t, at) ORDER BY at;
 END
 $$;
 

@@ -11,11 +11,12 @@ import pytest
 from tuskml.kernels.bindings import FUNCTIONS
 from tuskml.kernels.library import library
 from tuskml.kernels.nets.structures import STRUCTURES as NETS
+from tuskml.kernels.paths.structures import STRUCTURES as PATHS
 from tuskml.kernels.rows.structures import STRUCTURES as ROWS
 from tuskml.kernels.structures import STRUCTURES as SHARED
 from tuskml.kernels.trees.structures import STRUCTURES as TREES
 
-STRUCTURES = SHARED | ROWS | TREES | NETS
+STRUCTURES = SHARED | ROWS | TREES | NETS | PATHS
 ROOT = Path(__file__).resolve().parents[2]
 HEADERS = sorted((ROOT / "kernels/native").glob("*/api.h"))
 MORE = [ROOT / f"udas/rowblock/{name}.h" for name in ("rowblock", "memory")]

@@ -57,8 +57,8 @@
           "with the option `store`, the version that has the coefficients, such as " \
           "`ads@3:1f2e3d4c5b6a7988`; otherwise NULL") \
     FIELD(TRIALS, trials, TEXT, \
-          "of a search, as JSON: what was tried and how well it did (`model_trials`); otherwise " \
-          "NULL") \
+          "as JSON, of a search what was tried and how well it did (`model_trials`), of a path of " \
+          "penalties what each one gave (`model_path`); otherwise NULL") \
     FIELD(PAYLOAD, payload, PAYLOAD, \
           "what predictions read: the weights in a compact format with a version and a checksum")
 /* clang-format on */

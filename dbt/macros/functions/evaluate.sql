@@ -17,7 +17,7 @@
 {# The tasks that tuskml has, all but those of the user's own. #}
 {% macro known_tasks() %}
   {{ return(['linear', 'logistic', 'svm', 'squared_hinge', 'poisson', 'negative_binomial', 'gamma', 'huber', 'quantile',
-             'matrix_factorization', 'gbdt', 'random_forest', 'mlp']) }}
+             'matrix_factorization', 'gbdt', 'random_forest', 'mlp', 'lasso', 'elastic_net', 'sparse_logistic']) }}
 {% endmacro %}
 
 {# Whether labels are classes, and whether the model has probabilities of them. #}

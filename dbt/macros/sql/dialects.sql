@@ -83,7 +83,7 @@
 
 {# That a label and features are of types that a training takes, else which is not. #}
 {% macro check_types(settings, types) %}
-  {% set classifies = settings['task'] in ['logistic', 'svm', 'squared_hinge', 'gbdt', 'random_forest', 'mlp'] %}
+  {% set classifies = settings['task'] in ['logistic', 'svm', 'squared_hinge', 'gbdt', 'random_forest', 'mlp', 'sparse_logistic'] %}
   {% set what = {} if classifies and tuskml.is_text(types[0]) else {'label': types[0]} %}
   {% if settings['features'] is string %}
     {% set kind = types[1] | lower %}

@@ -11,6 +11,7 @@ import pytest
 
 from tuskml.groups.selection.candidates import values_of
 from tuskml.learners.options.kinds import Option
+from tuskml.learners.paths.options import PATH
 from tuskml.learners.registry import LEARNERS, TASKS, learner_of
 
 sys.path.append(str(Path(__file__).parent))
@@ -150,7 +151,23 @@ OF_FORESTS = OF_TREES | {
     "num_leaves": (1, "a whole number from 2 to 2147483647"),
 }
 """The same of random forests."""
+OF_PATHS = {
+    "lambda": (0, "a number greater than 0"),
+    "alpha": (2, "a number greater than 0 and at most 1"),
+    "path": ({"length": 0}, PATH.allowed),
+    "tol": (0, "a number greater than 0"),
+    "positive": (1, "true or false"),
+    "standardize": ("yes", "true or false"),
+    "unpenalized": (
+        [0],
+        "a list of places of features, the first being 1, or of their names, each once",
+    ),
+}
+"""The same of linear models that select features."""
 OF_OTHERS = {
+    "lasso": OF_PATHS,
+    "elastic_net": OF_PATHS,
+    "sparse_logistic": OF_PATHS,
     "matrix_factorization": OF_FACTORIZATION,
     "mlp": OF_NETS,
     "gbdt": OF_TREES,

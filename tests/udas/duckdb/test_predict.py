@@ -285,7 +285,8 @@ def test_the_margin_of_a_row_does_not_depend_on_its_neighbours(con):
             f"predict({model('lda')}, [1.0, 2.0, 3.0])",
             "model_payload: model is 'lda', expected 'linear', 'logistic', 'svm', "
             "'squared_hinge', 'poisson', 'negative_binomial', 'gamma', 'huber', 'quantile', "
-            "'matrix_factorization', 'gbdt', 'random_forest' or 'mlp'",
+            "'matrix_factorization', 'gbdt', 'random_forest', 'mlp', 'lasso', 'elastic_net' or "
+            "'sparse_logistic'",
         ),
         (
             f"predict({model(classes=None)}, [1.0, 2.0, 3.0])",

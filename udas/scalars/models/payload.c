@@ -35,6 +35,9 @@ static const struct known_task {
     {"gbdt", TUSK_BOOSTED, TUSK_IDENTITY},
     {"random_forest", TUSK_BOOSTED, TUSK_SHARES},
     {"mlp", TUSK_NET, TUSK_IDENTITY},
+    {"lasso", TUSK_LINEAR, TUSK_IDENTITY},
+    {"elastic_net", TUSK_LINEAR, TUSK_IDENTITY},
+    {"sparse_logistic", TUSK_LOGISTIC, TUSK_IDENTITY},
 };
 #define N_TASKS (sizeof KNOWN_TASKS / sizeof *KNOWN_TASKS)
 static const char *const RESPONSE_NAMES[TUSK_RESPONSES] = {"identity", "exp", "logistic"};

@@ -1,0 +1,72 @@
+/* Linear models with an L1 penalty, along a falling sequence of penalties.
+ *
+ * With weights a_i of the rows, which here add up to 1, the objective of a group is
+ *
+ *   sum_i a_i loss(b + x_i.w, y_i) + lambda (alpha ||s w||_1 + (1 - alpha)/2 ||s w||_2^2),
+ *
+ * J. Friedman, T. Hastie and R. Tibshirani, Regularization paths for generalized linear models via
+ * coordinate descent, Journal of Statistical Software 33, 2010. The loss is 1/2 (m - y)^2, or
+ * log(1 + exp(m)) - y m with y 1 for the positive label and 0 for the other one. s is 1, or with
+ * `standardize` the features' standard deviations. The intercept b has no penalty.
+ *
+ * Method: coordinate descent on a working set that grows by the features nearest to violating the
+ * dual constraint (M. Massias, A. Gramfort and J. Salmon, Celer: a fast solver for the lasso with
+ * dual extrapolation, ICML 2018), with Anderson acceleration (Q. Bertrand and M. Massias, Anderson
+ * acceleration of coordinate descent, AISTATS 2021); safe bounds on correlations (E. Ndiaye, O.
+ * Fercoq, A. Gramfort and J. Salmon, Gap safe screening rules for sparsity enforcing penalties,
+ * JMLR 18, 2017); starting points from the penalty before, with the strong rule (R. Tibshirani et
+ * al., Strong rules for discarding predictors in lasso-type problems, JRSS B 74, 2012). The
+ * logistic loss is replaced by its quadratic approximation in turn, with a line search.
+ */
+#ifndef TUSK_PATHS_API_H
+#define TUSK_PATHS_API_H
+
+#include "../shared/api.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum tk_path_loss { TK_PATH_SQUARED = 0, TK_PATH_LOGISTIC = 1 };
+
+/* What one penalty gave. */
+typedef struct tk_path_point {
+    double lambda;
+    double objective; /* the objective in the header above */
+    double gap;       /* an upper bound of objective - least objective */
+    double null;      /* the objective where all penalised weights are 0 */
+    double intercept;
+    double held;       /* mean loss of rows that were held out; NaN without folds */
+    double held_error; /* its standard error */
+    int64_t epochs;    /* of coordinate descent */
+    int64_t n_weights; /* weights that are not 0 */
+} tk_path_point;
+
+typedef struct tk_path_spec {
+    int32_t loss; /* enum tk_path_loss */
+    int32_t length;
+    int32_t folds; /* 0: no rows are held out; else at least 2 */
+    int32_t positive, standardize;
+    double alpha;         /* in (0, 1] */
+    double ratio;         /* smallest over largest lambda, if these are not given */
+    double tolerance;     /* of the gap, as a share of `null` */
+    int64_t max_epochs;   /* per penalty */
+    uint64_t seed;        /* of the folds */
+    const double *lambda; /* (length,), falling; NULL: from the largest one that matters on */
+    const uint8_t *free;  /* (n_groups, d), not 0: no penalty; NULL: all have one */
+} tk_path_spec;
+
+/* Fits each group. points: (n_groups, length). memory: the account that copies of sparse rows are
+ * charged to, NULL for the heap. The pass's deadline ends a path early: points behind it have NaN
+ * in `lambda`. */
+typedef struct tk_paths tk_paths;
+TK_API int tk_paths_new(const tk_pass *pass, const tk_path_spec *spec, tusk_memory *memory,
+                        tk_path_point *points, tk_paths **out);
+/* Copies a group's weights that are not 0 in the order of its penalties: feature, weight. */
+TK_API void tk_paths_copy(const tk_paths *paths, int64_t group, int32_t *feature, double *weight);
+TK_API void tk_paths_free(tk_paths *paths);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

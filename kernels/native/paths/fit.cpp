@@ -1,0 +1,293 @@
+// The path of one sample: working sets, and the gap over all features that ends a fit.
+#include "fit.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace tusk {
+
+namespace {
+constexpr int64_t FIRST_WORK = 100;   // features of the first working set
+constexpr int64_t MOST_LOOKS = 200;   // over all features, per penalty
+constexpr double INNER = 0.3;         // share of the gap to which a working set is fitted
+constexpr double CONSTANT = 1e-14;    // variance over mean square from which on a feature varies
+constexpr double LEAST_SHARE = 1e-12; // of a class, where a fold has none
+constexpr int64_t FEW = 16;           // one column alone costs as much as so many in a row
+constexpr int64_t MOST_CACHED = 1 << 27; // numbers of copied columns
+} // namespace
+
+Fit::Fit(const Sample &sample, const Rules &rules)
+    : sample_(sample), x_(*sample.features), rules_(rules), n_(x_.n), d_(x_.d), a_(sample.a),
+      centre_(d_), scale_(d_, 1.0), norm_(d_), w_(d_), eta_(n_), t_(n_), u_(d_), in_work_(d_),
+      slot_(d_, -1) {
+    for (double &one : a_)
+        one /= sample.weight;
+    measure();
+    start();
+}
+
+// Centres, scales and norms.
+void Fit::measure() {
+    std::vector<double> squares(d_);
+    x_.moments(a_.data(), centre_.data(), squares.data());
+    for (int64_t j = 0; j < d_; j++) {
+        double mean = centre_[j], variance = squares[j] - mean * mean;
+        bool constant = !(variance > CONSTANT * squares[j]);
+        if (rules_.spec->standardize)
+            scale_[j] = constant ? 0 : 1 / std::sqrt(variance);
+        if (!rules_.intercept) {
+            double origin = x_.origin(j);
+            variance = squares[j] + 2 * origin * mean + origin * origin;
+            centre_[j] = -origin;
+            constant = !(variance > 0);
+        }
+        norm_[j] = constant ? 0 : std::sqrt(variance) * scale_[j];
+    }
+}
+
+// Fits the intercept and the weights without a penalty.
+void Fit::start() {
+    double mean = 0;
+    for (int64_t i = 0; i < n_; i++)
+        mean += a_[i] * sample_.y[i];
+    mean = squared() ? mean : std::clamp(mean, LEAST_SHARE, 1 - LEAST_SHARE);
+    double b = squared() ? mean : std::log(mean / (1 - mean));
+    std::fill(eta_.begin(), eta_.end(), rules_.intercept ? b : 0.0);
+    reset_work();
+    null_ = loss(eta_);
+    if (!work_.empty())
+        inner(rules_.spec->tolerance * 1e-2 * null_);
+    refresh();
+    null_ = loss(eta_);
+    correlate_all();
+    for (int64_t j = 0; j < d_; j++)
+        if (!is_free(j))
+            l1_before_ = std::max(l1_before_, Penalty{0, 0, !!rules_.spec->positive}.size(u_[j]));
+}
+
+double Fit::largest_lambda() {
+    return l1_before_ / rules_.spec->alpha;
+}
+
+void Fit::solve(double lambda, tk_path_point &point) {
+    double alpha = rules_.spec->alpha;
+    bool first = penalty_.l1 == 0;
+    penalty_ = {lambda * alpha, lambda * (1 - alpha), !!rules_.spec->positive};
+    double tolerance = rules_.spec->tolerance * null_;
+    double aim = INFINITY;
+    epochs_ = 0;
+    reset_work();
+    for (int64_t k = 0; k < MOST_LOOKS; k++) {
+        if (k == 0 && first)
+            look();
+        aim = k == 0 && !first ? 0 : INNER * std::min(aim, gap_);
+        inner(std::max(aim, 0.5 * tolerance));
+        look();
+        if (gap_ <= tolerance || epochs_ >= rules_.spec->max_epochs || rules_.limits.over())
+            break;
+        size_t before = work_.size();
+        grow_work();
+        if (work_.size() == before && k > 20)
+            break; // rounding
+    }
+    l1_before_ = penalty_.l1;
+    point.lambda = lambda;
+    point.objective = objective_;
+    point.gap = gap_;
+    point.null = null_;
+    point.epochs = epochs_;
+    double b = 0;
+    if (rules_.intercept)
+        for (int64_t i = 0; i < n_; i++)
+            b += a_[i] * eta_[i];
+    point.n_weights = 0;
+    for (int32_t j : work_) {
+        point.n_weights += w_[j] != 0;
+        if (rules_.intercept)
+            b -= w_[j] * scale_[j] * (centre_[j] + x_.origin(j));
+    }
+    point.intercept = rules_.intercept ? b : 0;
+}
+
+Weights Fit::weights() const {
+    Weights out;
+    std::vector<int32_t> order(work_);
+    std::sort(order.begin(), order.end());
+    for (int32_t j : order)
+        if (w_[j] != 0) {
+            out.feature.push_back(j);
+            out.value.push_back(w_[j] * scale_[j]);
+        }
+    return out;
+}
+
+// The support, the weights without a penalty, and what the strong rule does not discard.
+void Fit::reset_work() {
+    std::vector<int32_t> kept, more;
+    double least = 2 * penalty_.l1 - l1_before_;
+    for (int64_t j = 0; j < d_; j++) {
+        in_work_[j] = 0;
+        if (!(norm_[j] > 0))
+            continue;
+        if (w_[j] != 0 || is_free(j))
+            kept.push_back((int32_t)j);
+        else if (penalty_.l1 > 0 && penalty_.size(u_[j]) >= least && penalty_.size(u_[j]) > 0)
+            more.push_back((int32_t)j);
+    }
+    size_t most = std::max<size_t>(FIRST_WORK, 2 * kept.size());
+    if (more.size() > most) {
+        std::nth_element(
+            more.begin(), more.begin() + (int64_t)most, more.end(),
+            [&](int32_t a, int32_t b) { return penalty_.size(u_[a]) > penalty_.size(u_[b]); });
+        more.resize(most);
+        std::sort(more.begin(), more.end());
+    }
+    work_.clear();
+    add_to_work(kept);
+    add_to_work(more);
+}
+
+// Adds the features nearest to violating the dual constraint, of those that may have a weight.
+void Fit::grow_work() {
+    double radius = std::sqrt(2 * gap_);
+    std::vector<std::pair<double, int32_t>> near;
+    size_t support = 0;
+    for (int64_t j = 0; j < d_; j++) {
+        support += w_[j] != 0;
+        if (in_work_[j] || !(norm_[j] > 0))
+            continue;
+        double slack = (penalty_.l1 - factor_ * penalty_.size(u_[j])) / norm_[j];
+        if (!squared() || slack <= radius)
+            near.push_back({slack, (int32_t)j});
+    }
+    size_t most = std::max<size_t>(FIRST_WORK, 2 * support);
+    if (near.size() > most) {
+        std::nth_element(near.begin(), near.begin() + (int64_t)most, near.end());
+        near.resize(most);
+    }
+    std::vector<int32_t> more;
+    for (auto [slack, j] : near)
+        more.push_back(j);
+    std::sort(more.begin(), more.end());
+    add_to_work(more);
+}
+
+void Fit::add_to_work(const std::vector<int32_t> &features) {
+    for (int32_t j : features)
+        in_work_[j] = 1;
+    work_.insert(work_.end(), features.begin(), features.end());
+    if (!x_.sparse())
+        cache(features);
+}
+
+// Copies columns of z that are not copied yet; of the squared loss times the roots of the rows'
+// weights.
+void Fit::cache(const std::vector<int32_t> &features) {
+    if ((int64_t)(cached_.size() + features.size()) * n_ > MOST_CACHED) {
+        std::vector<int32_t> kept;
+        std::vector<std::vector<double>> columns;
+        for (int32_t j : cached_) {
+            if (in_work_[j]) {
+                columns.push_back(std::move(cache_[slot_[j]]));
+                kept.push_back(j);
+            }
+            slot_[j] = -1;
+        }
+        for (size_t c = 0; c < kept.size(); c++)
+            slot_[kept[c]] = (int32_t)c;
+        cached_.swap(kept);
+        cache_.swap(columns);
+    }
+    std::vector<int32_t> fresh;
+    std::vector<double *> to;
+    for (int32_t j : features)
+        if (slot_[j] < 0) {
+            slot_[j] = (int32_t)cache_.size();
+            cached_.push_back(j);
+            cache_.emplace_back(n_);
+            fresh.push_back(j);
+        }
+    for (int32_t j : fresh)
+        to.push_back(cache_[slot_[j]].data());
+    x_.copy(fresh, to.data());
+    for (int32_t j : fresh)
+        for (int64_t i = 0; i < n_; i++) {
+            double &z = cache_[slot_[j]][i];
+            z = (z - centre_[j]) * scale_[j] * (squared() ? std::sqrt(a_[i]) : 1.0);
+        }
+}
+
+// A column of z, (n,).
+void Fit::column(int32_t j, double *out) const {
+    if (!x_.sparse()) {
+        const std::vector<double> &kept = cache_[slot_[j]];
+        for (int64_t i = 0; i < n_; i++)
+            out[i] = kept[i] / (squared() ? std::sqrt(a_[i]) : 1.0);
+        return;
+    }
+    std::fill_n(out, n_, -centre_[j] * scale_[j]);
+    Features::Entries e = x_.entries(j);
+    for (int64_t k = 0; k < e.n; k++)
+        out[e.row[k]] += scale_[j] * e.value[k];
+}
+
+// u of all features by a pass over the rows.
+void Fit::correlate_all() {
+    x_.correlate(t_.data(), u_.data());
+    double total = std::accumulate(t_.begin(), t_.end(), 0.0);
+    for (int64_t j = 0; j < d_; j++)
+        u_[j] = norm_[j] > 0 ? scale_[j] * (u_[j] - centre_[j] * total) : 0;
+    seen_t_ = t_;
+    seen_u_ = u_;
+}
+
+// u of those features alone that may violate the dual constraint, where these are few: u differs
+// from what was seen by at most ||z|| times how far the derivatives have moved.
+bool Fit::correlate_near(std::vector<int32_t> &near) {
+    double distance = 0;
+    for (int64_t i = 0; i < n_; i++)
+        distance += (t_[i] - seen_t_[i]) * (t_[i] - seen_t_[i]) / a_[i];
+    distance = std::sqrt(distance) * (1 + 1e-9);
+    double least = penalty_.l1 * (1 - 1e-9);
+    for (int64_t j = 0; j < d_; j++)
+        if (in_work_[j] || penalty_.size(seen_u_[j]) + distance * norm_[j] >= least)
+            near.push_back((int32_t)j);
+    if ((int64_t)near.size() * (x_.sparse() ? 2 : FEW) > d_)
+        return false;
+    std::vector<double> found(near.size());
+    x_.correlate(t_.data(), near, found.data());
+    double total = std::accumulate(t_.begin(), t_.end(), 0.0);
+    for (size_t c = 0; c < near.size(); c++) {
+        int32_t j = near[c];
+        u_[j] = norm_[j] > 0 ? scale_[j] * (found[c] - centre_[j] * total) : 0;
+    }
+    return true;
+}
+
+// The gap over all features.
+void Fit::look() {
+    refresh();
+    std::vector<int32_t> near;
+    bool same = t_ == seen_t_;
+    if (same)
+        u_ = seen_u_;
+    bool few = !same && correlate_near(near);
+    if (!few && !same)
+        correlate_all();
+    GapSums sums;
+    auto add = [&](int64_t j) {
+        if (!is_free(j) && norm_[j] > 0)
+            sums.add(penalty_, w_[j], u_[j]);
+        sums.product += w_[j] * u_[j];
+    };
+    if (few)
+        for (int32_t j : near)
+            add(j);
+    else
+        for (int64_t j = 0; j < d_; j++)
+            add(j);
+    gap_ = gap_of(sums, few);
+}
+
+} // namespace tusk

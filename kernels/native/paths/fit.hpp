@@ -1,0 +1,89 @@
+// The fit of one sample along falling penalties. Weights are those of z = scale (x - centre),
+// where the centre is the weighted mean, or 0 without an intercept.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "api.h"
+#include "descent.hpp"
+#include "rows.hpp"
+#include "states.hpp"
+
+namespace tusk {
+
+// What is the same for all fits of a group.
+struct Rules {
+    const tk_path_spec *spec;
+    const uint8_t *free; // (d,) or NULL
+    bool intercept;
+    Limits limits;
+    bool logistic() const { return spec->loss == TK_PATH_LOGISTIC; }
+};
+
+// Weights that are not 0, in the units of the caller's features.
+struct Weights {
+    std::vector<int32_t> feature;
+    std::vector<double> value;
+};
+
+class Fit {
+public:
+    Fit(const Sample &sample, const Rules &rules);
+
+    // The least lambda at which all penalised weights are 0.
+    double largest_lambda();
+    // Goes on to a lambda, from the weights of the one before. Fills the point but for what was
+    // held out.
+    void solve(double lambda, tk_path_point &point);
+    Weights weights() const;
+
+private:
+    const Sample &sample_;
+    const Features &x_;
+    const Rules &rules_;
+    int64_t n_, d_;
+    std::vector<double> a_;                     // rows' weights, which add up to 1
+    std::vector<double> centre_, scale_, norm_; // (d,); norm: of z, 0 where it is constant
+    std::vector<double> w_;                     // (d,)
+    std::vector<double> eta_, t_;               // (n,) margins; minus the derivatives of the loss
+    std::vector<double> u_;                     // (d,) z.t, as far as it is known
+    std::vector<double> seen_t_, seen_u_;       // of the last pass over all features
+    std::vector<int32_t> work_;                 // the working set
+    std::vector<uint8_t> in_work_;              // (d,)
+    std::vector<std::vector<double>> cache_;    // columns that were copied
+    std::vector<int32_t> slot_, cached_;        // (d,) their places, or -1; their features
+    Penalty penalty_{};
+    double null_ = 0, l1_before_ = 0;
+    double objective_ = 0, gap_ = 0, factor_ = 1;
+    int64_t epochs_ = 0;
+
+    bool is_free(int64_t j) const { return rules_.free && rules_.free[j]; }
+    bool squared() const { return !rules_.logistic(); }
+    void start();
+    void measure();
+    void add_to_work(const std::vector<int32_t> &features);
+    void reset_work();
+    void grow_work();
+    void cache(const std::vector<int32_t> &features);
+    void column(int32_t j, double *out) const;
+    double loss(const std::vector<double> &eta) const;
+    double penalty() const;
+    void inner(double tolerance);
+    template <class State> void step(double tolerance);
+    void fill(Residuals &state, const std::vector<double> &h, const std::vector<double> &r);
+    void fill(SparseResiduals &state, const std::vector<double> &h, const std::vector<double> &r);
+    void refresh();
+    void derivatives();
+    void project();
+    double gap_of(GapSums sums, bool capped);
+    void look_at_work();
+    void look();
+    void correlate_all();
+    bool correlate_near(std::vector<int32_t> &near);
+
+    std::vector<std::vector<double>> scaled_; // columns of a quadratic approximation
+    std::vector<double> curvature_of_row_;    // its weights
+};
+
+} // namespace tusk

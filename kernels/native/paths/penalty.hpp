@@ -1,0 +1,53 @@
+// The penalty l1 |w| + l2/2 w^2, with or without w >= 0, and the gap of least squares with it.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+namespace tusk {
+
+struct Penalty {
+    double l1, l2;
+    bool positive;
+
+    // The w that minimises curvature/2 w^2 - z w and the penalty.
+    double least(double z, double curvature) const {
+        if (z > l1)
+            return (z - l1) / (curvature + l2);
+        if (z < -l1 && !positive)
+            return (z + l1) / (curvature + l2);
+        return 0;
+    }
+    // What must be at most l1 in the dual, of a coordinate whose correlation with the dual is u.
+    double size(double u) const { return positive ? std::max(u, 0.0) : std::abs(u); }
+    double of(double w) const { return l1 * std::abs(w) + 0.5 * l2 * w * w; }
+};
+
+// Sums for the objective 1/2 ||Y - A w||^2 + penalty(w) and its dual. The penalty l2 counts as
+// rows sqrt(l2) with targets 0, so that the dual is that of the lasso, c (Y - A w) with a factor c
+// that makes it feasible.
+struct GapSums {
+    double squares = 0; // ||Y - A w||^2
+    double product = 0; // (Y - A w).Y
+    double penalty = 0, ridge = 0;
+    double most = 0;     // of `Penalty::size`
+    double unfitted = 0; // by how much gradients of weights without a penalty may move the gap
+
+    void add(const Penalty &p, double w, double u) {
+        penalty += p.of(w);
+        ridge += p.l2 * w * w;
+        most = std::max(most, p.size(u - p.l2 * w));
+    }
+    double primal() const { return 0.5 * squares + penalty; }
+    double factor(const Penalty &p) const {
+        double all = squares + ridge;
+        double best = all > 0 ? std::max(product / all, 0.0) : 0;
+        return most * best > p.l1 ? p.l1 / most : best;
+    }
+    double gap(const Penalty &p) const {
+        double c = factor(p);
+        return std::max(primal() - c * product + 0.5 * c * c * (squares + ridge), 0.0) + unfitted;
+    }
+};
+
+} // namespace tusk

@@ -1,0 +1,118 @@
+// Rows of a group, as samples: all of them, or those in a fold or outside it.
+#include "rows.hpp"
+
+#include <cstring>
+#include <numeric>
+
+#include "dense.hpp"
+#include "sparse.hpp"
+
+namespace tusk {
+namespace {
+
+uint64_t mixed(uint64_t h, uint64_t with) {
+    h ^= with + 0x9e3779b97f4a7c15u + (h << 6) + (h >> 2);
+    h *= 0xff51afd7ed558ccdu;
+    return h ^ (h >> 32);
+}
+
+uint64_t bits_of(double x) {
+    uint64_t b;
+    x += 0.0; // -0 is 0
+    std::memcpy(&b, &x, sizeof b);
+    return b;
+}
+
+// Calls body(segment, row in it, row) for each of a group's rows.
+template <class Body> void each_row(const tusk_group &group, Body body) {
+    int64_t row = 0;
+    for (const tusk_segment *s : SegmentsOf(group))
+        for (uint32_t i = 0; i < s->n_rows && row < group.n_rows; i++)
+            body(s, i, row++);
+}
+
+template <class T> SparseRow<T> sparse_row(const tusk_segment *s, uint32_t i) {
+    uint32_t from = tusk_row_starts(s)[i];
+    return {tusk_indices(s) + from, (const T *)tusk_sparse_values(s) + from,
+            tusk_row_starts(s)[i + 1] - from};
+}
+
+// Of sparse rows a sum over entries, whose order does not count.
+template <class T> uint64_t hash_of(const tusk_group &g, const tusk_segment *s, uint32_t i) {
+    uint64_t h = mixed(1, bits_of(tusk_labels(s)[i]));
+    if (!tusk_is_sparse(g.kind)) {
+        const T *x = (const T *)tusk_dense_values(s) + (int64_t)i * g.dim;
+        for (int64_t j = 0; j < g.dim; j++)
+            h = mixed(h, bits_of((double)x[j]));
+        return h;
+    }
+    SparseRow<T> r = sparse_row<T>(s, i);
+    uint64_t entries = 0;
+    for (uint32_t e = 0; e < r.n; e++)
+        entries += mixed((uint64_t)r.index[e] + 7, bits_of((double)r.value[e]));
+    return mixed(h, entries);
+}
+
+template <class T>
+void collect(const tusk_group &g, const std::vector<uint8_t> &taken, int threads,
+             tusk_memory *memory, Sample &out, int *code) {
+    std::vector<const T *> dense;
+    std::vector<SparseRow<T>> sparse;
+    bool is_sparse = tusk_is_sparse(g.kind);
+    each_row(g, [&](const tusk_segment *s, uint32_t i, int64_t row) {
+        if (!taken.empty() && !taken[row])
+            return;
+        if (is_sparse)
+            sparse.push_back(sparse_row<T>(s, i));
+        else
+            dense.push_back((const T *)tusk_dense_values(s) + (int64_t)i * g.dim);
+    });
+    if (!is_sparse) {
+        out.features = std::make_unique<DenseFeatures<T>>(std::move(dense), g.dim, threads);
+        return;
+    }
+    auto made = std::make_unique<SparseFeatures>((int64_t)sparse.size(), g.dim, threads);
+    *code = made->fill(sparse, memory);
+    out.features = std::move(made);
+}
+
+} // namespace
+
+Sample sample_of(const tk_pass *pass, int64_t group, const Taken &which, int threads,
+                 tusk_memory *memory, int *code) {
+    const tusk_group &g = pass->groups[group];
+    tusk_shape shape = tusk_shape_of(&g);
+    Sample out;
+    std::vector<uint8_t> taken(which.fold_of ? g.n_rows : 0);
+    each_row(g, [&](const tusk_segment *s, uint32_t i, int64_t row) {
+        if (which.fold_of && !(taken[row] = ((*which.fold_of)[row] == which.fold) == which.inside))
+            return;
+        double y = tusk_labels(s)[i];
+        const double *weight = tusk_extra(s, shape, TUSK_WEIGHTS);
+        out.y.push_back(pass->positive ? y == pass->positive[group] : y);
+        out.a.push_back(weight ? weight[i] : 1.0);
+    });
+    out.weight = std::accumulate(out.a.begin(), out.a.end(), 0.0);
+    *code = TK_OK;
+    if (g.kind & 1)
+        collect<double>(g, taken, threads, memory, out, code);
+    else
+        collect<float>(g, taken, threads, memory, out, code);
+    return out;
+}
+
+std::vector<int32_t> deal(const tk_pass *pass, int64_t group, int32_t folds, uint64_t seed) {
+    const tusk_group &g = pass->groups[group];
+    std::vector<std::pair<uint64_t, int64_t>> order(g.n_rows);
+    each_row(g, [&](const tusk_segment *s, uint32_t i, int64_t row) {
+        uint64_t h = g.kind & 1 ? hash_of<double>(g, s, i) : hash_of<float>(g, s, i);
+        order[row] = {mixed(h, seed), row};
+    });
+    std::sort(order.begin(), order.end());
+    std::vector<int32_t> fold(g.n_rows);
+    for (size_t i = 0; i < order.size(); i++)
+        fold[order[i].second] = (int32_t)(i % (size_t)folds);
+    return fold;
+}
+
+} // namespace tusk

@@ -1,0 +1,64 @@
+// Some rows of a group as a fit reads them: sums by feature over all rows, and single columns.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "../shared/charged.hpp"
+#include "../shared/pool.hpp"
+#include "../shared/rows.hpp"
+
+namespace tusk {
+
+// The features of n rows. x' = x - origin is what columns hold, so that sums of squares stay exact
+// where values are large beside their spread. Sparse rows have origin 0.
+class Features {
+public:
+    virtual ~Features() = default;
+    int64_t n = 0, d = 0;
+
+    // out[j] = sum_i t[i] x'[i][j], for all features or for those that are listed.
+    virtual void correlate(const double *t, double *out) const = 0;
+    virtual void correlate(const double *t, const std::vector<int32_t> &which,
+                           double *out) const = 0;
+    // Sums with the rows' weights a: x' and x'^2, (d,) each.
+    virtual void moments(const double *a, double *mean, double *squares) const = 0;
+    // Copies columns of x', n numbers each.
+    virtual void copy(const std::vector<int32_t> &which, double *const *to) const = 0;
+    // Row i's x.w for weights that are listed.
+    virtual void margins(const std::vector<int32_t> &which, const std::vector<double> &w,
+                         double *out) const = 0;
+    virtual double origin(int64_t) const { return 0; }
+    // The entries of a sparse column; n is 0 of dense ones.
+    struct Entries {
+        const int32_t *row;
+        const double *value;
+        int64_t n;
+    };
+    virtual Entries entries(int32_t) const { return {nullptr, nullptr, 0}; }
+    virtual bool sparse() const { return false; }
+};
+
+// Rows that a fit is made of, or is judged by.
+struct Sample {
+    std::unique_ptr<Features> features;
+    std::vector<double> y, a; // labels or 0 and 1; weights, which add up to `weight`
+    double weight = 0;
+};
+
+// Rows that are in a fold, or those that are not in it. fold_of: by row, NULL: all rows.
+struct Taken {
+    const std::vector<int32_t> *fold_of = nullptr;
+    int32_t fold = 0;
+    bool inside = true;
+};
+
+// Some rows of a group. code: TK_OK, or why there is no memory.
+Sample sample_of(const tk_pass *pass, int64_t group, const Taken &which, int threads,
+                 tusk_memory *memory, int *code);
+
+// The fold of each row: rows in the order of a hash of their content are dealt in turn, so that
+// folds do not depend on the order in which the rows came.
+std::vector<int32_t> deal(const tk_pass *pass, int64_t group, int32_t folds, uint64_t seed);
+
+} // namespace tusk

@@ -1,0 +1,91 @@
+"""Fits along a path of L1 penalties, one per group of a pass (`native/paths/api.h` says which)."""
+
+import ctypes
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.library import check_code, library, pointer
+from tuskml.kernels.passes import Floats, Pass
+from tuskml.kernels.paths.structures import POINT, Spec
+
+SQUARED, LOGISTIC = range(2)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How paths are fitted; the fields of `tk_path_spec` by their names there.
+
+    penalties: falling values of lambda, or None: `length` values from the largest one at which a
+    weight is not 0, of which the last one is `ratio` times the first.
+    """
+
+    loss: int
+    length: int
+    alpha: float
+    tolerance: float
+    max_epochs: int
+    ratio: float = 1.0
+    folds: int = 0
+    positive: bool = False
+    standardize: bool = False
+    seed: int = 0
+    penalties: tuple[float, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The weights of one path that are not 0: of penalty k those from start[k] to start[k + 1],
+    as numbers of features, which rise, and values."""
+
+    start: NDArray[np.int64]
+    feature: NDArray[np.int32]
+    value: Floats
+
+    def dense(self, k: int, width: int) -> Floats:
+        """All weights at penalty k, (width,)."""
+        out = np.zeros(width)
+        part = slice(*self.start[k : k + 2].tolist())
+        out[self.feature[part]] = self.value[part]
+        return out
+
+
+def fit(
+    rows: Pass, rules: Rules, free: NDArray[np.uint8] | None, memory: int
+) -> tuple[NDArray[np.void], list[Weights]]:
+    """The points (`POINT`, (G, length)) and the weights of each group's path.
+
+    free: (G, d), not 0 for features without a penalty; memory: the account that copies of rows
+    are charged to, 0 for the heap. Raises Interrupted, MemoryError and TuskError.
+    """
+    spec = Spec(
+        loss=rules.loss,
+        length=rules.length,
+        folds=rules.folds,
+        positive=rules.positive,
+        standardize=rules.standardize,
+        alpha=rules.alpha,
+        ratio=rules.ratio,
+        tolerance=rules.tolerance,
+        max_epochs=rules.max_epochs,
+        seed=rules.seed,
+        free=pointer(free),
+    )
+    penalties = None if rules.penalties is None else np.array(rules.penalties)
+    setattr(spec, "lambda", pointer(penalties))
+    points = np.zeros((rows.n_groups, rules.length), POINT)
+    handle = ctypes.c_void_p()
+    given = rows.struct, spec, memory or None, pointer(points), ctypes.addressof(handle)
+    check_code(library().tk_paths_new(*given))
+    try:
+        return points, [_weights(handle, g, points[g]) for g in range(rows.n_groups)]
+    finally:
+        library().tk_paths_free(handle)
+
+
+def _weights(handle: ctypes.c_void_p, group: int, points: NDArray[np.void]) -> Weights:
+    start = np.concatenate([[0], np.cumsum(points["n_weights"])])
+    found = Weights(start, np.empty(start[-1], np.int32), np.empty(start[-1]))
+    library().tk_paths_copy(handle, group, pointer(found.feature), pointer(found.value))
+    return found

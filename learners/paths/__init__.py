@@ -1,0 +1,1 @@
+"""Linear models with an L1 penalty, along paths of penalties."""

@@ -1,0 +1,45 @@
+"""The lasso, the elastic net and logistic regression with an L1 penalty, as learners."""
+
+from collections.abc import Iterator, Mapping
+
+from tuskml.learners.learner import Groups, Learner, Request
+from tuskml.learners.models import Models
+from tuskml.learners.options.table import OptionTable
+from tuskml.learners.paths import training
+from tuskml.learners.paths.options import ELASTIC_NET, LASSO, SPARSE_LOGISTIC, PathOptions
+from tuskml.learners.paths.tasks import TASKS, PathTask
+
+
+class Paths(Learner):
+    """One task; table: its options."""
+
+    def __init__(self, task: str, table: OptionTable[PathOptions]) -> None:
+        self.task, self.table = task, table
+
+    @property
+    def tasks(self) -> Mapping[str, PathTask]:
+        return TASKS[self.task]
+
+    @property
+    def options(self) -> OptionTable[PathOptions]:
+        return self.table
+
+    @property
+    def weighs(self) -> bool:
+        return True
+
+    def complexity(self, options: PathOptions) -> float:
+        """The stronger the penalty, the simpler the model."""
+        return -(options.penalty or 0.0)
+
+    def train(
+        self, groups: Groups, request: Request[PathTask, PathOptions], memory: int
+    ) -> Iterator[Models]:
+        return training.train(groups, request, memory)
+
+
+LEARNERS = (
+    Paths("lasso", LASSO),
+    Paths("elastic_net", ELASTIC_NET),
+    Paths("sparse_logistic", SPARSE_LOGISTIC),
+)

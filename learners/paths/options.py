@@ -1,0 +1,186 @@
+"""The options of linear models that select features, with their defaults."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tuskml.errors import OptionError
+from tuskml.learners.options.kinds import BOOLEAN, Kind, Option, integer, real
+from tuskml.learners.options.table import Options, OptionTable
+
+MOST_LENGTH = 1000
+MOST_FOLDS = 1000
+USUAL_FOLDS = 5
+USUAL_LENGTH = 100
+MEMBERS = ("length", "ratio", "values", "folds", "one_standard_error")
+
+
+@dataclass(frozen=True)
+class Path:
+    """A falling sequence of penalties, and how one of them is chosen.
+
+    values: the penalties, or None: `length` of them from the largest one that matters down to
+    `ratio` times it. folds: each of which is held out once, 0: the last penalty is taken.
+    one_standard_error: whether the largest penalty within one standard error of the best is taken.
+    """
+
+    length: int = USUAL_LENGTH
+    ratio: float = 1e-3
+    values: tuple[float, ...] | None = None
+    folds: int = USUAL_FOLDS
+    one_standard_error: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class PathOptions(Options):
+    """The options of a call; penalty: option `lambda`; alpha: 1 where a task has no such one."""
+
+    penalty: float | None
+    alpha: float = 1.0
+    path: Path | None
+    tol: float
+    positive: bool
+    standardize: bool
+    unpenalized: tuple[int | str, ...] | None
+    fit_intercept: bool
+
+    @property
+    def epochs(self) -> int:
+        """The most epochs per penalty."""
+        return self.max_iter or 1
+
+
+def made(**values: Any) -> PathOptions:
+    """The options from their values by name."""
+    return PathOptions(penalty=values.pop("lambda"), **values)
+
+
+def _path(value: Any) -> Path:
+    if not isinstance(value, dict) or not set(value) <= set(MEMBERS):
+        raise ValueError
+    given: dict[str, Any] = dict(value)
+    if "values" in given:
+        if "length" in given or "ratio" in given:
+            raise ValueError
+        given["values"] = _falling(given["values"])
+        given["length"] = len(given["values"])
+    for name, kind in KINDS.items():
+        if name in given:
+            given[name] = kind.parse(given[name])
+    if given.get("folds") == 1 or (given.get("folds") == 0 and given.get("one_standard_error")):
+        raise ValueError
+    return Path(**given)
+
+
+def _falling(value: Any) -> tuple[float, ...]:
+    if not isinstance(value, list) or not 1 <= len(value) <= MOST_LENGTH:
+        raise ValueError
+    found = sorted((PENALTY.parse(one) for one in value), reverse=True)
+    if len(set(found)) < len(found):
+        raise ValueError
+    return tuple(found)
+
+
+def _unpenalized(value: Any) -> tuple[int | str, ...]:
+    given = value if isinstance(value, list) else []
+    for one in given:
+        if not (isinstance(one, str) and one) and (type(one) is not int or one < 1):
+            raise ValueError
+    if not given or len(set(given)) < len(given):
+        raise ValueError
+    return tuple(given)
+
+
+PENALTY = real(0, open_low=True)
+KINDS: Mapping[str, Any] = {
+    "length": integer(1, MOST_LENGTH),
+    "ratio": real(0, 1, open_low=True),
+    "folds": integer(0, MOST_FOLDS),
+    "one_standard_error": BOOLEAN,
+}
+PATH = Kind(
+    'an object such as {"length": 100, "ratio": 0.001, "folds": 5} with length (1 to '
+    f"{MOST_LENGTH}), ratio (between 0 and 1) or values (penalties in the place of both), folds "
+    f"(0, or 2 to {MOST_FOLDS}), one_standard_error (with folds)",
+    _path,
+)
+UNPENALIZED = Kind(
+    "a list of places of features, the first being 1, or of their names, each once", _unpenalized
+)
+
+
+def _alpha(value: Any) -> float:
+    number = PENALTY.parse(value)
+    if number > 1:
+        raise ValueError
+    return number
+
+
+ALPHA = Kind("a number greater than 0 and at most 1", _alpha)
+
+
+def _check(options: PathOptions) -> None:
+    """OptionError for values that cannot go together."""
+    if options.penalty is not None and options.path is not None:
+        raise OptionError(
+            f"options 'lambda' and 'path' are both given, {options.penalty:g} the former: "
+            "expected one of them"
+        )
+
+
+def _table(alpha: float | None, *more: str) -> OptionTable[PathOptions]:
+    """The options of a task; alpha: the default of its option, None: it has none."""
+    mixing = Option(
+        "alpha", ALPHA, alpha, "the share of the penalty that is L1: 1 is the lasso's penalty"
+    )
+    first, *others = OWN
+    of_alpha = () if alpha is None else (mixing,)
+    shared = ("time", "threads", "seed", *more, "format")
+    return OptionTable(made, (first, *of_alpha, *others, *shared), _check)
+
+
+OWN = (
+    Option(
+        "lambda",
+        PENALTY,
+        None,
+        "the weight of the penalty; if neither it nor `path` is given, a path chooses it",
+    ),
+    Option(
+        "path",
+        PATH,
+        None,
+        f"fits a falling sequence of penalties: `length` ({USUAL_LENGTH}) of them from the "
+        "largest one that matters down to `ratio` (0.001) times it, or `values`; `folds` "
+        f"({USUAL_FOLDS}; 0: the last penalty is taken) choose the one with the least loss of "
+        "held-out rows, or with `one_standard_error` the largest one within one standard error of "
+        "it",
+    ),
+    Option(
+        "tol",
+        real(0, open_low=True),
+        1e-6,
+        "the duality gap at which a fit ends, as a share of the objective without penalised "
+        "features",
+    ),
+    Option("max_iter", integer(1, 2**31 - 1), 100_000, "the most epochs per penalty"),
+    Option("positive", BOOLEAN, False, "whether penalised weights must be at least 0"),
+    Option(
+        "standardize",
+        BOOLEAN,
+        False,
+        "whether the penalty is on the weights of features that are divided by their standard "
+        "deviations",
+    ),
+    Option(
+        "unpenalized",
+        UNPENALIZED,
+        None,
+        "the features without a penalty, by place or by name",
+    ),
+    Option("fit_intercept", BOOLEAN, True, "whether the model has an intercept"),
+)
+"""The options of all these tasks, that of the penalty first."""
+LASSO = _table(None)
+ELASTIC_NET = _table(0.5)
+SPARSE_LOGISTIC = _table(1.0, "classes")

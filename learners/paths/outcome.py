@@ -1,0 +1,191 @@
+"""The models of fitted paths: which penalty is taken, and what a model keeps of the others."""
+
+import json
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.passes import Floats, Pass
+from tuskml.kernels.paths.fitting import LOGISTIC, Weights
+from tuskml.learners.classes import classes_in, margin_of_one_class, named_classes
+from tuskml.learners.learner import Request
+from tuskml.learners.models import FORMAT, Lists, Models, Strings, by_group
+from tuskml.learners.paths.options import PathOptions
+from tuskml.learners.paths.tasks import PathTask
+from tuskml.schedule import budget
+
+STATUSES = ("ok", "not converged", "time limit", "out of range", "too few rows")
+CONSTANT = ("out of range", "too few rows")
+"""Statuses of models without weights."""
+Fitted = tuple[NDArray[np.void], list[Weights]]
+
+
+def models_of(
+    rows: Pass, labels: NDArray[np.void], fitted: Fitted, request: Request[PathTask, PathOptions]
+) -> Models:
+    """The models of groups whose labels (LABELS) and paths are given."""
+    options, (points, weights) = request.options, fitted
+    everyone = np.arange(len(points))
+    taken = np.array([chosen(one, options) for one in points])
+    at = points[everyone, taken]
+    status = [status_of(points[g], taken[g], options) for g in everyone]
+    flat = np.isin(status, CONSTANT)
+    coef = [
+        np.zeros(rows.n_features) if flat[g] else weights[g].dense(taken[g], rows.n_features)
+        for g in everyone
+    ]
+    return Models.built(
+        rows.groups,
+        request.task.name,
+        coef=Lists.of_parts(coef),
+        intercept=np.where(flat, constants(labels, request), at["intercept"]),
+        **classes_of(labels, request),
+        loss=np.where(flat, np.nan, at["objective"]),
+        iterations=np.where(np.isnan(points["lambda"]), 0, points["epochs"]).sum(axis=1),
+        converged=np.array([one == "ok" for one in status], np.uint8),
+        status=Strings(STATUSES, np.array([STATUSES.index(one) for one in status], np.int32)),
+        plan=plan_of(request),
+        options=by_group(
+            resolved(options), len(points), {"lambda": (np.isfinite(at["lambda"]), at["lambda"])}
+        ),
+        trials=kept_paths(points, weights, taken, options),
+    )
+
+
+def chosen(points: NDArray[np.void], options: PathOptions) -> int:
+    """The place of the penalty whose weights the model has: the last one that was fitted; with
+    folds that of the least loss of held-out rows, or the first within one standard error of it."""
+    fitted = int(np.isfinite(points["lambda"]).sum())
+    held = points["held"][:fitted]
+    if not np.isfinite(held).any():
+        return max(fitted - 1, 0)
+    best = int(np.nanargmin(held))
+    if options.path is None or not options.path.one_standard_error:
+        return best
+    return int(np.flatnonzero(held <= held[best] + points["held_error"][best])[0])
+
+
+def status_of(points: NDArray[np.void], taken: int, options: PathOptions) -> str:
+    """What happened to one group."""
+    one = points[taken]
+    if np.isnan(one["lambda"]):
+        return "time limit" if options.time is not None else "out of range"
+    numbers = [one[name] for name in ("objective", "intercept", "gap", "null")]
+    if not np.isfinite(numbers).all():
+        return "out of range"
+    if np.isnan(points["lambda"]).any():
+        return "time limit"
+    if options.penalty is None and np.isnan(one["held"]) and path_has_folds(options):
+        return "time limit" if options.time is not None else "too few rows"
+    return "ok" if one["gap"] <= options.tol * one["null"] else "not converged"
+
+
+def path_has_folds(options: PathOptions) -> bool:
+    """Whether rows are held out."""
+    return options.path is None or options.path.folds > 0
+
+
+def constants(labels: NDArray[np.void], request: Request[PathTask, PathOptions]) -> Floats:
+    """The margins of constant models, (G,)."""
+    if request.task.loss != LOGISTIC:
+        return np.asarray(labels["mean"])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        odds = np.log(labels["weight_high"] / (labels["weight"] - labels["weight_high"]))
+    return np.asarray(odds)
+
+
+def classes_of(
+    labels: NDArray[np.void], request: Request[PathTask, PathOptions]
+) -> dict[str, Any]:
+    """The fields that say which classes models have; none where labels are numbers."""
+    if request.task.loss != LOGISTIC:
+        return {}
+    return named_classes(classes_in(labels, request.options, None))
+
+
+def one_class_models(
+    groups: NDArray[np.void], labels: NDArray[np.void], request: Request[PathTask, PathOptions]
+) -> Models:
+    """Constant models of groups with a single class."""
+    width = int(groups["dim"][0])
+    margin = margin_of_one_class(request.options, labels)
+    return Models.built(
+        groups,
+        request.task.name,
+        coef=Lists.of_rows(np.zeros((len(groups), width)), np.full(len(groups), width)),
+        intercept=margin,
+        **classes_of(labels, request),
+        loss=np.log1p(np.exp(-np.abs(margin))),
+        status="one class",
+        plan=plan_of(request),
+        options=resolved(request.options),
+    )
+
+
+def kept_paths(
+    points: NDArray[np.void],
+    weights: list[Weights],
+    taken: NDArray[np.intp],
+    options: PathOptions,
+) -> Strings:
+    """The paths as JSON; none where there was one penalty that the call gave."""
+    n = len(points)
+    if options.penalty is not None:
+        return Strings.same(None, n)
+    texts = [kept_path(points[g], weights[g], int(taken[g])) for g in range(n)]
+    return Strings(tuple(texts), np.arange(n, dtype=np.int32))
+
+
+def kept_path(points: NDArray[np.void], weights: Weights, taken: int) -> str:
+    """One path as JSON: numbers by penalty, and by penalty the places, from 1 on, of weights that
+    are not 0 and these."""
+    steps = []
+    for k in np.flatnonzero(np.isfinite(points["lambda"])).tolist():
+        part = slice(*weights.start[k : k + 2].tolist())
+        one = points[k]
+        steps.append(
+            {
+                "lambda": one["lambda"],
+                "loss": one["objective"],
+                "gap": one["gap"],
+                "held_out": one["held"],
+                "held_out_error": one["held_error"],
+                "intercept": one["intercept"],
+                "feature": (weights.feature[part] + 1).tolist(),
+                "weight": weights.value[part].tolist(),
+            }
+        )
+    found = [{name: plain(value) for name, value in step.items()} for step in steps]
+    return json.dumps({"path": found, "chosen": taken}, separators=(",", ":"))
+
+
+def plain(value: Any) -> Any:
+    """A number or a list as JSON has it; one that is none is null."""
+    if isinstance(value, list):
+        return value
+    number = float(value)
+    return number if np.isfinite(number) else None
+
+
+def plan_of(request: Request[PathTask, PathOptions]) -> str:
+    """What runs, in words."""
+    options = request.options
+    threads = options.threads or budget.threads()
+    behind = f"{threads} thread{'s' if threads > 1 else ''}"
+    if options.penalty is not None:
+        return f"coordinate descent on working sets, {behind}"
+    path = options.path
+    length, folds = (100, 5) if path is None else (path.length, path.folds)
+    held = f", {folds} folds" if folds else ""
+    return f"coordinate descent on working sets, a path of {length} penalties{held}, {behind}"
+
+
+def resolved(options: PathOptions) -> str:
+    """The options in force but for `lambda`, as JSON that starts with the format's version."""
+    names = ("alpha", "tol", "max_iter", "positive", "standardize", "fit_intercept", "seed")
+    given: dict[str, Any] = {name: getattr(options, name) for name in names}
+    for name in ("unpenalized", "classes"):
+        if getattr(options, name) is not None:
+            given[name] = getattr(options, name)
+    return json.dumps({"tuskml": FORMAT} | given, separators=(",", ":"))

@@ -1,0 +1,178 @@
+"""Linear models that select features: a batch of groups in, a batch of models out.
+
+The objective and its sources are in `kernels/native/paths/api.h`.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.errors import DataError, OptionError, nearest
+from tuskml.kernels import passes
+from tuskml.kernels.passes import Pass
+from tuskml.kernels.paths.fitting import LOGISTIC, Rules, fit
+from tuskml.learners import events
+from tuskml.learners.classes import check_classes
+from tuskml.learners.learner import Request
+from tuskml.learners.models import Models
+from tuskml.learners.offsets import refuse_offsets
+from tuskml.learners.paths.options import Path, PathOptions
+from tuskml.learners.paths.outcome import models_of, one_class_models
+from tuskml.learners.paths.tasks import PathTask
+from tuskml.schedule import budget
+
+MOST_ROWS = 2**31 - 1
+"""Of a group, whose rows are numbered by 32 bits."""
+MOST_FEATURES = 1 << 24
+"""Of a group: several numbers are kept for each."""
+
+
+def train(
+    groups: NDArray[np.void], request: Request[PathTask, PathOptions], memory: int
+) -> Iterator[Models]:
+    """Trains each of the groups; models carry their groups' places in `groups`."""
+    refuse_rows(groups, request.task.name)
+    with passes.watching_sigint():
+        for places in alike(groups):
+            for models in train_alike(groups[places], places, request, memory):
+                yield models.numbered(places[models.group])
+
+
+def refuse_rows(groups: NDArray[np.void], task: str) -> None:
+    """DataError for rows that are too many or too wide, OptionError for offsets."""
+    refuse_offsets(groups, task)
+    most, widest = int(groups["n_rows"].max()), int(groups["dim"].max())
+    if most > MOST_ROWS:
+        raise DataError(f"a group has {most:,} rows, '{task}' takes at most {MOST_ROWS:,}")
+    if widest > MOST_FEATURES:
+        raise DataError(
+            f"a group has {widest:,} features, '{task}' takes at most {MOST_FEATURES:,}: "
+            "expected ids below this, such as those of hash_features"
+        )
+
+
+def alike(groups: NDArray[np.void]) -> Iterator[NDArray[np.intp]]:
+    """Places of the groups of one width, kind of storage and extras."""
+    shape = np.stack([groups["dim"], groups["kind"], groups["extras"]])
+    _, number = np.unique(shape, axis=1, return_inverse=True)
+    for one in range(int(number.max()) + 1):
+        yield np.flatnonzero(number == one)
+
+
+def train_alike(
+    groups: NDArray[np.void],
+    places: NDArray[np.intp],
+    request: Request[PathTask, PathOptions],
+    memory: int,
+) -> Iterator[Models]:
+    """Trains groups of one shape; places: of these in the request."""
+    began = time.monotonic()
+    options = request.options
+    rows = pass_of(groups, request)
+    labels = rows.labels()
+    check_classes(request.task, options, labels)
+    lone = np.zeros(len(groups), np.bool_)
+    if request.task.loss == LOGISTIC:
+        lone = labels["low"] == labels["high"]
+        rows = replace(rows, positive=higher(options, labels))
+    if lone.any():
+        which = np.flatnonzero(lone)
+        yield one_class_models(groups[which], labels[which], request).numbered(which)
+    which = np.flatnonzero(~lone)
+    if not len(which):
+        return
+    rows = rows.of(which)
+    free = unpenalized(rows, places[which], request)
+    points, weights = fit(rows, rules_of(request), free, memory)
+    n_rows = groups["n_rows"][which]
+    events.tell(events.Event(len(which), int(n_rows.sum()), 0, float("nan")))
+    models = models_of(rows, labels[which], (points, weights), request)
+    seconds = (time.monotonic() - began) * n_rows / max(int(n_rows.sum()), 1)
+    yield replace(models, seconds=seconds).numbered(which)
+
+
+def pass_of(groups: NDArray[np.void], request: Request[PathTask, PathOptions]) -> Pass:
+    """The rows of groups of one shape, with the limits of the call."""
+    options = request.options
+    deadline = None if options.time is None else time.monotonic() + options.time
+    return Pass(
+        groups,
+        request.task.loss,
+        None,
+        None,
+        options.fit_intercept,
+        options.threads or budget.threads(),
+        cancel_mark=passes.cancel_mark(),
+        deadline=deadline,
+    )
+
+
+def higher(options: PathOptions, labels: NDArray[np.void]) -> NDArray[np.float64]:
+    """The positive class of each group, (G,)."""
+    given = options.classes
+    high = np.full(len(labels), given[1]) if given else labels["high"]
+    return np.ascontiguousarray(high, np.float64)
+
+
+def rules_of(request: Request[PathTask, PathOptions]) -> Rules:
+    """The options as the kernels have them."""
+    options = request.options
+    path = path_of(options)
+    return Rules(
+        loss=request.task.loss,
+        length=path.length,
+        alpha=options.alpha,
+        tolerance=options.tol,
+        max_epochs=options.epochs,
+        ratio=path.ratio,
+        folds=path.folds,
+        positive=options.positive,
+        standardize=options.standardize,
+        seed=options.seed,
+        penalties=path.values,
+    )
+
+
+def path_of(options: PathOptions) -> Path:
+    """The penalties that are fitted: the one that is given, or a path."""
+    if options.penalty is not None:
+        return Path(length=1, values=(options.penalty,), folds=0)
+    return options.path or Path()
+
+
+def unpenalized(
+    rows: Pass, places: NDArray[np.intp], request: Request[PathTask, PathOptions]
+) -> NDArray[np.uint8] | None:
+    """Which features have no penalty, (G, d); None: all have one. OptionError for others."""
+    given = request.options.unpenalized
+    if given is None:
+        return None
+    free = np.zeros((rows.n_groups, rows.n_features), np.uint8)
+    for group, place in enumerate(places.tolist()):
+        names: Sequence[str] = request.options.feature_names or ()
+        if request.feature_names is not None:
+            names = request.feature_names(place)
+        free[group, [place_of(one, names, rows.n_features) for one in given]] = 1
+    return free
+
+
+def place_of(one: int | str, names: Sequence[str], width: int) -> int:
+    """The place, from 0 on, of a feature that is given by its place from 1 on or by its name."""
+    if isinstance(one, str):
+        if one in names:
+            return names.index(one)
+        known = (
+            f"expected one of {', '.join(names[:20])}" if names else "and features have no names"
+        )
+        raise OptionError(
+            f"option 'unpenalized' has '{one}', {known}{nearest(one, names) if names else ''}"
+        )
+    if one > width:
+        raise OptionError(
+            f"option 'unpenalized' has {one}, expected places from 1 to {width}, the number of "
+            "features"
+        )
+    return one - 1
