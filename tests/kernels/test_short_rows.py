@@ -12,11 +12,14 @@ pytestmark = pytest.mark.native
 KINDS = ("sparse float32", "sparse float64")
 
 
-def made_rows(rng, n, d, most, repeated):
-    """Entries of n rows in any order of ids, and the matrix that they say."""
+def made_rows(rng, n, d, most, repeated, even):
+    """Entries of n rows in any order of ids, and the matrix that they say.
+
+    even: all rows have the most entries.
+    """
     entries, whole = [], np.zeros((n, d))
     for i in range(n):
-        size = int(rng.integers(0, most + 1))
+        size = most if even else int(rng.integers(0, most + 1))
         ids = rng.integers(0, d, size) if repeated else rng.permutation(d)[:size]
         values = rng.normal(size=size).astype(np.float32).astype(float)
         np.add.at(whole[i], ids, values)
@@ -42,14 +45,15 @@ def in_dense(x, y, weight, w, scale):
     d=st.integers(1, 150),
     most=st.integers(0, 20),
     repeated=st.booleans(),
+    even=st.booleans(),
     kind=st.sampled_from(KINDS),
     segment_rows=st.sampled_from([1, 7, 64, 1000]),
 )
-def test_any_entries(seed, d, most, repeated, kind, segment_rows):
+def test_any_entries(seed, d, most, repeated, even, kind, segment_rows):
     """Short rows and long ones, with ids in any order, also repeated ones."""
     rng = np.random.default_rng(seed)
     n = 130
-    entries, whole = made_rows(rng, n, d, most if repeated else min(most, d), repeated)
+    entries, whole = made_rows(rng, n, d, most if repeated else min(most, d), repeated, even)
     y, weight = (rng.random(n) < 0.4).astype(float), rng.integers(0, 3, n).astype(float)
     w, scale = rng.normal(size=d + 1), rng.uniform(0.5, 2, d)
     groups = block(entries, y, kind, segment_rows, d, weight)

@@ -12,7 +12,7 @@
 #include "../shared/values.hpp"
 #include "api.h"
 #include "numbered.hpp"
-#include "short_rows.hpp"
+#include "sparse/short_rows.hpp"
 
 namespace tusk {
 namespace {

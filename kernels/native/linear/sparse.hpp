@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "dense.hpp"
+#include "sparse/even_rows.hpp"
 
 namespace tusk {
 
@@ -60,12 +61,24 @@ template <class T> SparseRow<T> sparse_row(const SparseBlock<T> &b, int i) {
     return {b.index + at, b.value + at, b.start[i + 1] - at};
 }
 
-template <class T> void margins(const SparseBlock<T> &rows, const double *w, double b, double *m) {
+template <class T>
+void margins(const SparseBlock<T> &rows, const EvenRows<T> &even, const double *w, double b,
+             double *m) {
+    if (even)
+        return even.margins(w, b, m);
     for (int i = 0; i < rows.n; i++)
         m[i] = b + dot_sparse(sparse_row(rows, i), OwnWeights<const double>{w});
 }
 
-template <class T> void add_gradient(const SparseBlock<T> &rows, const double *r, double *g) {
+template <class T> void margins(const SparseBlock<T> &rows, const double *w, double b, double *m) {
+    margins(rows, EvenRows<T>(rows), w, b, m);
+}
+
+template <class T>
+void add_gradient(const SparseBlock<T> &rows, const EvenRows<T> &even, const double *r,
+                  double *g) {
+    if (even)
+        return even.add_gradient(r, g);
     for (int i = 0; i < rows.n; i++) {
         if (r[i] == 0)
             continue;
@@ -73,6 +86,10 @@ template <class T> void add_gradient(const SparseBlock<T> &rows, const double *r
         for (uint32_t k = 0; k < row.n; k++)
             g[row.index[k]] += r[i] * row.value[k];
     }
+}
+
+template <class T> void add_gradient(const SparseBlock<T> &rows, const double *r, double *g) {
+    add_gradient(rows, EvenRows<T>(rows), r, g);
 }
 
 // The number of rows per chunk of a sparse gradient. Each chunk needs d sums, so there are few
@@ -97,15 +114,16 @@ template <class T> int sparse_gradient(const tk_pass *pass, const double *weight
         for_sparse_blocks<T>(c, BLOCK_ROWS, [&](const SparseBlock<T> &rows) {
             if (cancelled(pass->cancel_mark))
                 return;
+            const EvenRows<T> even(rows);
             if (flat)
                 std::fill(m, m + rows.n, w[d]);
             else
-                margins(rows, w, w[d], m);
+                margins(rows, even, w, w[d], m);
             acc[0] += evaluate(loss, labels, m, rows.y, rows.n, r, nullptr);
             acc[1] += weight_of(rows.y, rows.n);
             if (pass->loss_only)
                 return;
-            add_gradient(rows, r, acc + 2);
+            add_gradient(rows, even, r, acc + 2);
             acc[2 + d] += sum_block(r);
         });
     });

@@ -30,31 +30,65 @@ std::vector<std::string_view> united(const std::vector<const tusk_part *> &parts
     return all;
 }
 
+// The distinct values of a column.
+struct Distinct {
+    Codes place;
+    std::vector<double> values;
+
+    void add(double x) {
+        if (std::isnan(x) || place.at(x) != NONE)
+            return;
+        place.put(x, (int32_t)values.size());
+        values.push_back(x);
+    }
+};
+using AllDistinct = std::vector<Distinct>; // by column
+
+// Those of the wanted columns, each thread's share of the segments on its own.
+AllDistinct distinct_in(const tusk_group *group, int64_t cancel_mark, int threads,
+                        const std::vector<Column *> &wanted) {
+    std::vector<const tusk_segment *> segments;
+    each_part_segment(group, [&](const tusk_segment *s, size_t) {
+        segments.push_back(s);
+        return (int)TK_OK;
+    });
+    const size_t n = segments.size(), shares = std::clamp<size_t>(n / 2, 1, (size_t)threads);
+    std::vector<AllDistinct> all(shares, AllDistinct(wanted.size()));
+    parallel_for((int64_t)shares, threads, [&](int64_t share) {
+        AllDistinct &own = all[(size_t)share];
+        for (size_t i = n * share / shares; i < n * (share + 1) / shares; i++) {
+            if (cancelled(cancel_mark))
+                return;
+            each_row_of(segments[i], group->parts->schema, [&](const auto *x) {
+                for (size_t k = 0; k < wanted.size(); k++)
+                    own[k].add(tusk_part_of((double)x[wanted[k]->source], wanted[k]->part) +
+                               0.0); // not -0
+            });
+        }
+    });
+    for (size_t share = 1; share < shares; share++)
+        for (size_t k = 0; k < wanted.size(); k++)
+            for (double value : all[share][k].values)
+                all[0][k].add(value);
+    return std::move(all[0]);
+}
+
 // The distinct values of categories that are numbers become levels, the least first.
-int find_numbers(const tusk_group *group, const tk_preparing *how, Columns *out) {
+int find_numbers(const tusk_group *group, const tk_preparing *how, int threads, Columns *out) {
     std::vector<Column *> wanted;
     for (Column &c : out->columns)
         if (c.of_numbers)
             wanted.push_back(&c);
     if (wanted.empty())
         return TK_OK;
-    std::vector<std::vector<double>> seen(wanted.size());
-    int code = each_row(group, how->cancel_mark, [&](const auto *x, size_t) {
-        for (size_t k = 0; k < wanted.size(); k++) {
-            Column &c = *wanted[k];
-            double value = tusk_part_of((double)x[c.source], c.part) + 0.0; // not -0
-            if (std::isnan(value) || c.code.at(value) != NONE)
-                continue;
-            c.code.put(value, (int32_t)seen[k].size());
-            seen[k].push_back(value);
-        }
-    });
-    for (size_t k = 0; !code && k < wanted.size(); k++) {
+    AllDistinct found = distinct_in(group, how->cancel_mark, threads, wanted);
+    if (cancelled(how->cancel_mark))
+        return TK_CANCELLED;
+    for (size_t k = 0; k < wanted.size(); k++) {
         Column &c = *wanted[k];
-        std::sort(seen[k].begin(), seen[k].end());
-        c.code = {};
+        std::sort(found[k].values.begin(), found[k].values.end());
         c.feature.assign(1, {});
-        for (double value : seen[k]) {
+        for (double value : found[k].values) {
             char text[TUSK_NUMBER_TEXT];
             c.code.put(value, (int32_t)c.levels.size());
             c.feature[0].push_back((int32_t)c.levels.size());
@@ -62,7 +96,7 @@ int find_numbers(const tusk_group *group, const tk_preparing *how, Columns *out)
             c.levels.push_back(out->texts.back());
         }
     }
-    return code;
+    return TK_OK;
 }
 
 // What a pass over the rows finds of one column.
@@ -217,7 +251,7 @@ int name_classes(const tk_preparing *how, Column &label, std::string *error) {
 }
 
 // Finds the levels of categories and of the label.
-int find_levels(const tusk_group *group, const tk_preparing *how, Columns *out) {
+int find_levels(const tusk_group *group, const tk_preparing *how, int threads, Columns *out) {
     const tusk_schema *schema = group->parts->schema;
     for (Column &c : out->columns)
         if (c.is_category() && !c.of_numbers)
@@ -228,7 +262,7 @@ int find_levels(const tusk_group *group, const tk_preparing *how, Columns *out) 
             united(out->parts, marks->column, &marks->of_code);
     if (schema->text_label)
         out->label.levels = united(out->parts, (size_t)schema->n_columns, &out->label.feature);
-    return find_numbers(group, how, out);
+    return find_numbers(group, how, threads, out);
 }
 
 bool needs_look(const Columns &columns, const tk_preparing *how) {
@@ -310,14 +344,14 @@ int refuse_levels(const std::string &name, size_t n, std::string *error) {
     return TK_REFUSED;
 }
 
-int decide_columns(const tusk_group *group, const tk_preparing *how, Columns *out,
+int decide_columns(const tusk_group *group, const tk_preparing *how, int threads, Columns *out,
                    std::string *error) {
     if (int code = list_columns(group, how, out, error))
         return code;
     if (int code = check_marks(group, how, *out, error))
         return code;
     number_levels(how, out);
-    if (int code = find_levels(group, how, out))
+    if (int code = find_levels(group, how, threads, out))
         return code;
     if (how->n_classes && !out->label.levels.empty())
         if (int code = name_classes(how, out->label, error))

@@ -180,8 +180,9 @@ inline const char *fold_option(const tk_preparing *how) {
 int list_columns(const tusk_group *group, const tk_preparing *how, Columns *out,
                  std::string *error);
 
-// Decides about a group. Returns a tk_code, with a sentence in error if the data are refused.
-int decide_columns(const tusk_group *group, const tk_preparing *how, Columns *out,
+// Decides about a group, by so many threads. Returns a tk_code, with a sentence in error if the
+// data are refused.
+int decide_columns(const tusk_group *group, const tk_preparing *how, int threads, Columns *out,
                    std::string *error);
 
 // Which levels stay: frequent ones, and of these the most frequent. count: by level.
@@ -224,18 +225,23 @@ template <class Body> int each_part_segment(const tusk_group *group, Body &&body
     return TK_OK;
 }
 
-// Calls body(x, part) for each row of a group, x being its columns.
+// Calls body(x) for each row of a segment, x being its columns.
+template <class Body>
+void each_row_of(const tusk_segment *s, const tusk_schema *schema, Body &&body) {
+    auto rows = [&](auto *x) {
+        for (uint32_t row = 0; row < s->n_rows; row++, x += schema->n_columns)
+            body(x);
+    };
+    schema->f64 ? rows((const double *)tusk_dense_values(s))
+                : rows((const float *)tusk_dense_values(s));
+}
+
+// Calls body(x, part) for each row of a group.
 template <class Body> int each_row(const tusk_group *group, int64_t mark, Body &&body) {
-    size_t d = (size_t)group->parts->schema->n_columns;
     return each_part_segment(group, [&](const tusk_segment *s, size_t part) {
         if (cancelled(mark))
             return (int)TK_CANCELLED;
-        auto rows = [&](auto *x) {
-            for (uint32_t row = 0; row < s->n_rows; row++, x += d)
-                body(x, part);
-        };
-        group->parts->schema->f64 ? rows((const double *)tusk_dense_values(s))
-                                  : rows((const float *)tusk_dense_values(s));
+        each_row_of(s, group->parts->schema, [&](const auto *x) { body(x, part); });
         return (int)TK_OK;
     });
 }

@@ -290,7 +290,7 @@ struct Batch {
 
 int prepare_group(const Batch &b, int64_t g, int threads, std::string *error) {
     Columns columns;
-    if (int code = decide_columns(b.groups + g, b.how, &columns, error))
+    if (int code = decide_columns(b.groups + g, b.how, threads, &columns, error))
         return code;
     shape(b.groups + g, b.how, columns, b.out + g);
     if (!columns.columns.empty()) {

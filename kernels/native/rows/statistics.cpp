@@ -295,32 +295,6 @@ bool sample_moments(const tusk_group &group, int64_t step, double *mean, double 
     return constant;
 }
 
-template <class T> void count_features(const tusk_group &group, double *count, double *largest) {
-    for (const tusk_segment *s : SegmentsOf(group)) {
-        const int32_t *index = tusk_indices(s);
-        const T *value = (const T *)tusk_sparse_values(s);
-        for (uint32_t k = 0; k < s->nnz; k++) {
-            count[index[k]] += 1;
-            largest[index[k]] = std::max(largest[index[k]], (double)std::fabs(value[k]));
-        }
-    }
-}
-
-// Whether every nonzero value v has low <= |v| <= high.
-template <class T> bool within(const tusk_group &group, T low, T high) {
-    for (const tusk_segment *s : SegmentsOf(group)) {
-        const T *value = (const T *)tusk_sparse_values(s);
-        int64_t outside = 0;
-        for (uint32_t k = 0; k < s->nnz; k++) {
-            T size = std::fabs(value[k]);
-            outside += (size < low && size > 0) || size > high;
-        }
-        if (outside)
-            return false;
-    }
-    return true;
-}
-
 } // namespace
 } // namespace tusk
 
@@ -353,39 +327,5 @@ int tk_feature_moments(const tk_pass *pass, int64_t sample, double *mean, double
             });
             return cancelled(pass->cancel_mark) ? TK_CANCELLED : TK_OK;
         });
-    });
-}
-
-int tk_feature_counts(const tk_pass *pass, double *count, double *largest) {
-    using namespace tusk;
-    return code_of([&] {
-        int64_t d = pass->groups[0].dim;
-        std::fill_n(count, pass->n_groups * d, 0.0);
-        std::fill_n(largest, pass->n_groups * d, 0.0);
-        return with_storage(pass, [&]<class T>(const T *) {
-            parallel_for(pass->n_groups, pass->threads, [&](int64_t g) {
-                count_features<T>(pass->groups[g], count + g * d, largest + g * d);
-            });
-            return cancelled(pass->cancel_mark) ? TK_CANCELLED : TK_OK;
-        });
-    });
-}
-
-int tk_values_near_one(const tk_pass *pass) {
-    using namespace tusk;
-    return with_storage(pass, [&]<class T>(const T *) {
-        for (int64_t g = 0; g < pass->n_groups; g++) {
-            const tusk_segment *s = pass->groups[g].head;
-            const T *value = (const T *)tusk_sparse_values(s);
-            double largest = 0;
-            for (uint32_t k = 0; k < s->nnz; k++)
-                largest = std::max(largest, (double)std::fabs(value[k]));
-            if (largest < 1.0 / 16 || largest > 16)
-                return 0;
-        }
-        for (int64_t g = 0; g < pass->n_groups; g++)
-            if (!within<T>(pass->groups[g], (T)(1.0 / TK_NEAR_ONE), (T)TK_NEAR_ONE))
-                return 2;
-        return 1;
     });
 }

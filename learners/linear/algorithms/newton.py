@@ -73,7 +73,8 @@ SLOW = 0.3
 class NewtonStep(Steps):
     """Update: the step of the quadratic model, halved until the objective falls.
 
-    Where a curvature was known before the first pass, gradients correct it while it is kept.
+    Where a curvature was known before the first pass, or passes take long, gradients correct it
+    while it is kept.
     """
 
     def __init__(self, plan: Plan, problem: Problem) -> None:
@@ -85,7 +86,8 @@ class NewtonStep(Steps):
         before = problem.before
         self.violation = None if before is None else before.violation.copy()  # an iteration ago
         self.damping = np.zeros(problem.n_groups)
-        self.pairs = None if problem.begun is None else Pairs(problem.before)
+        long = plan.sample_stride > 1
+        self.pairs = Pairs(problem.before) if long or problem.begun is not None else None
 
     def __call__(self, part: Problem, state: State, found: Found | None) -> None:
         assert found is not None

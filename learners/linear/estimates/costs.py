@@ -71,7 +71,8 @@ class Cost:
 def curvature_units(seen: Statistics, p: int) -> float:
     """Products of two of p columns that a curvature's pass takes the time of.
 
-    Of short sparse rows those of their entries alone (`kernels/native/linear/short_rows.hpp`).
+    Of short sparse rows those of their entries alone
+    (`kernels/native/linear/sparse/short_rows.hpp`).
     """
     whole = seen.rows * p * (p + 1) / 2
     if not seen.sparse:

@@ -1,7 +1,8 @@
 /* Models that are laid out to score rows by name, under AddressSanitizer: payloads in memory of
  * exactly their size, some of them changed at random and signed anew.
  *
- * fuzz_planned SEED COUNT PAYLOAD... prints how many payloads were laid out. The payloads are of
+ * fuzz_planned SEED COUNT PAYLOAD... prints how many payloads were laid out, and how many lists of
+ * probabilities. The payloads are of
  * linear models of the columns a (a number), c (text) and k (a number as a category). Those that
  * were not changed have to give the margins of rows that are scored without a layout. A margin of
  * many rows that is no number leaves the row to be scored alone.
@@ -15,7 +16,7 @@
 #include "scalars/planned/plan.h"
 
 #define ROWS 96
-#define MOST_PAYLOADS 8
+#define MOST_PAYLOADS 24
 #define KEPT 40 /* payloads of one set of plans */
 
 static uint64_t state;
@@ -93,11 +94,55 @@ static bool score(tusk_plan *plan, tusk_named_rows *rows, bool forged) {
     return true;
 }
 
+/* The list of a row without layouts; false for a refused one or a NULL. */
+static bool list_by_itself(tusk_named_rows *rows, const tusk_scorer *s, uint64_t row,
+                           double *out) {
+    char sentence[TUSK_SENTENCE];
+    tusk_sparse_row features;
+    bool null;
+    tusk_scorer own = *s;
+    return tusk_named_match(rows, s, sentence) &&
+           tusk_named_row(rows, s, row, &features, &null, sentence) && !null &&
+           tusk_list(&own, &features, NULL, true, 0, out, sentence);
+}
+
+/* Writes the lists of all rows; counts those for which the columns were not matched again. */
+static bool list_all(tusk_plan *plan, tusk_named_rows *rows, bool forged, int *laid_out) {
+    char sentence[TUSK_SENTENCE];
+    const tusk_scorer *s = tusk_plan_scorer(plan);
+    double *list = calloc(2 * s->list_size + 1, sizeof *list), *expected = list + s->list_size;
+    bool same = true;
+    for (int i = 0; same && i < ROWS; i++) {
+        bool null;
+        tusk_plan_expect(plan, rows, (uint64_t)i);
+        rows->n_matched = 0;
+        bool given = tusk_plan_list(plan, rows, (uint64_t)i, list, &null, sentence) && !null;
+        *laid_out += i && !forged && !rows->n_matched;
+        if (forged)
+            continue;
+        same = given == list_by_itself(rows, s, (uint64_t)i, expected);
+        for (uint64_t k = 0; same && given && k < s->list_size; k++)
+            same = alike(expected[k], list[k]);
+        if (!same)
+            fprintf(stderr, "row %d has another list\n", i);
+    }
+    free(list);
+    return same;
+}
+
 static char *read_file(const char *path, size_t *n) {
     FILE *f = fopen(path, "rb");
     char *bytes = malloc(1 << 20);
     *n = fread(bytes, 1, 1 << 20, f);
     fclose(f);
+    return bytes;
+}
+
+static char *copy_of(const char *payload, size_t n, bool forged) {
+    char *bytes = malloc(n);
+    memcpy(bytes, payload, n);
+    if (forged)
+        forge(bytes, n);
     return bytes;
 }
 
@@ -111,14 +156,11 @@ int main(int argc, char **given) {
     tusk_plans *plans = NULL;
     tusk_given_column column[3];
     tusk_named_rows rows = {.column = column, .n_columns = 3, .schema = column, .n = ROWS};
-    int made = 0;
+    int made = 0, laid_out = 0;
     for (long t = 0, count = atol(given[2]); t < count; t++) {
         int which = (int)draw((uint64_t)n);
         bool forged = draw(4);
-        char *bytes = malloc(size[which]);
-        memcpy(bytes, payload[which], size[which]);
-        if (forged)
-            forge(bytes, size[which]);
+        char *bytes = copy_of(payload[which], size[which], forged);
         if (t % KEPT == 0) {
             tusk_plans_free(plans);
             plans = tusk_plans_new();
@@ -129,8 +171,11 @@ int main(int argc, char **given) {
         tusk_stores none = {0};
         tusk_plans_expect(plans, text, TUSK_DECISION);
         tusk_plan *plan = tusk_plan_of(plans, text, &none, TUSK_DECISION, ROWS);
+        tusk_plan *lists = tusk_plan_of(plans, text, &none, TUSK_PREDICT_PROBAS, ROWS);
         free(bytes); /* a plan has a copy */
         if (plan && !score(plan, &rows, forged))
+            return 1;
+        if (lists && !list_all(lists, &rows, forged, &laid_out))
             return 1;
         made += plan != NULL;
     }
@@ -138,6 +183,6 @@ int main(int argc, char **given) {
     tusk_named_free(&rows);
     for (int i = 0; i < n; i++)
         free(payload[i]);
-    printf("%d\n", made);
+    printf("%d %d\n", made, laid_out);
     return 0;
 }

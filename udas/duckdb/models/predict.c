@@ -254,6 +254,20 @@ static bool list_named(call *c, tusk_scorer *s, idx_t row, idx_t end) {
     return true;
 }
 
+/* The same by a plan. */
+static bool list_planned(call *c, tusk_plan *plan, idx_t row, idx_t end) {
+    char sentence[TUSK_SENTENCE];
+    for (; row < end; row++) {
+        bool null = !is_valid(&c->features.self, row);
+        if (!null && !tusk_plan_list(plan, &c->rows, row, list_for(c, tusk_plan_scorer(plan), row),
+                                     &null, sentence))
+            return refuse_prediction(c, sentence);
+        if (null)
+            put_null_prediction(c, row);
+    }
+    return true;
+}
+
 static bool score_lists(call *c, tusk_scorer *s, idx_t row, idx_t end) {
     if (c->by_name)
         return list_named(c, s, row, end);
@@ -383,6 +397,8 @@ static bool score_unplanned(call *c, shared r) {
 /* Scores runs of planned models, as many of the n as are alike; 0: refused. */
 static int score_alike(call *c, const shared *r, int n) {
     int k = 0;
+    if (of_lists(c->o))
+        return list_planned(c, r->plan, r->row, r->row + r->n);
     for (; k < n && r[k].plan && (!k || tusk_plans_alike(r[0].plan, r[k].plan)); k++)
         if (!score_planned(c, r[k].plan, r[k].row, r[k].row + r[k].n))
             return 0;
@@ -423,7 +439,7 @@ static bool score(call *c) {
 #define PLANNED_ROWS 256
 
 static void take_plans(call *c, bool scattered) {
-    if (!(c->by_name || scattered) || of_lists(c->o) || c->n < PLANNED_ROWS)
+    if (!(c->by_name || scattered) || c->n < PLANNED_ROWS)
         return;
     c->plans = plan_pool_take(c->o->database->plans);
     if (c->plans)

@@ -25,7 +25,7 @@
 
 #include "../../scalars/models/margins.h"
 #include "../../scalars/models/payload.h"
-#include "../../scalars/planned/layout.h"
+#include "../../scalars/planned/classes.h"
 #include "../../scalars/trees/packed.h"
 #include "../stores.h"
 #include "../training/refusals.h"
@@ -60,10 +60,10 @@ struct predictor {
     tusk_packed *packed; /* its trees from then on; NULL: none, or not in such a form */
     class_names names;   /* for answers by class */
     row_reader *reader;
-    Size charged;        /* of its call site's kept bytes */
-    Size *kept_bytes;    /* these; NULL: the model is not kept */
-    uint64 n_named;      /* rows by name that it has scored */
-    tusk_layout *layout; /* NULL: there is none yet, or none of such a model */
+    Size charged;                /* of its call site's kept bytes */
+    Size *kept_bytes;            /* these; NULL: the model is not kept */
+    uint64 n_named;              /* rows by name that it has scored */
+    tusk_class_layouts *layouts; /* NULL: there are none yet, or none of such a model */
     MemoryContextCallback end;
 };
 
@@ -100,8 +100,8 @@ static struct varlena *telling_bytes(Datum model) {
 void read_model(predictor *p, const struct varlena *bytes, enum tusk_answer answer) {
     p->bytes = NULL;
     p->n_named = 0;
-    tusk_layout_free(&p->reader->layouts, p->layout);
-    p->layout = NULL;
+    tusk_class_layouts_free(&p->reader->layouts, p->layouts);
+    p->layouts = NULL;
     p->packed = NULL;
     p->rows = 0;
     tusk_forget_model(&p->scorer);
@@ -123,7 +123,7 @@ void read_model(predictor *p, const struct varlena *bytes, enum tusk_answer answ
 
 static void forget(void *model) {
     predictor *p = model;
-    tusk_layout_free(&p->reader->layouts, p->layout);
+    tusk_class_layouts_free(&p->reader->layouts, p->layouts);
     tusk_forget_model(&p->scorer);
 }
 
@@ -316,18 +316,18 @@ static bool expand_row(predictor *p, enum tusk_answer answer, tusk_sparse_row *f
     return !null;
 }
 
-/* Scores the row that was read by the model's layout. Returns false if it has none, or if the row
- * has to be expanded. */
-static bool score_laid_out(predictor *p, enum tusk_answer answer, double *margin, bool *null) {
+/* Whether the model has layouts, which are matched with the row that was read. */
+static bool has_layouts(predictor *p, enum tusk_answer answer) {
     tusk_layouts *all = &p->reader->layouts;
     char sentence[TUSK_SENTENCE];
-    if (++p->n_named == LAID_OUT && all->bytes + all->lexica.bytes <= kept_room())
-        p->layout = tusk_layout_new(all, &p->scorer);
-    if (!p->layout)
+    Size own = p->scorer.n_coef * Max(p->scorer.list_size, 1) * sizeof(double);
+    if (++p->n_named == LAID_OUT && all->bytes + all->lexica.bytes + own <= kept_room())
+        p->layouts = tusk_class_layouts_new(all, &p->scorer, tusk_answers_lists(answer));
+    if (!p->layouts)
         return false;
-    if (!tusk_layout_match(p->layout, &p->reader->rows, &p->scorer, sentence))
+    if (!tusk_class_layouts_match(p->layouts, &p->reader->rows, &p->scorer, sentence))
         refuse(&p->scorer, answer, sentence);
-    return tusk_layout_margin(p->layout, &p->reader->rows, 0, margin, null);
+    return true;
 }
 
 static NullableDatum score_row(predictor *p, Datum features, enum tusk_answer answer) {
@@ -336,7 +336,8 @@ static NullableDatum score_row(predictor *p, Datum features, enum tusk_answer an
     double margin;
     bool null;
     read_row(p->reader, features, answer);
-    if (score_laid_out(p, answer, &margin, &null))
+    if (has_layouts(p, answer) &&
+        tusk_class_layouts_margin(p->layouts, &p->reader->rows, 0, &margin, &null))
         return (NullableDatum){.value = Float8GetDatum(answer_of(&p->scorer, margin, answer)),
                                .isnull = null};
     if (!expand_row(p, answer, &found))
@@ -388,6 +389,18 @@ static double *list_numbers(tusk_scorer *s, const tusk_sparse_row *ids, const fe
     return numbers;
 }
 
+/* That of a row by name. */
+static double *list_of_row(predictor *p, Datum features, enum tusk_answer answer) {
+    tusk_sparse_row ids;
+    bool null;
+    read_row(p->reader, features, answer);
+    double *numbers = palloc(p->scorer.list_size * sizeof *numbers);
+    if (has_layouts(p, answer) &&
+        tusk_class_layouts_list(p->layouts, &p->reader->rows, &p->scorer, 0, numbers, &null))
+        return null ? NULL : numbers;
+    return expand_row(p, answer, &ids) ? list_numbers(&p->scorer, &ids, NULL, answer) : NULL;
+}
+
 /* NULL if the row has no answer. */
 static double *list_of(predictor *p, NullableDatum features, enum tusk_answer answer,
                        enum feature_form form) {
@@ -396,9 +409,7 @@ static double *list_of(predictor *p, NullableDatum features, enum tusk_answer an
     if (p->scorer.null || features.isnull)
         return NULL;
     if (form == NAMED)
-        read_row(p->reader, features.value, answer);
-    if (form == NAMED)
-        return expand_row(p, answer, &ids) ? list_numbers(&p->scorer, &ids, NULL, answer) : NULL;
+        return list_of_row(p, features.value, answer);
     if (p->scorer.preparation.length)
         refuse(&p->scorer, answer, TUSK_NEEDS_NAMES);
     feature_row row = read_list(p, features.value, form, name);

@@ -61,6 +61,8 @@ bool tusk_net_of_sparse(tusk_scorer *s, const tusk_sparse_row *row, bool f64, bo
 
 /* Turns the margins of n classes into their probabilities (softmax.c). */
 void tusk_to_shares(double *m, uint64_t n);
+/* The same of the only margin of two classes, or of one, whose probability is that of its side. */
+void tusk_shares_of_margin(const tusk_scorer *s, double margin, double *out);
 /* For a model of several classes, the class of each row, or its place (softmax.c). */
 bool tusk_best_classes(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t n,
                        double *out, char *sentence);

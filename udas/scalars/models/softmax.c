@@ -154,19 +154,22 @@ static void scale_shares(double *m, uint64_t n) {
         m[k] = sum > 0 ? m[k] / sum : m[k] != m[k] ? m[k] : 1 / (double)n;
 }
 
-/* Two classes, or one, whose probability is that of its side. */
+void tusk_shares_of_margin(const tusk_scorer *s, double margin, double *out) {
+    double other = -margin;
+    tusk_to_probabilities(s, &margin, 1);
+    tusk_to_probabilities(s, &other, 1);
+    out[0] = s->n_classes == 2 ? other : margin > other ? margin : other;
+    if (s->n_classes == 2)
+        out[1] = margin;
+}
+
 static bool of_margin(tusk_scorer *s, const tusk_sparse_row *sparse, const void *x, bool f64,
                       uint64_t d, double *out, char *sentence) {
     double m;
     if (!(sparse ? tusk_sparse_margin(s, sparse, f64, &m, sentence)
                  : tusk_margins(s, x, f64, d, 1, &m, sentence)))
         return false;
-    double other = -m;
-    tusk_to_probabilities(s, &m, 1);
-    tusk_to_probabilities(s, &other, 1);
-    out[0] = s->n_classes == 2 ? other : m > other ? m : other;
-    if (s->n_classes == 2)
-        out[1] = m;
+    tusk_shares_of_margin(s, m, out);
     return true;
 }
 

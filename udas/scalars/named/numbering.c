@@ -8,6 +8,7 @@
 #include "../../rowblock/text_hash.h"
 
 #define LONGEST 64
+#define MOST_COLUMNS 64 /* of text: a table takes 24 KiB, which no account counts */
 #define PLACES 512
 
 /* A place of a hash table; a number of 0 is free. */
@@ -46,6 +47,13 @@ void tusk_numbering_free(tusk_numbering *n) {
     if (n)
         forget(n);
     free(n);
+}
+
+static bool few_texts(const tusk_schema *schema) {
+    int texts = 0;
+    for (int32_t j = 0; j < schema->n_columns; j++)
+        texts += schema->kind[j] == TUSK_CATEGORY;
+    return texts <= MOST_COLUMNS;
 }
 
 static bool begin(tusk_numbering *n, const tusk_schema *schema, int64_t statement) {
@@ -87,7 +95,7 @@ static uint8_t number_of(numbered *c, const tusk_text *text) {
 void tusk_number_rows(tusk_numbering *n, int64_t statement, tusk_named_chunk *chunk, uint64_t rows,
                       uint8_t *room) {
     int32_t width = chunk->schema->n_columns;
-    if (!begin(n, chunk->schema, statement))
+    if (!few_texts(chunk->schema) || !begin(n, chunk->schema, statement))
         return;
     for (int32_t j = 0; j < width; j++) {
         const tusk_given_column *given = chunk->column + j;

@@ -19,7 +19,7 @@ void tusk_numbering_free(tusk_numbering *n);
 
 /* Numbers the texts of n rows in chunk->number, for which `room` has rows * columns bytes, and
  * begins anew where an earlier chunk was of another schema or statement. Does nothing if memory is
- * out. */
+ * out, or if rows have more than 64 texts, whose tables would take 1.5 MiB per thread. */
 void tusk_number_rows(tusk_numbering *n, int64_t statement, tusk_named_chunk *chunk, uint64_t rows,
                       uint8_t *room);
 

@@ -15,10 +15,11 @@
 #define KEY_BYTES 64 /* of the payload's head, with its CRC */
 
 struct tusk_plan {
-    tusk_layout *layout; /* NULL: it scores a row as any other model */
-    bool packs;          /* whether its trees are to be packed for the first dense row */
-    tusk_packed *packed; /* NULL: not yet, or they have no such form */
-    int same;            /* plans with the same number turn margins into answers alike; 0: none */
+    tusk_layout *layout;         /* NULL: it scores a row as any other model */
+    tusk_class_layouts *classes; /* for answers that are lists; NULL: likewise */
+    bool packs;                  /* whether its trees are to be packed for the first dense row */
+    tusk_packed *packed;         /* NULL: not yet, or they have no such form */
+    int same; /* plans with the same number turn margins into answers alike; 0: none */
     uint32_t payload_bytes;
     char *payload;
     tusk_scorer scorer;
@@ -37,6 +38,7 @@ static int same_answers(const tusk_scorer *s, enum tusk_answer answer) {
 
 static void plan_free(tusk_layouts *layouts, tusk_plan *p) {
     tusk_layout_free(layouts, p->layout);
+    tusk_class_layouts_free(layouts, p->classes);
     free(p->packed);
     free(p->payload);
     free(p);
@@ -68,7 +70,9 @@ static tusk_plan *plan_new(tusk_layouts *layouts, tusk_text payload, const tusk_
         plan_free(layouts, p);
         return NULL;
     }
-    if (p->scorer.preparation.length)
+    if (answer == TUSK_PREDICT_PROBAS)
+        p->classes = tusk_class_layouts_new(layouts, &p->scorer, true);
+    else if (p->scorer.preparation.length)
         p->layout = tusk_layout_new(layouts, &p->scorer);
     else if (p->scorer.is_compact)
         p->packs = true;
@@ -94,6 +98,8 @@ void tusk_plan_expect_layout(const tusk_plan *p) {
 void tusk_plan_expect(const tusk_plan *p, const tusk_named_rows *rows, uint64_t row) {
     if (p->layout)
         tusk_layout_expect(p->layout, rows, row);
+    if (p->classes)
+        tusk_class_layouts_expect(p->classes, rows, row);
 }
 
 bool tusk_plan_margin(tusk_plan *p, tusk_named_rows *rows, uint64_t row, double *margin,
@@ -114,6 +120,20 @@ bool tusk_plan_margins(tusk_plan *p, tusk_named_rows *rows, uint64_t row, uint64
     char sentence[TUSK_SENTENCE];
     return p->layout && tusk_layout_match(p->layout, rows, &p->scorer, sentence) &&
            tusk_layout_margins(p->layout, rows, row, n, margins);
+}
+
+bool tusk_plan_list(tusk_plan *p, tusk_named_rows *rows, uint64_t row, double *out, bool *null,
+                    char *sentence) {
+    tusk_scorer *s = &p->scorer;
+    if (p->classes && !tusk_class_layouts_match(p->classes, rows, s, sentence))
+        return false;
+    if (p->classes && tusk_class_layouts_list(p->classes, rows, s, row, out, null))
+        return true;
+    *null = false;
+    tusk_sparse_row features;
+    return tusk_named_match(rows, s, sentence) &&
+           tusk_named_row(rows, s, row, &features, null, sentence) &&
+           (*null || tusk_list(s, &features, NULL, true, 0, out, sentence));
 }
 
 void tusk_plan_touch(const tusk_plan *p) {

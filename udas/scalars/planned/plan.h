@@ -8,7 +8,7 @@
 #ifndef TUSK_PLAN_H
 #define TUSK_PLAN_H
 
-#include "layout.h"
+#include "classes.h"
 
 typedef struct tusk_plan tusk_plan;
 /* The plans of one thread at a time. */
@@ -47,6 +47,9 @@ bool tusk_plan_margin(tusk_plan *plan, tusk_named_rows *rows, uint64_t row, doub
  * have. */
 bool tusk_plan_margins(tusk_plan *plan, tusk_named_rows *rows, uint64_t row, uint64_t n,
                        double *margins);
+/* The list_size numbers of a row, for an answer that is a list; otherwise as tusk_plan_margin. */
+bool tusk_plan_list(tusk_plan *plan, tusk_named_rows *rows, uint64_t row, double *out, bool *null,
+                    char *sentence);
 /* Whether the margins of both become answers alike. */
 bool tusk_plans_alike(const tusk_plan *one, const tusk_plan *other);
 

@@ -6,8 +6,8 @@
 
 #include <vector>
 
-#include "../shared/values.hpp"
-#include "sparse.hpp"
+#include "../../shared/values.hpp"
+#include "../sparse.hpp"
 
 namespace tusk {
 

@@ -1,0 +1,104 @@
+// What is known of the features of sparse rows: how often they occur, and how large they are.
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "../linear/sparse.hpp"
+#include "api.h"
+
+namespace tusk {
+namespace {
+
+constexpr int64_t MOST_SHARED = 1 << 16; // features that each thread counts on its own
+
+template <class T> void count_features(const tusk_segment *s, double *count, double *largest) {
+    const int32_t *index = tusk_indices(s);
+    const T *value = (const T *)tusk_sparse_values(s);
+    for (uint32_t k = 0; k < s->nnz; k++) {
+        count[index[k]] += 1;
+        largest[index[k]] = std::max(largest[index[k]], (double)std::fabs(value[k]));
+    }
+}
+
+template <class T> void count_features(const tusk_group &group, double *count, double *largest) {
+    for (const tusk_segment *s : SegmentsOf(group))
+        count_features<T>(s, count, largest);
+}
+
+// The same of one group by several threads, each with counts of its own.
+template <class T>
+void count_together(const tusk_group &group, int threads, double *count, double *largest) {
+    const int64_t d = group.dim, room = 2 * d + 16; // no line of the cache has counts of two
+    std::vector<const tusk_segment *> segments;
+    for (const tusk_segment *s : SegmentsOf(group))
+        segments.push_back(s);
+    const int64_t n = (int64_t)segments.size();
+    std::vector<double> all((size_t)(threads * room), 0.0);
+    parallel_for(threads, threads, [&](int64_t share) {
+        double *own = all.data() + share * room;
+        for (int64_t i = n * share / threads; i < n * (share + 1) / threads; i++)
+            count_features<T>(segments[(size_t)i], own, own + d);
+    });
+    for (int64_t share = 0; share < threads; share++) {
+        const double *own = all.data() + share * room;
+        for (int64_t k = 0; k < d; k++) {
+            count[k] += own[k];
+            largest[k] = std::max(largest[k], own[d + k]);
+        }
+    }
+}
+
+// Whether every nonzero value v has low <= |v| <= high.
+template <class T> bool within(const tusk_group &group, T low, T high) {
+    for (const tusk_segment *s : SegmentsOf(group)) {
+        const T *value = (const T *)tusk_sparse_values(s);
+        int64_t outside = 0;
+        for (uint32_t k = 0; k < s->nnz; k++) {
+            T size = std::fabs(value[k]);
+            outside += (size < low && size > 0) || size > high;
+        }
+        if (outside)
+            return false;
+    }
+    return true;
+}
+
+} // namespace
+} // namespace tusk
+
+int tk_feature_counts(const tk_pass *pass, double *count, double *largest) {
+    using namespace tusk;
+    return code_of([&] {
+        int64_t d = pass->groups[0].dim;
+        std::fill_n(count, pass->n_groups * d, 0.0);
+        std::fill_n(largest, pass->n_groups * d, 0.0);
+        return with_storage(pass, [&]<class T>(const T *) {
+            if (pass->n_groups == 1 && pass->threads > 1 && d <= MOST_SHARED)
+                count_together<T>(pass->groups[0], pass->threads, count, largest);
+            else
+                parallel_for(pass->n_groups, pass->threads, [&](int64_t g) {
+                    count_features<T>(pass->groups[g], count + g * d, largest + g * d);
+                });
+            return cancelled(pass->cancel_mark) ? TK_CANCELLED : TK_OK;
+        });
+    });
+}
+
+int tk_values_near_one(const tk_pass *pass) {
+    using namespace tusk;
+    return with_storage(pass, [&]<class T>(const T *) {
+        for (int64_t g = 0; g < pass->n_groups; g++) {
+            const tusk_segment *s = pass->groups[g].head;
+            const T *value = (const T *)tusk_sparse_values(s);
+            double largest = 0;
+            for (uint32_t k = 0; k < s->nnz; k++)
+                largest = std::max(largest, (double)std::fabs(value[k]));
+            if (largest < 1.0 / 16 || largest > 16)
+                return 0;
+        }
+        for (int64_t g = 0; g < pass->n_groups; g++)
+            if (!within<T>(pass->groups[g], (T)(1.0 / TK_NEAR_ONE), (T)TK_NEAR_ONE))
+                return 2;
+        return 1;
+    });
+}
