@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from tuskml.errors import OptionError
 from tuskml.groups.selection.asked import Search
-from tuskml.groups.selection.halving.promise import batches, promising, weights
+from tuskml.groups.selection.drawing.tpe import Estimate, axes_of, chosen
+from tuskml.groups.selection.halving.promise import Kernel, batches, promising
 from tuskml.groups.selection.judging import judged
 from tuskml.groups.selection.nearness import close
 from tuskml.groups.selection.prepared import Groups, Prepared, prepared
 from tuskml.groups.selection.scheduled import Load, Watch, in_order
 from tuskml.groups.selection.sets import Round, Sets, sets_of
-from tuskml.groups.selection.tpe import Estimate, axes_of, chosen
 from tuskml.groups.selection.trials import TOO_FEW, Trials, shares, slices_of
 from tuskml.learners.models import Models, Strings, joined
 from tuskml.learners.near import NearWhole
@@ -112,7 +112,7 @@ class Running:
         if self.over:
             return trials
         few, losses = trials.losses(), np.full(trials.rung.shape, np.inf)
-        kernel = weights(axes_of([(one.task.name, one.shown) for one in search.candidates]))
+        kernel = Kernel(axes_of([(one.task.name, one.shown) for one in search.candidates]))
         tried = np.zeros(trials.rung.shape, bool)
         for n in batches(len(search.candidates), shares(search)[0]):
             batch = promising(kernel, few, losses, tried, n)

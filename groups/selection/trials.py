@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.groups.selection.asked import Search
+from tuskml.groups.selection.curves import Curves
 from tuskml.groups.selection.halving.promise import finalists
 from tuskml.groups.selection.metrics import METRICS
 from tuskml.kernels.passes import Floats
@@ -34,6 +35,7 @@ class Trials:
     status: NDArray[np.int32]
     rung: NDArray[np.int32]
     statuses: list[str]
+    curves: Curves
 
     @classmethod
     def none(cls, search: Search, n_groups: int) -> "Trials":
@@ -47,6 +49,7 @@ class Trials:
             np.zeros(shape, np.int32),
             np.zeros((shape[0], n_groups), np.int32),
             [NOT_TRIED],
+            Curves(),
         )
 
     def code(self, status: str) -> int:
@@ -69,6 +72,7 @@ class Trials:
         self.seconds[candidate, fold, places] = models.seconds
         self.iterations[candidate, fold, places] = models.iterations
         self.status[candidate, fold, places] = codes[models.status.code]
+        self.curves.put(candidate, fold, places, models)
 
     def without(self, again: NDArray[np.bool_]) -> "Trials":
         """A copy for trials on more rows of the candidates in `again`, (C, G)."""
@@ -147,7 +151,7 @@ class Trials:
         return [
             f'{{"metric": {json.dumps(self.search.metric)}, '
             f'"chosen": {among.index(int(winners[g]))}, '
-            f'"trials": [{", ".join(heads[g][c] + folds[g][c] for c in among)}]}}'
+            f'"trials": [{", ".join(heads[g][c] + self._end(folds, c, g) for c in among)}]}}'
             for g, among in enumerate(self._shown(winners))
         ]
 
@@ -174,8 +178,12 @@ class Trials:
             for rows in given
         ]
 
+    def _end(self, folds: list[list[str]], c: int, g: int) -> str:
+        curve = self.curves.text(c, g)
+        return folds[g][c] + ("}" if curve is None else f', "curve": {curve}}}')
+
     def _folds(self) -> list[list[str]]:
-        """The end of each group's candidates, [G][C]: what became of every fold."""
+        """What became of every fold of each group's candidates, [G][C]."""
         names = [json.dumps(status) for status in self.statuses]
 
         def told(metrics: Any, iterations: Any, seconds: Any, codes: Any) -> str:
@@ -186,7 +194,7 @@ class Trials:
                     metrics, iterations, seconds, codes, strict=True
                 )
             )
-            return f"[{folds}]}}"
+            return f"[{folds}]"
 
         arrays = (self.metric, self.iterations, self.seconds, self.status)
         given = zip(*(array.transpose(2, 0, 1).tolist() for array in arrays), strict=True)
