@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tuskml.groups.selection.asked import Search
 from tuskml.groups.selection.curves import Curves
 from tuskml.groups.selection.halving.promise import finalists
+from tuskml.groups.selection.halving.racing import LEAST_FOLDS
 from tuskml.groups.selection.metrics import METRICS
 from tuskml.kernels.passes import Floats
 from tuskml.learners.models import Models
@@ -74,6 +75,11 @@ class Trials:
         self.status[candidate, fold, places] = codes[models.status.code]
         self.curves.put(candidate, fold, places, models)
 
+    def stop(self, some: NDArray[np.bool_]) -> None:
+        """Notes candidates (C, G) that are not tried on the folds that they were not tried on."""
+        untried = self.status == self.code(NOT_TRIED)
+        self.status[untried & some[:, None, :]] = self.code(STOPPED)
+
     def without(self, again: NDArray[np.bool_]) -> "Trials":
         """A copy for trials on more rows of the candidates in `again`, (C, G)."""
         lost = np.broadcast_to(again[:, None, :], self.metric.shape)
@@ -90,7 +96,7 @@ class Trials:
         if self.search.estimate is not None:
             return np.asarray(whole.sum(axis=0) < sum(self.search.estimate.counts()))
         ended_early = np.zeros(self.rung.shape[1], bool)
-        if self.search.halving:
+        if self.search.halving and not races(self.search):
             full = finalists(len(self.rung), shares(self.search)[0])
             on_all = (self.rung == slices_of(self.search)).sum(axis=0)
             ended_early = (on_all < full) & (self.rung > 0).any(axis=0)
@@ -206,9 +212,14 @@ def number(x: float) -> str:
     return f"{x:.12g}" if math.isfinite(x) else "null"
 
 
+def races(search: Search) -> bool:
+    """Whether `halving` tries all candidates on the first fold: there are several alike."""
+    return search.halving and len(search.sets) >= LEAST_FOLDS and not search.dealt.in_time
+
+
 def slices_of(search: Search) -> int:
     """Slices of the rows, of which `halving` tries all candidates on the first one."""
-    if not search.halving:
+    if not search.halving or races(search):
         return 1
     return min(6, max(1, int(np.ceil(np.log2(max(len(search.candidates), 1))))))
 
