@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
+import numpy as np
+
 from tuskml.report import charts
-from tuskml.report.charts import Span
+from tuskml.report.charts import Line, Span
 from tuskml.report.groups import Group, some_of
 from tuskml.report.pieces import figure, note, number, section, table
 
@@ -66,7 +68,9 @@ def of_group(group: Group) -> str:
     about, trials = group.model.trials, trials_of(group)
     best, metric = trials[about["chosen"]], about["metric"]
     order = sorted(trials, key=lambda one: place(one, best))[:CANDIDATES]
-    head = ("candidate", metric, "standard error", "of the rows", "folds", "status", "")
+    head = (
+        "candidate", metric, "standard error", "of the rows", "folds", "epochs", "status", "",
+    )  # fmt: skip
     rows = [row_of(one, one is best) for one in order]
     words = f"{group.name}: {named(best['configuration'])}, {metric} {number(best['metric'])}"
     caption = f"Candidates of {group.name}, as {metric} on rows held out"
@@ -75,6 +79,7 @@ def of_group(group: Group) -> str:
     return (
         f"<details><summary>{escape(words)}</summary>"
         + drawing(order, f"{metric} of {len(order)} candidates of {group.name}")
+        + curves(order, best)
         + table(head, rows, caption)
         + "</details>"
     )
@@ -97,9 +102,36 @@ def row_of(one: dict[str, Any], chosen: bool) -> list[str]:
         number(one["std_err"]),
         f"{one['rows']:.3g}",
         f"{len(known)} of {len(one['folds'])}",
+        epochs(known),
         ", ".join(statuses),
         "chosen" if chosen else "",
     ]
+
+
+def epochs(folds: Sequence[dict[str, Any]]) -> str:
+    """Iterations, epochs or trees of the trials that were judged: the least and the most."""
+    counts = [fold["iterations"] for fold in folds]
+    if not counts:
+        return ""
+    low, high = min(counts), max(counts)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def curves(trials: Sequence[dict[str, Any]], best: dict[str, Any]) -> str:
+    """The objective over the epochs of candidates that train by many, the winner's in front."""
+    lines = []
+    for one in sorted(trials, key=lambda one: one is best):
+        if one.get("curve"):
+            at, value = np.array(one["curve"], float).T
+            style = "series-1" if one is best else "many series-2"
+            title = f"{named(one['configuration'])}: {value[-1]:.5g} after {at[-1]:,.0f}"
+            lines.append(Line(at, value, style, title))
+    if not lines:
+        return ""
+    text = (
+        "The objective on the rows trained on, by epoch: means over folds; the winner's is bold."
+    )
+    return figure(charts.falling(lines, f"objective of {len(lines)} candidates by epoch"), text)
 
 
 def drawing(trials: Sequence[dict[str, Any]], label: str) -> str:

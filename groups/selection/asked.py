@@ -26,8 +26,8 @@ from tuskml.groups.selection.candidates import (
     values_of,
 )
 from tuskml.groups.selection.dealing import MOST_FOLDS, Dealt, dealt
+from tuskml.groups.selection.drawing.tpe import Estimate, estimate_of, in_turn, pool
 from tuskml.groups.selection.metrics import METRICS, parameter_for, refuse_numbers, usual
-from tuskml.groups.selection.tpe import Estimate, estimate_of, in_turn, pool
 from tuskml.learners.options.kinds import BOOLEAN, NAME, TIME, Option, choice, integer
 from tuskml.learners.options.table import object_in, value_of
 from tuskml.learners.registry import task_named

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tuskml.errors import OptionError, nearest
-from tuskml.groups.selection.draws import RANGES, Draw, draw_of
+from tuskml.groups.selection.drawing.draws import RANGES, Draw, draw_of
 from tuskml.learners.options.kinds import Option
 from tuskml.learners.options.table import Options
 from tuskml.learners.registry import learner_of, options_of, task_named

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from tuskml.groups.preparation import Readable, readable
 from tuskml.groups.selection.asked import Search
 from tuskml.groups.selection.halving.promise import rungs
+from tuskml.groups.selection.halving.racing import finalists
 from tuskml.groups.selection.scheduled import Load
 from tuskml.groups.selection.scheduled import sentences as load_in_words
-from tuskml.groups.selection.trials import shares
+from tuskml.groups.selection.trials import races, shares
 from tuskml.learners.learner import Request
 from tuskml.learners.registry import learner_of
 from tuskml.schedule import budget
@@ -54,6 +55,10 @@ def described(search: Search) -> dict[str, Any]:
     if search.estimate is not None:
         n = sum(search.estimate.counts())
     tried = rungs(n, shares(search)[0])
+    trainings = sum(count for count, _ in tried) * sets
+    if races(search):
+        few = finalists(n, sets)
+        tried, trainings = [(n, 1 / sets), (few, 1 - 1 / sets)], n + few * (sets - 1)
     return {
         "candidates": n,
         "strategy": "halving" if search.halving else "tpe" if search.estimate else "all",
@@ -64,7 +69,7 @@ def described(search: Search) -> dict[str, Any]:
         "metric": search.metric,
         "one_standard_error": search.one_standard_error,
         "rungs": [{"candidates": count, "rows": share} for count, share in tried],
-        "trainings": sum(count for count, _ in tried) * sets + 1,
+        "trainings": trainings + 1,
         "time": search.time,
     }
 
@@ -85,7 +90,15 @@ def sentences(about: dict[str, Any]) -> str:
     if about["time_by"] is not None:
         lines.append(f"folds: each is predicted from the rows before it by '{about['time_by']}'")
     if len(about["rungs"]) > 1:
-        rungs = (f"{one['candidates']} on {one['rows']:.3g}" for one in about["rungs"])
-        lines.append(f"halving: {', '.join(rungs)} of the rows that are not held out")
+        lines.append(halving_in_words(about))
     lines += load_in_words(about["schedule"])
     return "\n".join(lines)
+
+
+def halving_in_words(about: dict[str, Any]) -> str:
+    """How many candidates are tried on how much."""
+    (every, share), (few, rest) = ((one["candidates"], one["rows"]) for one in about["rungs"])
+    if rest < 1:  # the other folds
+        others = about["folds"] - 1
+        return f"halving: {every} on the first fold, {few} on the other {others}"
+    return f"halving: {every} on {share:.3g}, {few} on 1 of the rows that are not held out"

@@ -17,19 +17,21 @@ from numpy.typing import NDArray
 
 from tuskml.errors import OptionError
 from tuskml.groups.selection.asked import Search
-from tuskml.groups.selection.halving.promise import batches, promising, weights
+from tuskml.groups.selection.drawing.tpe import Estimate, axes_of, chosen
+from tuskml.groups.selection.halving.promise import Kernel, batches, promising
+from tuskml.groups.selection.halving.racing import leading
 from tuskml.groups.selection.judging import judged
 from tuskml.groups.selection.nearness import close
 from tuskml.groups.selection.prepared import Groups, Prepared, prepared
 from tuskml.groups.selection.scheduled import Load, Watch, in_order
 from tuskml.groups.selection.sets import Round, Sets, sets_of
-from tuskml.groups.selection.tpe import Estimate, axes_of, chosen
-from tuskml.groups.selection.trials import TOO_FEW, Trials, shares, slices_of
+from tuskml.groups.selection.trials import TOO_FEW, Trials, races, shares, slices_of
 from tuskml.learners.models import Models, Strings, joined
 from tuskml.learners.near import NearWhole
 from tuskml.learners.statuses import MEANINGS
 from tuskml.schedule import budget
 
+ALL = slice(None)
 LEAST_ROWS = 2
 """Rows that a training needs."""
 TIME_LIMIT = "time limit"
@@ -93,17 +95,30 @@ class Running:
         if alive is None:
             if trials.search.estimate is not None:
                 return self._estimated(trials, trials.search.estimate)
+            if races(trials.search):
+                return self._raced(trials)
             if slices_of(trials.search) > 1:
                 return self._halved(trials)
             alive = np.ones(trials.rung.shape, bool)
         self._on(slices_of(trials.search), trials, alive)
         return trials
 
-    def _on(self, slices: int, trials: Trials, alive: NDArray[np.bool_]) -> None:
-        """Tries candidates on so many slices of the rows."""
+    def _on(
+        self, slices: int, trials: Trials, alive: NDArray[np.bool_], folds: slice = ALL
+    ) -> None:
+        """Tries candidates on so many slices of the rows, and on some of the folds."""
         for part in self.parts:
-            for sets in sets_of(part, list(rounds(trials.search, slices))):
+            for sets in sets_of(part, list(rounds(trials.search, slices))[folds]):
                 self._try(part, trials, sets, alive)
+
+    def _raced(self, trials: Trials) -> Trials:
+        """Trials of all on the first fold, and of the best of each group there on the others."""
+        self._on(1, trials, np.ones(trials.rung.shape, bool), slice(1))
+        if not self.over:
+            alive = leading(trials.losses(), len(trials.search.sets))
+            trials.stop(~alive)
+            self._of(alive)._on(1, trials, alive, slice(1, None))
+        return trials
 
     def _halved(self, trials: Trials) -> Trials:
         """Trials of all on few rows, and of those on all rows that promise most of each group."""
@@ -112,7 +127,7 @@ class Running:
         if self.over:
             return trials
         few, losses = trials.losses(), np.full(trials.rung.shape, np.inf)
-        kernel = weights(axes_of([(one.task.name, one.shown) for one in search.candidates]))
+        kernel = Kernel(axes_of([(one.task.name, one.shown) for one in search.candidates]))
         tried = np.zeros(trials.rung.shape, bool)
         for n in batches(len(search.candidates), shares(search)[0]):
             batch = promising(kernel, few, losses, tried, n)

@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.groups.selection.asked import Search
+from tuskml.groups.selection.curves import Curves
 from tuskml.groups.selection.halving.promise import finalists
+from tuskml.groups.selection.halving.racing import LEAST_FOLDS
 from tuskml.groups.selection.metrics import METRICS
 from tuskml.kernels.passes import Floats
 from tuskml.learners.models import Models
@@ -34,6 +36,7 @@ class Trials:
     status: NDArray[np.int32]
     rung: NDArray[np.int32]
     statuses: list[str]
+    curves: Curves
 
     @classmethod
     def none(cls, search: Search, n_groups: int) -> "Trials":
@@ -47,6 +50,7 @@ class Trials:
             np.zeros(shape, np.int32),
             np.zeros((shape[0], n_groups), np.int32),
             [NOT_TRIED],
+            Curves(),
         )
 
     def code(self, status: str) -> int:
@@ -69,6 +73,12 @@ class Trials:
         self.seconds[candidate, fold, places] = models.seconds
         self.iterations[candidate, fold, places] = models.iterations
         self.status[candidate, fold, places] = codes[models.status.code]
+        self.curves.put(candidate, fold, places, models)
+
+    def stop(self, some: NDArray[np.bool_]) -> None:
+        """Notes candidates (C, G) that are not tried on the folds that they were not tried on."""
+        untried = self.status == self.code(NOT_TRIED)
+        self.status[untried & some[:, None, :]] = self.code(STOPPED)
 
     def without(self, again: NDArray[np.bool_]) -> "Trials":
         """A copy for trials on more rows of the candidates in `again`, (C, G)."""
@@ -86,7 +96,7 @@ class Trials:
         if self.search.estimate is not None:
             return np.asarray(whole.sum(axis=0) < sum(self.search.estimate.counts()))
         ended_early = np.zeros(self.rung.shape[1], bool)
-        if self.search.halving:
+        if self.search.halving and not races(self.search):
             full = finalists(len(self.rung), shares(self.search)[0])
             on_all = (self.rung == slices_of(self.search)).sum(axis=0)
             ended_early = (on_all < full) & (self.rung > 0).any(axis=0)
@@ -147,7 +157,7 @@ class Trials:
         return [
             f'{{"metric": {json.dumps(self.search.metric)}, '
             f'"chosen": {among.index(int(winners[g]))}, '
-            f'"trials": [{", ".join(heads[g][c] + folds[g][c] for c in among)}]}}'
+            f'"trials": [{", ".join(heads[g][c] + self._end(folds, c, g) for c in among)}]}}'
             for g, among in enumerate(self._shown(winners))
         ]
 
@@ -174,8 +184,12 @@ class Trials:
             for rows in given
         ]
 
+    def _end(self, folds: list[list[str]], c: int, g: int) -> str:
+        curve = self.curves.text(c, g)
+        return folds[g][c] + ("}" if curve is None else f', "curve": {curve}}}')
+
     def _folds(self) -> list[list[str]]:
-        """The end of each group's candidates, [G][C]: what became of every fold."""
+        """What became of every fold of each group's candidates, [G][C]."""
         names = [json.dumps(status) for status in self.statuses]
 
         def told(metrics: Any, iterations: Any, seconds: Any, codes: Any) -> str:
@@ -186,7 +200,7 @@ class Trials:
                     metrics, iterations, seconds, codes, strict=True
                 )
             )
-            return f"[{folds}]}}"
+            return f"[{folds}]"
 
         arrays = (self.metric, self.iterations, self.seconds, self.status)
         given = zip(*(array.transpose(2, 0, 1).tolist() for array in arrays), strict=True)
@@ -198,9 +212,14 @@ def number(x: float) -> str:
     return f"{x:.12g}" if math.isfinite(x) else "null"
 
 
+def races(search: Search) -> bool:
+    """Whether `halving` tries all candidates on the first fold: there are several alike."""
+    return search.halving and len(search.sets) >= LEAST_FOLDS and not search.dealt.in_time
+
+
 def slices_of(search: Search) -> int:
     """Slices of the rows, of which `halving` tries all candidates on the first one."""
-    if not search.halving:
+    if not search.halving or races(search):
         return 1
     return min(6, max(1, int(np.ceil(np.log2(max(len(search.candidates), 1))))))
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.groups.selection.tpe import Axes
+from tuskml.groups.selection.drawing.tpe import Axes
 from tuskml.kernels.passes import Floats
 
 WORK = 0.4
@@ -26,9 +26,12 @@ MOST_BATCHES = 32
 """Of which there are no more: of many candidates more are tried at once."""
 WIDTH = 0.7
 """Of the kernel, in steps of the grid."""
+BLOCK = 1 << 24
+"""Bytes of the weights that are in memory at a time."""
 FAR = 1e-12
 """The weight of the farthest candidate."""
 Mask = NDArray[np.bool_]
+Places = NDArray[np.intp]
 
 
 def finalists(candidates: int, share: float) -> int:
@@ -47,35 +50,45 @@ def batches(candidates: int, share: float) -> Iterator[int]:
         left -= some
 
 
-def weights(axes: Axes) -> Floats:
-    """What the candidates say of each other, (C, C)."""
-    c = axes.at.shape[1]
-    steps = np.zeros((c, c))
-    for at, choices in zip(axes.at, axes.choices, strict=True):
-        apart = np.abs(at[:, None] - at[None, :])
-        levels = len(np.unique(at[~np.isnan(at)]))
-        own = (apart > 0).astype(float) if choices else apart * (levels - 1)
-        steps += np.nan_to_num(own)
-    steps /= WIDTH  # in place, as of many candidates this is large
-    steps *= -0.5 * steps
-    np.exp(steps, out=steps)
-    steps += FAR
-    return steps
+class Kernel:
+    """What candidates say of each other, (C, C); a block of its rows is in memory at a time."""
+
+    def __init__(self, axes: Axes) -> None:
+        self.axes = axes
+        self.levels = [len(np.unique(at[~np.isnan(at)])) for at in axes.at]
+
+    def sums(self, by: Places, values: Floats) -> Floats:
+        """Of what some candidates say of all, the product with values of these, (C, k)."""
+        c = self.axes.at.shape[1]
+        out = np.empty((c, values.shape[1]))
+        at_a_time = max(1, BLOCK // (8 * max(len(by), 1)))
+        for first in range(0, c, at_a_time):
+            some = np.arange(first, min(first + at_a_time, c))
+            out[some] = self._weights(some, by) @ values
+        return out
+
+    def _weights(self, of: Places, by: Places) -> Floats:
+        steps = np.zeros((len(of), len(by)))
+        for at, choices, levels in zip(self.axes.at, self.axes.choices, self.levels, strict=True):
+            apart = np.abs(at[of, None] - at[None, by])
+            own = (apart > 0).astype(float) if choices else apart * (levels - 1)
+            steps += np.nan_to_num(own)
+        return np.exp(-0.5 * (steps / WIDTH) ** 2) + FAR
 
 
-def promising(kernel: Floats, few: Floats, losses: Floats, tried: Mask, n: int) -> Mask:
+def promising(kernel: Kernel, few: Floats, losses: Floats, tried: Mask, n: int) -> Mask:
     """The n candidates that each group tries next, (C, G).
 
-    kernel: their `weights`; few: (C, G), losses on few rows; losses: on all rows, of those that
-    were tried, (C, G).
+    few: (C, G), losses on few rows; losses: on all rows, of those that were tried, (C, G).
     """
     said = tried & np.isfinite(losses)
     known = np.isfinite(few)
     worst = np.where(known, few, -np.inf).max(axis=0)
     few = np.where(known, few, np.where(np.isfinite(worst), worst, 0.0))
-    change = np.where(said, losses, few) - few
-    near = kernel @ said
-    expected = few + np.divide(kernel @ change, near, where=near > 0, out=np.zeros_like(few))
+    by = np.flatnonzero(said.any(axis=1))
+    change = np.where(said[by], losses[by] - few[by], 0.0)
+    near, moved = np.split(kernel.sums(by, np.hstack([said[by], change])), 2, axis=1)
+    expected = few + np.divide(moved, near, where=near > 0, out=np.zeros_like(few))
     return least(np.where(tried, np.inf, expected), n)
 
 

@@ -71,3 +71,18 @@ def test_a_page_of_many_searches_stays_small(con: duckdb.DuckDBPyConnection) -> 
     assert text.count("<details>") == GROUPS
     assert text.count('class="whisker"') == GROUPS * CANDIDATES
     assert len(text) < 3_000_000
+
+
+def test_candidates_that_train_by_epochs_have_curves(con: duckdb.DuckDBPyConnection) -> None:
+    """The winner's is drawn last, in front of the others."""
+    options = (
+        '{"objective": "logistic", "trees": [4, 12], "learning_rate": [0.1, 0.3], "folds": 3}'
+    )
+    sql = f"SELECT g, train_model('gbdt', y, [x], '{options}') FROM ({SOURCE}) GROUP BY g"
+    found = groups(con, sql)
+    text = searches(found)
+    assert text.count('class="curve ') == 3 * 2
+    winners = [g for g in found if g.model.trials["trials"][g.model.trials["chosen"]].get("curve")]
+    assert text.count('class="curve series-1') == len(winners)
+    assert "<td>12" in text
+    Outline(page(found, keys=["g"]))

@@ -1,19 +1,20 @@
 """Candidates that `halving` tries on all rows, on functions whose least value is known."""
 
 import json
+import tracemalloc
 
 import numpy as np
 import pytest
 
+from tuskml.groups.selection.drawing.tpe import axes_of
 from tuskml.groups.selection.halving.promise import (
     MOST_BATCHES,
+    Kernel,
     batches,
     finalists,
     promising,
     rungs,
-    weights,
 )
-from tuskml.groups.selection.tpe import axes_of
 
 GRID = [
     ("logistic", json.dumps({"l2": 10.0**-k, "class_weight": weight}))
@@ -25,7 +26,7 @@ K = np.arange(32) // 2
 
 def found(few: np.ndarray, losses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The winner of each group, and how many candidates it tried on all rows."""
-    kernel, tried = weights(axes_of(GRID)), np.zeros(losses.shape, bool)
+    kernel, tried = Kernel(axes_of(GRID)), np.zeros(losses.shape, bool)
     for n in batches(len(GRID), 1 / 16):
         tried |= promising(kernel, few, losses, tried, n)
     return np.where(tried, losses, np.inf).argmin(axis=0), tried.sum(axis=0)
@@ -45,11 +46,31 @@ def test_more_rows_ask_for_weaker_penalties(shift: int) -> None:
 
 def test_candidates_that_failed_come_last() -> None:
     few = np.where(K[:, None] % 3 == 0, np.inf, 1.0 + K[:, None]).repeat(2, axis=1)
-    first = promising(weights(axes_of(GRID)), few, few, np.zeros(few.shape, bool), 3)
+    first = promising(Kernel(axes_of(GRID)), few, few, np.zeros(few.shape, bool), 3)
     assert np.isfinite(few[first]).all()
     assert (first.sum(axis=0) == 3).all()
     none = np.full((32, 1), np.inf)
-    assert promising(weights(axes_of(GRID)), none, none, none < 0, 3).sum() == 3
+    assert promising(Kernel(axes_of(GRID)), none, none, none < 0, 3).sum() == 3
+
+
+def test_what_candidates_say_of_each_other_takes_little_memory() -> None:
+    """Ten thousand candidates would have 800 MB of weights. Blocks change nothing."""
+    grid = [
+        ("gbdt", json.dumps({"l2": a, "num_leaves": b})) for a in range(100) for b in range(2, 102)
+    ]
+    random = np.random.default_rng(0)
+    few, tried = random.normal(size=(len(grid), 2)), np.zeros((len(grid), 2), bool)
+    tried[::40] = True
+    kernel = Kernel(axes_of(grid))
+    tracemalloc.start()
+    found = promising(kernel, few, few + 1, tried, 5)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 100 * 2**20
+    assert (found.sum(axis=0) == 5).all()
+    by, values = np.arange(0, len(grid), 400), random.normal(size=(25, 2))
+    some = kernel._weights(np.arange(len(grid)), by) @ values
+    assert kernel.sums(by, values) == pytest.approx(some)
 
 
 @pytest.mark.parametrize("share", [1.0, 1 / 4, 1 / 16, 1 / 32])

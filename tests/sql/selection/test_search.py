@@ -252,20 +252,33 @@ def test_random_labels_are_judged_as_chance(db: Any) -> None:
     assert abs(means.mean() - 0.5) < 3 * means.std(ddof=1) / np.sqrt(groups)
 
 
-def test_halving_ends_on_all_rows_of_the_best(db: Any) -> None:
+def test_halving_tries_the_best_of_the_first_fold_on_the_others(db: Any) -> None:
+    """Exactly these have the metrics of the whole grid, and the best of them wins."""
     l2 = [10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003]
     whole = searched(db, {"l2": l2, "folds": 3})
     halved = searched(db, {"l2": l2, "folds": 3, "search": {"strategy": "halving"}})
-    near = 0
     for g, one in halved.items():
+        ours, all_of_it = (found["trials"] for found in (one["trials"], whole[g]["trials"]))
+        first = [trial["folds"][0]["metric"] for trial in all_of_it]
+        leading = sorted(range(len(l2)), key=lambda k: first[k])[:3]
+        for k, trial in enumerate(ours):
+            assert trial["rows"] == 1.0
+            statuses = [fold["status"] for fold in trial["folds"][1:]]
+            assert (statuses == ["stopped early"] * 2) == (k not in leading)
+            assert trial["folds"][0]["metric"] == pytest.approx(first[k], abs=1e-6)
+            if k in leading:
+                assert trial["metric"] == pytest.approx(all_of_it[k]["metric"], abs=1e-6)
+        best = min(leading, key=lambda k: all_of_it[k]["metric"])
+        assert one["trials"]["chosen"] == best
+
+
+def test_halving_of_two_folds_ends_on_all_rows_of_the_best(db: Any) -> None:
+    l2 = [10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003]
+    halved = searched(db, {"l2": l2, "folds": 2, "search": {"strategy": "halving"}})
+    for one in halved.values():
         trials = one["trials"]["trials"]
-        shares = sorted(trial["rows"] for trial in trials)
-        assert shares == [0.25] * 5 + [1.0] * 3
+        assert sorted(trial["rows"] for trial in trials) == [0.25] * 5 + [1.0] * 3
         assert trials[one["trials"]["chosen"]]["rows"] == 1.0
-        best = min(trial["metric"] for trial in whole[g]["trials"]["trials"])
-        ours = whole[g]["trials"]["trials"][one["trials"]["chosen"]]["metric"]
-        near += ours <= best + 0.01
-    assert near >= 0.8 * GROUPS  # the first rung has 15 rows
 
 
 def test_draws_lie_in_their_range(db: Any) -> None:

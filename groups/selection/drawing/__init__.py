@@ -1,0 +1,1 @@
+"""Candidates that are drawn: from ranges, and by what the trials before them say."""
