@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +36,7 @@ def interpolated(table: Table, x: float) -> float:
     """The table's value at x > 0; beyond its ends the last line is continued, at most as x^3."""
     if len(table) == 1:
         return table[0][1]
-    places = [point[0] for point in table]
-    at = min(max(bisect_right(places, x), 1), len(table) - 1)
+    at = min(max(bisect_right(table, x, key=itemgetter(0)), 1), len(table) - 1)
     (x0, y0), (x1, y1) = table[at - 1], table[at]
     slope = math.log(y1 / y0) / math.log(x1 / x0)
     if not x0 <= x <= x1:

@@ -14,6 +14,7 @@ Nocedal and Wright, Numerical Optimization, 2006, appendix A.2, defines the rate
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,7 +118,9 @@ def fit(errors: Sequence[float]) -> Curve | None:
     known = usable(errors)
     if len(known) < LEAST_POINTS or min(known) >= known[0]:
         return None
-    curves = [straight(known, "linear"), straight(known, "sublinear"), superlinear(known)]
+    points = records(known)
+    curves = [straight(known, points, shape) for shape in ("linear", "sublinear")]
+    curves.append(superlinear(known))
     fitting = [curve for curve in curves if curve is not None]
     return min(fitting, key=misfit, default=None)
 
@@ -143,28 +146,32 @@ def records(errors: tuple[float, ...]) -> Floats:
     return np.stack([i.astype(float), lowest[i]], axis=1)
 
 
-def straight(errors: tuple[float, ...], shape: str) -> Curve | None:
-    """log e by i or by log i; None where there are less than three points for a line."""
-    points = records(errors)
+def straight(errors: tuple[float, ...], points: Floats, shape: str) -> Curve | None:
+    """log e by i or by log i; None where there are less than three points for a line.
+
+    points: `records` of the errors.
+    """
     if len(points) < LEAST_DROPS:
         return None
     x: Floats = np.log(points[:, 0]) if shape == "sublinear" else points[:, 0]
     y: Floats = np.log(points[:, 1])
-    off = x - x.mean()
+    middle = float(x.sum()) / len(x), float(y.sum()) / len(y)
+    off = x - middle[0]
     spread = float(off @ off)
     slope = float(off @ y) / spread
-    left = y - y.mean() - slope * off
+    left = y - middle[1] - slope * off
     residual = math.sqrt(float(left @ left) / (len(x) - 2))
     rate = max(-slope, LEAST_RATE[shape])
-    middle = (float(x.mean()), float(y.mean()))
     return Curve(shape, errors, middle, rate, residual, residual / math.sqrt(spread))
 
 
 def superlinear(errors: tuple[float, ...]) -> Curve | None:
     """Drops that grow by a factor; None where they do not."""
+    if len(errors) <= LEAST_DROPS or any(a <= b for a, b in pairwise(errors)):
+        return None
     logs = np.log(np.array(errors))
     drops = logs[:-1] - logs[1:]
-    if len(drops) < LEAST_DROPS or (drops <= 0).any():
+    if (drops <= 0).any():
         return None
     growth = drops[1:] / drops[:-1]
     factor = float(np.exp(np.log(growth).mean()))

@@ -15,8 +15,9 @@ from tuskml.optimizer.curves import Interval
 
 SPREADS = (1.04, 1.72, 3.55, 7.77)
 DECADES = (1.0, 2.0, 3.0, 6.0)
-UNSURE = 2.0
-"""How many times more or less it may be."""
+FEWER, MORE = 2.0, 5.0
+"""How many times less or more it may be: where no sketch was made, ill-conditioned rows and rows
+of much leverage take many times what is usual, and none takes as many times less."""
 
 BySpread = tuple[float, float, float, float]
 Rows = tuple[BySpread, BySpread, BySpread, BySpread]
@@ -26,7 +27,7 @@ Rows = tuple[BySpread, BySpread, BySpread, BySpread]
 def iterations(rows: Rows, spread: float, decades: float) -> Interval:
     """By an algorithm's table, to a tolerance so many powers of ten below 1."""
     point = by_spread(rows, spread, decades)
-    return Interval.around(point / UNSURE, point, point * UNSURE)
+    return Interval.around(point / FEWER, point, point * MORE)
 
 
 def by_spread(rows: Rows, spread: float, decades: float) -> float:

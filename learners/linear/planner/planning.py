@@ -21,6 +21,7 @@ from tuskml.learners.linear.planner.elsewhere import assess_elsewhere
 from tuskml.learners.linear.planner.own_costs import measured
 from tuskml.learners.linear.planner.rows_seen import with_rows_seen
 from tuskml.learners.linear.planner.rule import choose
+from tuskml.learners.linear.planner.space import families
 from tuskml.learners.linear.planner.speculation import SHARE, budget, speculate
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import Request
@@ -191,7 +192,7 @@ def decide(problem: Problem, start: Floats, own: Plan, question: Question) -> Ch
             question = seen
             first = by_statistics(own, question, None if question.measured else choice.BATCH)
     if asked is not None or not choice.takes_less(first.candidates, own, choice.WORTH_TRYING):
-        first = after_trials(problem, start, own, question)
+        first = after_trials(problem, start, own, question, first)
     if asked is None and not first.known:
         tried = with_groups_tried(problem, start, question, first.candidates)
         if tried != first.candidates:
@@ -226,10 +227,15 @@ def looked_closer(
     return sketching.sketched(problem, start, question, seconds), None
 
 
-def after_trials(problem: Problem, start: Floats, own: Plan, question: Question) -> Choice:
-    """The choice among all candidates, those whose iterations decide having been tried."""
+def after_trials(
+    problem: Problem, start: Floats, own: Plan, question: Question, first: Choice
+) -> Choice:
+    """The choice among all candidates, those whose iterations decide having been tried.
+
+    first: the one among those that are known without a trial.
+    """
     asked = question.options.speculate
-    first = by_statistics(own, question)
+    first = with_others(own, question, first)
     if asked is not None:
         possible = [one for one in first.candidates if one.refusal is None]
         tried, allowed = sorted(possible, key=lambda one: one.expected), asked.time
@@ -242,8 +248,24 @@ def after_trials(problem: Problem, start: Floats, own: Plan, question: Question)
     if question.options.time is not None:
         allowed = min(allowed, sketching.OF_TIME * question.options.time)
     known = speculate(problem, start, tried, allowed, asked)
+    if not known:
+        return first
     candidates = choice.assess(question, constants.of_host(), known)
     return replace(choice.select(question, candidates, own), known=known)
+
+
+def with_others(own: Plan, question: Question, first: Choice) -> Choice:
+    """The choice among all candidates; first: among some of them."""
+    order = {name: place for place, name in enumerate(families(question))}
+    lacking = [name for name in order if name not in {c.plan.algorithm for c in first.candidates}]
+    if not lacking:
+        return first
+    others = choice.assess(question, constants.of_host(), only=lacking)
+    every = (*first.candidates, *others)
+    every = tuple(sorted(every, key=lambda one: order[one.plan.algorithm]))
+    if any(one.refusal is None and choice.dependable(one) for one in others):
+        return choice.select(question, every, own)
+    return replace(first, candidates=every)
 
 
 def most_overhead(candidates: tuple[Candidate, ...]) -> float:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tuskml.learners.linear.algorithms import bgd, lbfgs, newton
 from tuskml.learners.linear.algorithms.newton_cg import PRODUCTS_BY_SPREAD as PRODUCTS
 from tuskml.learners.linear.estimates import spread
-from tuskml.learners.linear.estimates.spread import DECADES, SPREADS, UNSURE
+from tuskml.learners.linear.estimates.spread import DECADES, FEWER, MORE, SPREADS
 
 ITERATIONS = {
     (family.ALGORITHM.name, task): rows
@@ -23,9 +23,7 @@ def test_as_given_at_the_tables_points(family, task):
     for (i, decade), (j, known) in itertools.product(enumerate(DECADES), enumerate(SPREADS)):
         found = spread.iterations(ITERATIONS[family, task], known, decade)
         assert found.point == pytest.approx(ITERATIONS[family, task][i][j])
-        assert (found.low, found.high) == pytest.approx(
-            (found.point / UNSURE, UNSURE * found.point)
-        )
+        assert (found.low, found.high) == pytest.approx((found.point / FEWER, MORE * found.point))
 
 
 @given(
