@@ -47,7 +47,8 @@ class Held:
         """Packs the rows. DataError for a shard that is missing or damaged."""
         for shard in given["shards"]:
             verify(shard)
-        with receiving(self.keep) as token, cursor(given["settings"]) as connection:
+        place = given["settings"], given["storages"]
+        with receiving(self.keep) as token, cursor(*place) as connection:
             query = given["query"].replace(TASK, token)
             DuckDB(connection).attempt(lambda session: session.execute(query).fetchall())
         self.stack = self.stack or ExitStack()
