@@ -119,6 +119,7 @@ class Units:
             "shards": [asdict(shard)],
             "settings": self.settings,
             "storages": self.storages,
+            "ordered": self.training.asked.requests[0].options.ordered,
             "tuskml": VERSION,
         }
 
