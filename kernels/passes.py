@@ -368,12 +368,6 @@ class Pass:
         check_code(library().tk_runs(*given, pointer(places), pointer(rows)))
         return offset, places, rows
 
-    def kept(self, memory: int) -> "OwnedRows":
-        """Copies the rows in the order in which they lie."""
-        copy = np.zeros(self.n_groups, GROUP)
-        check_code(library().tk_keep(self.struct, memory, pointer(copy)))
-        return OwnedRows(copy)
-
     def shuffled(
         self, memory: int, seed: int, held_out: NDArray[np.int64]
     ) -> tuple["OwnedRows", "OwnedRows"]:

@@ -21,6 +21,7 @@ from tuskml.errors import TuskError
 from tuskml.groups.execution.share import share
 from tuskml.kernels import passes
 from tuskml.kernels.parts.answering import answered as answer_of
+from tuskml.kernels.parts.keeping import kept
 from tuskml.kernels.passes import Pass
 from tuskml.learners.receiving import receiving
 from tuskml.schedule import budget
@@ -61,11 +62,11 @@ class Held:
         seen = Pass(groups, 0, None, None, True, threads(), cancel_mark=passes.cancel_mark())
         stack = ExitStack()
         if self.ordered:
-            kept, held = seen.shuffled(memory, 0, np.zeros(1, np.int64))
+            own, held = seen.shuffled(memory, 0, np.zeros(1, np.int64))
             stack.enter_context(held)
         else:
-            kept = seen.kept(memory)
-        self.groups = stack.enter_context(kept)
+            own = kept(seen, memory)
+        self.groups = stack.enter_context(own)
         self.stack = stack
 
     def free(self) -> bool:
