@@ -43,6 +43,7 @@ ROWS: dict[str, tuple[Any, list[Any]]] = {
     "tk_feature_counts": (INT, [PASS, ADDRESS, ADDRESS]),
     "tk_values_near_one": (INT, [PASS]),
     "tk_shuffle": (INT, [PASS, ADDRESS, UINT64, ADDRESS, ADDRESS, ADDRESS]),
+    "tk_keep": (INT, [PASS, ADDRESS, ADDRESS]),
     "tk_free_groups": (None, [ADDRESS, INT64]),
     "tk_deal": (INT, [PASS, ctypes.POINTER(rows.Dealing), ADDRESS, ADDRESS]),
     "tk_link": (None, [ADDRESS, INT64, INT64, ADDRESS, ADDRESS]),

@@ -17,6 +17,7 @@ from tuskml.connection import connect
 from tuskml.databases.duckdb import DuckDB
 from tuskml.schedule.simulation.estimates import Estimate, estimates
 from tuskml.schedule.simulation.workload import Costs, Workload
+from tuskml.shards.storages import register
 from tuskml.text.table import table
 from tuskml.training.units import BATCH_ROWS, Batch, Units
 
@@ -118,6 +119,7 @@ def piloted(units: Units) -> Pilot:
     training = units.training
     shards = [units.catalogue.shards[place].path for place in batch.shards]
     with connect(threads=1) as connection:
+        register(connection, units.storages)
         database = DuckDB(connection)
         listed = ", ".join(map(database.text, shards))
         share = share_of(database, listed, batch)

@@ -3,7 +3,7 @@
 import json
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from tuskml.groups.execution.share import share
 from tuskml.schedule.forks import held_in_forks
 from tuskml.shards.catalogue import damaged
 from tuskml.shards.manifest import checksum
+from tuskml.shards.storages import register
 
 TASK = "the rows of a part"
 """In the query of a part (`parted/on_parts.py`), where the token of who gets its rows comes."""
@@ -34,7 +35,7 @@ def trained(payload: bytes) -> bytes:
     given = json.loads(payload)
     for shard in given["shards"]:
         verify(shard)
-    with cursor(given["settings"]) as connection:
+    with cursor(given["settings"], given["storages"]) as connection:
         query = given["query"]
         table = DuckDB(connection).attempt(lambda session: session.sql(query).to_arrow_table())
     return as_bytes(table)
@@ -60,12 +61,16 @@ def verify(shard: Mapping[str, Any]) -> None:
     _verified.add(seen)
 
 
-def cursor(settings: Mapping[str, str]) -> duckdb.DuckDBPyConnection:
-    """A connection of the caller's own to the process's database in memory."""
+def cursor(settings: Mapping[str, str], storages: Sequence[str] = ()) -> duckdb.DuckDBPyConnection:
+    """A connection of the caller's own to the process's database in memory.
+
+    storages: names of file systems that it reads from (`shards/storages.py`).
+    """
     with _lock:
         process = os.getpid()
         if process not in _connections:
             _connections[process] = connect(**limits())
+        register(_connections[process], storages)
         session = _connections[process].cursor()
     for name, value in settings.items():
         session.execute(f"SET {name} = '{value}'")

@@ -15,6 +15,7 @@ from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.sources import Source
 from tuskml.groups.execution.executor import Unit
 from tuskml.shards.catalogue import Catalogue, Group, Shard
+from tuskml.shards.storages import storages
 from tuskml.training.on_worker import TASK
 from tuskml.training.training import Training
 from tuskml.version import VERSION
@@ -77,6 +78,7 @@ class Units:
         most = 0 if one_by_one else max(1, BATCH_ROWS // len(training.asked.requests))
         self.held = Counter(place for group in catalogue.groups for place in group.shards)
         self.settings = settings(database)
+        self.storages = storages(database.connection)
         left = set(apart)
         self.batches = {
             (unit := self.unit(batch)).key: (unit, batch)
@@ -90,6 +92,7 @@ class Units:
             "query": self.query(batch, shards),
             "shards": [asdict(shard) for shard in shards],
             "settings": self.settings,
+            "storages": self.storages,
             "tuskml": VERSION,
         }
         payload = json.dumps(given, ensure_ascii=False).encode()
@@ -115,6 +118,8 @@ class Units:
             "query": training.query(self.database, "explain_training"),
             "shards": [asdict(shard)],
             "settings": self.settings,
+            "storages": self.storages,
+            "ordered": self.training.asked.requests[0].options.ordered,
             "tuskml": VERSION,
         }
 

@@ -21,6 +21,7 @@ from typing import Any
 from tuskml.errors import ClusterError
 from tuskml.groups.execution import activity, leading, ray_session
 from tuskml.groups.execution.executor import Outcome, Unit, largest_first
+from tuskml.groups.execution.head import Head
 from tuskml.groups.execution.leading import Leaders, Ran
 from tuskml.groups.execution.pinned import Pins
 from tuskml.groups.execution.pulse import Pulses
@@ -108,7 +109,7 @@ class Run:
         self.seconds_by_size = 0.0
         """The most that a unit took, over its size."""
         self.tries: Counter[str] = Counter()
-        self.here = versions()
+        self.here, self.head = versions(), Head(ray)
         self.actor = ray.remote(Worker).options(**ACTOR)
         self.memory = ray_session.memory_per_processor(ray)
         self.starting: dict[Any, Any] = {}
@@ -204,6 +205,8 @@ class Run:
             else:  # maybe of a worker whose unit has just ended
                 self.pulses.take(reference)
         yield from self.give_up()
+        if self.head.gone():
+            raise ClusterError(self.head.sentence())
         now = time.monotonic()
         if self.idle or self.working:
             self.last_seen = now
@@ -329,6 +332,8 @@ class Run:
         working = [task.worker for task in self.working.values()]
         for task in self.working.values():
             self.ended(task, "stopped")
+        if self.head.lost:  # to whom Ray would speak of it; they end with their nodes
+            return
         for worker in [*self.starting.values(), *working, *self.idle]:
             self.ray.kill(worker)
 

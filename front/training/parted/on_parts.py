@@ -1,9 +1,9 @@
 """What a worker does with a part of a group: it keeps its rows, and answers sums over them.
 
-The rows are packed once, put in the order of a hash of their content, and charged to the account
-of the worker's database: beyond its limit they lie on disk. Where there is no room for more, the
-part that was asked for last is forgotten, and read again when it is needed: a pass asks for one
-part after the other, so that part will be needed last.
+The rows are packed once, with `deterministic` in the order of a hash of their content, and charged
+to the account of the worker's database: beyond its limit they lie on disk. Where there is no room
+for more, the part that was asked for last is forgotten, and read again when it is needed: a pass
+asks for one part after the other, so that part will be needed last.
 """
 
 import json
@@ -21,6 +21,7 @@ from tuskml.errors import TuskError
 from tuskml.groups.execution.share import share
 from tuskml.kernels import passes
 from tuskml.kernels.parts.answering import answered as answer_of
+from tuskml.kernels.parts.keeping import kept
 from tuskml.kernels.passes import Pass
 from tuskml.learners.receiving import receiving
 from tuskml.schedule import budget
@@ -34,31 +35,38 @@ NO_ROOM = re.compile("memory_limit|[Oo]ut of [Mm]emory|no memory")
 class Held:
     """The rows of a part, or what will be.
 
-    groups: one group, None where no row was usable; stack: what frees them, None before they are
-    read. Both are looked at with the lock, which is held while the rows are in use.
+    groups: one group, None where no row was usable; ordered: whether the rows' order has to be one
+    of their content, as with the option deterministic; stack: what frees them, None before they
+    are read. All are looked at with the lock, which is held while the rows are in use.
     """
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.stack: ExitStack | None = None
         self.groups: NDArray[np.void] | None = None
+        self.ordered = True
 
     def read(self, given: Mapping[str, Any]) -> None:
         """Packs the rows. DataError for a shard that is missing or damaged."""
         for shard in given["shards"]:
             verify(shard)
-        with receiving(self.keep) as token, cursor(given["settings"]) as connection:
+        place = given["settings"], given["storages"]
+        self.ordered = given["ordered"]
+        with receiving(self.keep) as token, cursor(*place) as connection:
             query = given["query"].replace(TASK, token)
             DuckDB(connection).attempt(lambda session: session.execute(query).fetchall())
         self.stack = self.stack or ExitStack()
 
     def keep(self, groups: NDArray[np.void], memory: int) -> None:
-        """Copies the rows, in an order that depends on their content alone."""
+        """Copies the rows, where it matters in an order that depends on their content alone."""
         seen = Pass(groups, 0, None, None, True, threads(), cancel_mark=passes.cancel_mark())
-        kept, held = seen.shuffled(memory, 0, np.zeros(1, np.int64))
         stack = ExitStack()
-        stack.enter_context(held)
-        self.groups = stack.enter_context(kept)
+        if self.ordered:
+            own, held = seen.shuffled(memory, 0, np.zeros(1, np.int64))
+            stack.enter_context(held)
+        else:
+            own = kept(seen, memory)
+        self.groups = stack.enter_context(own)
         self.stack = stack
 
     def free(self) -> bool:

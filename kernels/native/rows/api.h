@@ -38,6 +38,8 @@ TK_API int tk_values_near_one(const tk_pass *pass);
  * the others to kept; both own their segments. */
 TK_API int tk_shuffle(const tk_pass *pass, tusk_memory *memory, uint64_t seed,
                       const int64_t *held_out, tusk_group *kept, tusk_group *held);
+/* Copies each group's rows in the order in which they lie; kept owns its segments. */
+TK_API int tk_keep(const tk_pass *pass, tusk_memory *memory, tusk_group *kept);
 TK_API void tk_free_groups(tusk_group *groups, int64_t n);
 
 /* --- folds --- */

@@ -77,6 +77,9 @@ class Cluster:
 
         return SimpleNamespace(options=lambda **_: SimpleNamespace(remote=made))
 
+    def get_runtime_context(self) -> Any:
+        return SimpleNamespace(gcs_address="")
+
     def cluster_resources(self) -> dict[str, float]:
         return {"CPU": self.n}
 

@@ -327,6 +327,23 @@ def test_a_cancelled_run_ends_and_frees_its_workers(
 
 
 @pytest.mark.nightly
+def test_a_full_object_store_costs_no_model(
+    local_ray: Any, con: duckdb.DuckDBPyConnection, source: str, expected: tuskml.Models
+) -> None:
+    """Answers that have no room there go to disk, as Ray does with all objects."""
+    import numpy as np
+    import ray
+
+    held = [ray.put(np.zeros(2_000_000)) for _ in range(8)]  # 128 MB on some 80 MB a node
+    given = sharded.GIVEN | {"source": source, "executor": "ray"}
+    forest = {"trees": 60, "max_depth": 8}  # whose answers are too large to come without it
+    trees = {name: one for name, one in given.items() if name != "deterministic"}
+    sharded.assert_same_bits(tuskml.train(con, "logistic", **given), expected)
+    assert len(tuskml.train(con, "random_forest", **trees | forest)) == len(expected)
+    assert len(held) == 8
+
+
+@pytest.mark.nightly
 def test_a_node_that_vanishes_costs_no_model(
     local_ray: Any, con: duckdb.DuckDBPyConnection, source: str, expected: tuskml.Models
 ) -> None:

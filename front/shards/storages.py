@@ -1,0 +1,34 @@
+"""File systems of fsspec that DuckDB reads shards from, on this machine and on workers.
+
+A caller registers one with DuckDB, as `con.register_filesystem(fsspec.filesystem("s3"))`. Workers
+register the one of the same name, with what fsspec finds there: its configuration files, and
+variables of the environment. So no key and no secret of a storage travels or is logged.
+"""
+
+from collections.abc import Iterable
+
+import duckdb
+
+from tuskml.errors import ExtensionError
+
+
+def storages(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """Names of the file systems that a connection has registered."""
+    return sorted(connection.list_filesystems())
+
+
+def register(connection: duckdb.DuckDBPyConnection, names: Iterable[str]) -> None:
+    """Registers those that a connection has not. ExtensionError for one that cannot be made."""
+    there = set(connection.list_filesystems())
+    for name in names:
+        if name in there:
+            continue
+        try:
+            import fsspec
+
+            connection.register_filesystem(fsspec.filesystem(name))
+        except (ImportError, ValueError) as error:
+            raise ExtensionError(
+                f"the shards lie on the file system '{name}', which this worker cannot open: "
+                f"install it there as on this machine ({' '.join(str(error).split())})"
+            ) from error

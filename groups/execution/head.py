@@ -1,0 +1,51 @@
+"""Whether the head of a Ray cluster still answers.
+
+Ray waits a minute for a head that is gone, and then ends the process. So the driver looks itself,
+and ends the run before that.
+"""
+
+import socket
+import time
+from typing import Any
+
+LOOK_SECONDS = 3.0
+ANSWER_SECONDS = 2.0
+FAILURES = 4
+"""In a row, after which the head is gone: some 10 s."""
+
+
+class Head:
+    """The process that knows all others of a cluster, by its address."""
+
+    def __init__(self, ray: Any) -> None:
+        self.address: str = getattr(ray.get_runtime_context(), "gcs_address", "")
+        self.reached = self.answers()  # not so from outside its network
+        self.failures, self.looked = 0, time.monotonic()
+
+    @property
+    def lost(self) -> bool:
+        """Whether it was found gone."""
+        return self.failures >= FAILURES
+
+    def gone(self) -> bool:
+        """Whether it has not answered for a while; looks now and then."""
+        if self.reached and time.monotonic() > self.looked + LOOK_SECONDS:
+            self.failures = 0 if self.answers() else self.failures + 1
+            self.looked = time.monotonic()
+        return self.lost
+
+    def answers(self) -> bool:
+        """Whether something listens at the address."""
+        host, _, port = self.address.rpartition(":")
+        try:
+            socket.create_connection((host, int(port)), ANSWER_SECONDS).close()
+        except (OSError, ValueError):
+            return False
+        return True
+
+    def sentence(self) -> str:
+        """That it is gone."""
+        return (
+            f"the head of the Ray cluster at {self.address} does not answer any more: start it "
+            "again, and train again; the groups that `finished` has are not trained twice"
+        )

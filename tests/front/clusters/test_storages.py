@@ -1,0 +1,129 @@
+"""Shards on file systems of fsspec, which workers open for themselves."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+import sharded
+
+import tuskml
+from tuskml.shards import storages
+
+fsspec = pytest.importorskip("fsspec", reason="fsspec is not installed: pip install fsspec")
+LOCAL = "127.0.0.1"
+
+
+@pytest.fixture
+def con() -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection that reads what lies in the memory of this process."""
+    with tuskml.connect() as connection:
+        connection.register_filesystem(fsspec.filesystem("memory"))
+        sharded.table(connection, 20_000)
+        yield connection
+
+
+@pytest.fixture
+def expected(con: duckdb.DuckDBPyConnection) -> tuskml.Models:
+    return tuskml.train(con, "logistic", source="rows", **sharded.GIVEN)
+
+
+def put(con: duckdb.DuckDBPyConnection, folder: Path, files: Any, where: str) -> None:
+    """The rows as two shards in a folder of another file system."""
+    for path in sorted(Path(sharded.shuffled(con, folder)).parent.glob("*.parquet")):
+        files.pipe(f"{where}/{path.name}", path.read_bytes())
+
+
+def test_shards_in_memory_have_the_models_of_a_table(
+    con: duckdb.DuckDBPyConnection, expected: tuskml.Models, tmp_path: Path
+) -> None:
+    put(con, tmp_path / "s", fsspec.filesystem("memory"), "/shards")
+    given = sharded.GIVEN | {"source": "memory://shards/*.parquet", "executor": "threads"}
+    found = tuskml.train(con, "logistic", explain=True, **given)
+    sharded.assert_same_bits(found, expected)
+    assert found.execution is not None
+    by_parts = tuskml.train(con, "logistic", placement="dp", **given)
+    assert by_parts["g0"].coef == pytest.approx(expected["g0"].coef, rel=1e-3)
+
+
+def test_finished_groups_of_another_file_system_are_found_again(
+    con: duckdb.DuckDBPyConnection, expected: tuskml.Models, tmp_path: Path
+) -> None:
+    put(con, tmp_path / "s", fsspec.filesystem("memory"), "/again")
+    given = sharded.GIVEN | {"source": "memory://again/*.parquet", "executor": "threads"}
+    for _ in range(2):
+        found = tuskml.train(con, "logistic", finished=tmp_path / "f", **given)
+        sharded.assert_same_bits(found, expected)
+        written = {path.stat().st_mtime_ns for path in (tmp_path / "f").iterdir()}
+    assert len(written) == len(list((tmp_path / "f").iterdir()))
+
+
+def test_a_file_system_that_a_worker_lacks_is_a_sentence() -> None:
+    with duckdb.connect() as connection:
+        storages.register(connection, [])
+        with pytest.raises(tuskml.ExtensionError, match="file system 'none-such', which this wo"):
+            storages.register(connection, ["none-such"])
+
+
+@pytest.fixture
+def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A server of S3 on this machine, which real requests over HTTP reach; its bucket."""
+    pytest.importorskip("moto", reason="moto is not installed: pip install 'moto[server]'")
+    pytest.importorskip("s3fs", reason="s3fs is not installed: pip install s3fs")
+    with socket.socket() as probe:
+        probe.bind((LOCAL, 0))
+        port = probe.getsockname()[1]
+    code = "import sys; from moto.server import main; main(sys.argv[1:])"
+    server = subprocess.Popen(
+        [sys.executable, "-c", code, "-H", LOCAL, "-p", str(port)],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{LOCAL}:{port}")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "secret-of-the-storage")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    try:
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
+            with socket.socket() as probe:
+                if probe.connect_ex((LOCAL, port)) == 0:
+                    break
+            time.sleep(0.1)
+        fsspec.filesystem("s3").mkdir("bucket")
+        yield "bucket"
+    finally:
+        server.terminate()
+        server.wait(10)
+
+
+@pytest.mark.nightly
+def test_shards_of_an_object_store_on_ray(
+    con: duckdb.DuckDBPyConnection,
+    expected: tuskml.Models,
+    tmp_path: Path,
+    s3: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Workers are other processes, and find keys in their own environment."""
+    ray = pytest.importorskip("ray")
+    files = fsspec.filesystem("s3")
+    con.register_filesystem(files)
+    put(con, tmp_path / "s", files, f"/{s3}/rows")
+    environment = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
+    ray.init(
+        num_cpus=1, address="local", include_dashboard=False, log_to_driver=False,
+        runtime_env={"env_vars": environment},
+    )  # fmt: skip
+    caplog.set_level("DEBUG", "tuskml")
+    try:
+        given = sharded.GIVEN | {"source": f"s3://{s3}/rows/*.parquet", "executor": "ray"}
+        sharded.assert_same_bits(tuskml.train(con, "logistic", **given), expected)
+    finally:
+        ray.shutdown()
+    assert "secret-of-the-storage" not in caplog.text
