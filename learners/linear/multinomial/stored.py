@@ -23,6 +23,7 @@ from tuskml.kernels.softmax import Softmax, classes_of
 from tuskml.kvstore import ModelStore
 from tuskml.kvstore.working.features import pairs_of
 from tuskml.learners.classes import refuse_large
+from tuskml.learners.linear.algorithms import LAST_CHOICE
 from tuskml.learners.linear.multinomial.training import MOST_CLASSES, class_weights
 from tuskml.learners.linear.request import LinearOptions, Request
 from tuskml.learners.linear.stored.outgrown import bytes_of, room_of
@@ -83,7 +84,7 @@ def trains_in_store(
     if asked and options.warm_start is not None:
         raise OptionError(
             "option 'warm_start' is not available for more than two classes that are trained in a "
-            "store, expected none, or an algorithm such as 'lbfgs', which trains in memory"
+            f"store, expected none, or algorithm '{LAST_CHOICE.name}', which trains in memory"
         )
     return asked
 
