@@ -74,3 +74,19 @@ def test_a_window_trains_as_a_group_does(new_con: duckdb.DuckDBPyConnection) -> 
     grouped = dict(new_con.execute(f"SELECT g, {call}.loss FROM t GROUP BY g").fetchall())
     windows = f"SELECT DISTINCT g, ({call} OVER (PARTITION BY g)).loss FROM t"
     assert dict(new_con.execute(windows).fetchall()) == grouped
+
+
+def test_both_databases_train_the_same(new_con: duckdb.DuckDBPyConnection, connect) -> None:
+    n = 2**21 // FEATURES + 1
+    call = f"(train_model('gbdt', y, x, '{OPTIONS}')).loss"
+    new_con.execute(CREATE.replace(f"range({ROWS})", f"range({n})"))
+    ((expected,),) = new_con.execute(f"SELECT {call} FROM t").fetchall()
+    pg = connect()
+    pg.execute(
+        f"""CREATE TABLE t AS SELECT x, (x[1] * x[2] > 2.5e7)::int AS y FROM (SELECT ARRAY(
+        SELECT (i * (2 * j + 7919) % 10007)::real FROM generate_series(0, {FEATURES - 1}) AS s(j)
+        ORDER BY j) AS x FROM generate_series(0::bigint, {n - 1}) AS r(i)) AS made"""
+    )
+    pg.execute("SET tuskml.memory_limit = '200MB'")
+    found = pg.execute(f"SELECT {call} FROM t").fetchone()[0]
+    assert found == pytest.approx(expected, rel=1e-12)
