@@ -220,6 +220,7 @@ def told(found: dict[str, Any], entry: Entry, share: float) -> dict[str, Any]:
     passes = sum(epochs) + phases.get("objective", 0.0)
     n_passes = len(epochs) + 1
     return {
+        "s/epoch": round(statistics.median(epochs) / share, 3),
         FIRST: round(epochs[0] / share, 3),
         NEXT: round(statistics.median(epochs[1:] or epochs) / share, 3),
         "total s": round(whole - passes + passes / share, 2),

@@ -192,9 +192,9 @@ def sparse(name: str, task: str, settings: Settings) -> Data:
 
 
 def rated(name: str, path: Path, source: str, pair: tuple[str, str], rank: int) -> Data:
-    """Ratings, to be factorised."""
+    """Ratings, to be factorised by what a store can do: memory alone would take another way."""
     call = f"'matrix_factorization', rating, [{', '.join(pair)}]"
-    return Data(name, path, source, call, 0.05, {"rank": rank, "l2": 0.02})
+    return Data(name, path, source, call, 0.05, {"rank": rank, "l2": 0.02, "algorithm": "sgd"})
 
 
 def movielens(file: Path, settings: Settings) -> Path:
