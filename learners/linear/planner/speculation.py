@@ -106,6 +106,8 @@ def speculate(
         wanted = share / (max(one.cost.iteration, 1e-9) * passes)
         stride = sample_stride(problem, wanted, asked)
         if not problem.task.smooth and proves_end(one.plan):
+            if asked is None and one.iterations.low * one.cost.iteration / stride > share:
+                continue  # its end is all that tells, and would not be reached
             found = to_the_gap(problem, start, one.plan, stride, now + share)
             if found is not None:  # it takes so long, and the others are worth a part of that
                 known[one.plan.algorithm] = found

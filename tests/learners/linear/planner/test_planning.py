@@ -282,6 +282,19 @@ def test_speculation_ends_when_its_time_does():
     assert len(errors) == 1
 
 
+def test_a_trial_of_the_hinge_that_cannot_end_in_time_is_not_begun(monkeypatch):
+    """Its end is all that tells: what would not be reached costs time and says nothing."""
+    groups, rows = problem("svm", n=20_000, d=20)
+    _, question = first_plan(groups, Request(LINEAR["svm"], parse("{}")))
+    one = next(c for c in assess(question, shipped()) if c.plan.algorithm == "lbfgs")
+    begun = []
+    monkeypatch.setattr(speculation, "to_the_gap", lambda *args: begun.append(args))
+    least = one.iterations.low * one.cost.iteration
+    for seconds, tried in ((0.01 * least, 0), (2 * least, 1)):
+        speculation.speculate(rows, np.zeros((1, 21)), [one], seconds)
+        assert len(begun) == tried
+
+
 def test_only_what_may_matter_is_tried():
     groups, _ = problem(n=50_000, d=100)
     _, question = first_plan(groups, Request(LINEAR["linear"], parse("{}")))
