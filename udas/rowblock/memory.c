@@ -24,9 +24,11 @@
 #endif
 /* Slabs that stay mapped between queries, because clearing new pages costs about as much as
  * packing rows into them. The first ones keep their pages. The pages of the others are the
- * system's when it needs them (MADV_FREE). */
-#define WARM_SLABS 32
+ * system's when it needs them (MADV_FREE). Larger slabs, of one segment each, stay too. */
+#define WARM_BYTES (32 * SLAB_BYTES)
+#define MOST_CACHED_BYTES (512 * SLAB_BYTES)
 #define MOST_CACHED_SLABS 512
+#define LARGEST_CACHED (8 * SLAB_BYTES)
 
 enum { IN_MEMORY = -1, ADOPTED = -2 };
 
@@ -46,6 +48,13 @@ typedef struct lane {
     tusk_slab *slab;
 } lane;
 
+/* A slab that stays mapped. Its header may be cleared by the system. */
+typedef struct cached_slab {
+    tusk_slab *slab;
+    size_t size;
+    bool warm; /* its pages are kept */
+} cached_slab;
+
 struct tusk_memory {
     lane lanes[LANES];
     tusk_memory *account; /* the account it is a part of, or itself */
@@ -56,8 +65,9 @@ struct tusk_memory {
     char *temp_directory;
     int spill_file;
     int64_t spill_end;
-    tusk_slab *cached[MOST_CACHED_SLABS]; /* not a list: the system may clear their headers */
+    cached_slab cached[MOST_CACHED_SLABS];
     int n_cached;
+    size_t cached_bytes, warm_bytes;
     _Atomic int64_t budget;
     _Atomic int64_t spill_budget;
     _Atomic int64_t resident;
@@ -96,8 +106,8 @@ void tusk_memory_free(tusk_memory *m) {
     if (!m)
         return;
     tusk_memory_empty(m);
-    while (m->n_cached)
-        munmap(m->cached[--m->n_cached], SLAB_BYTES);
+    for (int i = 0; i < m->n_cached; i++)
+        munmap(m->cached[i].slab, m->cached[i].size);
     if (m->spill_file >= 0)
         close(m->spill_file);
     free(m->temp_directory);
@@ -214,13 +224,33 @@ static void *map_resident(size_t size) {
     return aligned;
 }
 
+/* The place of a cached slab of this size, a warm one where there is one; -1: there is none. */
+static int find_cached(const tusk_memory *m, size_t size) {
+    int found = -1;
+    for (int i = 0; i < m->n_cached; i++) {
+        if (m->cached[i].size != size)
+            continue;
+        found = i;
+        if (m->cached[i].warm)
+            break;
+    }
+    return found;
+}
+
 static tusk_slab *take_cached(tusk_memory *m, size_t size) {
-    if (size != SLAB_BYTES)
+    if (size > LARGEST_CACHED)
         return NULL;
     pthread_mutex_lock(&m->lock);
-    tusk_slab *slab = m->n_cached ? m->cached[--m->n_cached] : NULL;
+    int at = find_cached(m, size);
+    cached_slab taken = {0};
+    if (at >= 0) {
+        taken = m->cached[at];
+        m->cached[at] = m->cached[--m->n_cached];
+        m->cached_bytes -= size;
+        m->warm_bytes -= taken.warm ? size : 0;
+    }
     pthread_mutex_unlock(&m->lock);
-    return slab;
+    return taken.slab;
 }
 
 static bool reserve(tusk_memory *m, int64_t size) {
@@ -300,22 +330,27 @@ static tusk_slab *slab_new(tusk_memory *owner, size_t size, int *code) {
     return slab;
 }
 
-/* How many slabs may stay: up to a quarter of the budget beyond the warm ones. */
-static int cache_room(tusk_memory *m) {
-    int64_t share = atomic_load(&m->budget) / 4 / (int64_t)SLAB_BYTES;
-    return share < WARM_SLABS          ? WARM_SLABS
-           : share > MOST_CACHED_SLABS ? MOST_CACHED_SLABS
-                                       : (int)share;
+/* How many bytes may stay: up to a quarter of the budget beyond the warm ones. */
+static size_t cache_room(tusk_memory *m) {
+    int64_t share = atomic_load(&m->budget) / 4;
+    return share<(int64_t)WARM_BYTES ? WARM_BYTES : share>(int64_t) MOST_CACHED_BYTES
+               ? MOST_CACHED_BYTES
+               : (size_t)share;
 }
 
 static bool cache(tusk_memory *m, tusk_slab *slab) {
-    if (slab->size != SLAB_BYTES)
+    const size_t size = slab->size;
+    if (size > LARGEST_CACHED)
         return false;
     pthread_mutex_lock(&m->lock);
-    bool warm = m->n_cached < WARM_SLABS;
-    bool room = m->n_cached < cache_room(m) && (warm || !madvise(slab, SLAB_BYTES, MADV_FREE));
-    if (room)
-        m->cached[m->n_cached++] = slab;
+    bool warm = m->warm_bytes + size <= WARM_BYTES;
+    bool room = m->n_cached < MOST_CACHED_SLABS && m->cached_bytes + size <= cache_room(m) &&
+                (warm || !madvise(slab, size, MADV_FREE));
+    if (room) {
+        m->cached[m->n_cached++] = (cached_slab){slab, size, warm};
+        m->cached_bytes += size;
+        m->warm_bytes += warm ? size : 0;
+    }
     pthread_mutex_unlock(&m->lock);
     return room;
 }
