@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "memory.h"
+#include "slab_cache.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,20 +17,12 @@
 #include "rowblock.h"
 
 /* One huge page. Rows arrive so fast that page faults of 4 KiB would cost more than the copy. */
-#define SLAB_BYTES ((size_t)2 << 20)
+#define SLAB_BYTES TUSK_SLAB_BYTES
 #define SLAB_HEADER ((size_t)TUSK_SLAB_HEADER)
 #define LANES 16
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* since Linux 5.14; older headers lack it */
 #endif
-/* Slabs that stay mapped between queries, because clearing new pages costs about as much as
- * packing rows into them. The first ones keep their pages. The pages of the others are the
- * system's when it needs them (MADV_FREE). Larger slabs, of one segment each, stay too. */
-#define WARM_BYTES (32 * SLAB_BYTES)
-#define MOST_CACHED_BYTES (512 * SLAB_BYTES)
-#define MOST_CACHED_SLABS 512
-#define LARGEST_CACHED (8 * SLAB_BYTES)
-
 enum { IN_MEMORY = -1, ADOPTED = -2 };
 
 struct tusk_slab {
@@ -48,13 +41,6 @@ typedef struct lane {
     tusk_slab *slab;
 } lane;
 
-/* A slab that stays mapped. Its header may be cleared by the system. */
-typedef struct cached_slab {
-    tusk_slab *slab;
-    size_t size;
-    bool warm; /* its pages are kept */
-} cached_slab;
-
 struct tusk_memory {
     lane lanes[LANES];
     tusk_memory *account; /* the account it is a part of, or itself */
@@ -65,9 +51,7 @@ struct tusk_memory {
     char *temp_directory;
     int spill_file;
     int64_t spill_end;
-    cached_slab cached[MOST_CACHED_SLABS];
-    int n_cached;
-    size_t cached_bytes, warm_bytes;
+    tusk_slab_cache cached;
     _Atomic int64_t budget;
     _Atomic int64_t spill_budget;
     _Atomic int64_t resident;
@@ -106,8 +90,7 @@ void tusk_memory_free(tusk_memory *m) {
     if (!m)
         return;
     tusk_memory_empty(m);
-    for (int i = 0; i < m->n_cached; i++)
-        munmap(m->cached[i].slab, m->cached[i].size);
+    tusk_slab_cache_empty(&m->cached);
     if (m->spill_file >= 0)
         close(m->spill_file);
     free(m->temp_directory);
@@ -224,33 +207,11 @@ static void *map_resident(size_t size) {
     return aligned;
 }
 
-/* The place of a cached slab of this size, a warm one where there is one; -1: there is none. */
-static int find_cached(const tusk_memory *m, size_t size) {
-    int found = -1;
-    for (int i = 0; i < m->n_cached; i++) {
-        if (m->cached[i].size != size)
-            continue;
-        found = i;
-        if (m->cached[i].warm)
-            break;
-    }
-    return found;
-}
-
 static tusk_slab *take_cached(tusk_memory *m, size_t size) {
-    if (size > LARGEST_CACHED)
-        return NULL;
     pthread_mutex_lock(&m->lock);
-    int at = find_cached(m, size);
-    cached_slab taken = {0};
-    if (at >= 0) {
-        taken = m->cached[at];
-        m->cached[at] = m->cached[--m->n_cached];
-        m->cached_bytes -= size;
-        m->warm_bytes -= taken.warm ? size : 0;
-    }
+    tusk_slab *slab = tusk_slab_cache_take(&m->cached, size);
     pthread_mutex_unlock(&m->lock);
-    return taken.slab;
+    return slab;
 }
 
 static bool reserve(tusk_memory *m, int64_t size) {
@@ -330,27 +291,9 @@ static tusk_slab *slab_new(tusk_memory *owner, size_t size, int *code) {
     return slab;
 }
 
-/* How many bytes may stay: up to a quarter of the budget beyond the warm ones. */
-static size_t cache_room(tusk_memory *m) {
-    int64_t share = atomic_load(&m->budget) / 4;
-    return share<(int64_t)WARM_BYTES ? WARM_BYTES : share>(int64_t) MOST_CACHED_BYTES
-               ? MOST_CACHED_BYTES
-               : (size_t)share;
-}
-
 static bool cache(tusk_memory *m, tusk_slab *slab) {
-    const size_t size = slab->size;
-    if (size > LARGEST_CACHED)
-        return false;
     pthread_mutex_lock(&m->lock);
-    bool warm = m->warm_bytes + size <= WARM_BYTES;
-    bool room = m->n_cached < MOST_CACHED_SLABS && m->cached_bytes + size <= cache_room(m) &&
-                (warm || !madvise(slab, size, MADV_FREE));
-    if (room) {
-        m->cached[m->n_cached++] = (cached_slab){slab, size, warm};
-        m->cached_bytes += size;
-        m->warm_bytes += warm ? size : 0;
-    }
+    bool room = tusk_slab_cache_put(&m->cached, slab, slab->size, atomic_load(&m->budget));
     pthread_mutex_unlock(&m->lock);
     return room;
 }
