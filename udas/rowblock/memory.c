@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "memory.h"
+#include "slab_cache.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,19 +18,13 @@
 #include "spill_file.h"
 
 /* One huge page. Rows arrive so fast that page faults of 4 KiB would cost more than the copy. */
-#define SLAB_BYTES ((size_t)2 << 20)
+#define SLAB_BYTES TUSK_SLAB_BYTES
 #define SLAB_HEADER ((size_t)TUSK_SLAB_HEADER)
 #define LANES 16
 #define PAGE 4096
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* since Linux 5.14; older headers lack it */
 #endif
-/* Slabs that stay mapped between queries, because clearing new pages costs about as much as
- * packing rows into them. The first ones keep their pages. The pages of the others are the
- * system's when it needs them (MADV_FREE). */
-#define WARM_SLABS 32
-#define MOST_CACHED_SLABS 512
-
 enum { IN_MEMORY = -1, ADOPTED = -2 };
 
 struct tusk_slab {
@@ -61,8 +56,7 @@ struct tusk_memory {
     char *temp_directory;
     int spill_file;
     int64_t spill_end;
-    tusk_slab *cached[MOST_CACHED_SLABS]; /* not a list: the system may clear their headers */
-    int n_cached;
+    tusk_slab_cache cached;
     _Atomic int64_t budget;
     _Atomic int64_t spill_budget;
     _Atomic int64_t resident;
@@ -101,8 +95,7 @@ void tusk_memory_free(tusk_memory *m) {
     if (!m)
         return;
     tusk_memory_empty(m);
-    while (m->n_cached)
-        munmap(m->cached[--m->n_cached], SLAB_BYTES);
+    tusk_slab_cache_empty(&m->cached);
     if (m->spill_file >= 0)
         close(m->spill_file);
     free(m->temp_directory);
@@ -189,10 +182,8 @@ static void *map_resident(size_t size) {
 }
 
 static tusk_slab *take_cached(tusk_memory *m, size_t size) {
-    if (size != SLAB_BYTES)
-        return NULL;
     pthread_mutex_lock(&m->lock);
-    tusk_slab *slab = m->n_cached ? m->cached[--m->n_cached] : NULL;
+    tusk_slab *slab = tusk_slab_cache_take(&m->cached, size);
     pthread_mutex_unlock(&m->lock);
     return slab;
 }
@@ -275,22 +266,9 @@ static tusk_slab *slab_new(tusk_memory *owner, size_t size, int *code) {
     return slab;
 }
 
-/* How many slabs may stay: up to a quarter of the budget beyond the warm ones. */
-static int cache_room(tusk_memory *m) {
-    int64_t share = atomic_load(&m->budget) / 4 / (int64_t)SLAB_BYTES;
-    return share < WARM_SLABS          ? WARM_SLABS
-           : share > MOST_CACHED_SLABS ? MOST_CACHED_SLABS
-                                       : (int)share;
-}
-
 static bool cache(tusk_memory *m, tusk_slab *slab) {
-    if (slab->size != SLAB_BYTES)
-        return false;
     pthread_mutex_lock(&m->lock);
-    bool warm = m->n_cached < WARM_SLABS;
-    bool room = m->n_cached < cache_room(m) && (warm || !madvise(slab, SLAB_BYTES, MADV_FREE));
-    if (room)
-        m->cached[m->n_cached++] = slab;
+    bool room = tusk_slab_cache_put(&m->cached, slab, slab->size, atomic_load(&m->budget));
     pthread_mutex_unlock(&m->lock);
     return room;
 }
