@@ -96,13 +96,14 @@ class Targets:
     classes: (G, K) labels of more than two classes, rising; monotone: (d,) int8, 1 where margins
     must rise with a feature, -1 where they must fall; categorical: (G, d) uint8, 1 where values
     are levels of a category; started: trees of before, from whose margins boosting goes on and
-    which the result lacks.
+    which the result lacks; bounds: of bins, shared by all groups, as `tk_boost` has them.
     """
 
     classes: Floats | None = None
     monotone: NDArray[np.int8] | None = None
     categorical: NDArray[np.uint8] | None = None
     started: Forest | None = None
+    bounds: tuple[Floats, NDArray[np.int64]] | None = None
 
     @property
     def outputs(self) -> int:
@@ -134,6 +135,8 @@ def boosted(
         n_classes=targets.outputs,
         monotone=pointer(targets.monotone),
         categorical=pointer(targets.categorical),
+        bounds=pointer(targets.bounds[0]) if targets.bounds else None,
+        bound_start=pointer(targets.bounds[1]) if targets.bounds else None,
         **{"from": None if before is None else ctypes.addressof(before)},
     )
     handle = ctypes.c_void_p()
@@ -149,22 +152,23 @@ def boosted(
         about = np.empty(len(rows.groups), BOOSTED)
         kernels.tk_forests_about(handle, pointer(about))
         shape = targets.outputs, held is not None
-        n = len(about)
-        lists = _numbers(handle, about, rows.groups["dim"], shape[0]) if as_numbers else [None] * n
-        return [_forest(handle, g, shape, about[g], lists[g]) for g in range(n)]
+        if as_numbers:
+            lists = _numbers(handle, about, rows.groups["dim"], shape[0])
+            return _without_nodes(handle, about, shape, lists)
+        return [_forest(handle, g, shape, about[g]) for g in range(len(about))]
     finally:
         kernels.tk_forests_free(handle)
 
 
 def _numbers(
     handle: ctypes.c_void_p, about: NDArray[np.void], dims: NDArray[np.void], outputs: int
-) -> list[Floats | None]:
+) -> list[Floats]:
     """The trees of each group as numbers, which lie one behind the other in one array."""
     bases = outputs if outputs > 1 else 0
     sizes = 3 + bases + about["trees"] + 6 * about["nodes"] + about["sets"]
     ends = np.cumsum(sizes * ((about["trees"] > 0) | (bases > 0))).tolist()
     out, begin = np.empty(ends[-1]), 0
-    lists: list[Floats | None] = []
+    lists: list[Floats] = []
     for group, (end, features) in enumerate(zip(ends, dims.tolist(), strict=True)):
         part = out[begin:end]
         if len(part):
@@ -180,20 +184,50 @@ def _started(forest: Forest) -> Started:
     return Started(pointer(forest.base), forest.trees, *arrays)
 
 
-def _forest(
+def _without_nodes(
     handle: ctypes.c_void_p,
-    group: int,
+    about: NDArray[np.void],
     shape: tuple[int, bool],
-    about: np.void,
-    numbers: Floats | None,
-) -> Forest:
-    """A copy of one group's trees; shape: how many outputs, and whether rows were held out;
-    numbers: its trees as numbers, in the place of nodes.
+    numbers: list[Floats],
+) -> list[Forest]:
+    """Forests whose trees are numbers, one behind the other in arrays of all groups.
+
+    shape: how many outputs, and whether rows were held out.
     """
+    n, outputs = len(about), shape[0]
+    ends = np.cumsum(np.stack([about["trees"] + 1, about["grown"]]), axis=1)
+    starts, losses = np.empty(ends[0, -1], np.int64), np.empty(ends[1, -1])
+    bases, held = np.empty((n, outputs)), np.empty(len(losses) if shape[1] else 0)
+    at = [pointer(one) or 0 for one in (bases, starts, losses, held)]
+    was_held = (shape[1] & ~np.isnan(about["held_loss"])).tolist()
+    forests, tree, loss = [], 0, 0
+    for g, (next_tree, next_loss) in enumerate(ends.T.tolist()):
+        kept = at[3] + 8 * loss if was_held[g] else None
+        arrays = at[0] + 8 * outputs * g, at[1] + 8 * tree, None, None, None, at[2] + 8 * loss
+        library().tk_forests_copy(handle, g, ForestArrays(*arrays, kept, None))
+        forests.append(
+            Forest(
+                bases[g],
+                float(about["base_loss"][g]),
+                starts[tree:next_tree],
+                NO_NODES,
+                NO_GAINS,
+                NO_ROWS,
+                losses[loss:next_loss],
+                held[loss:next_loss] if was_held[g] else held[:0],
+                numbers=numbers[g],
+            )
+        )
+        tree, loss = next_tree, next_loss
+    return forests
+
+
+def _forest(
+    handle: ctypes.c_void_p, group: int, shape: tuple[int, bool], about: np.void
+) -> Forest:
+    """A copy of one group's trees; shape: how many outputs, and whether rows were held out."""
     outputs, held = shape
     trees, grown, n, sets = (int(about[name]) for name in ("trees", "grown", "nodes", "sets"))
-    if numbers is not None:
-        n = sets = 0
     forest = Forest(
         np.empty(outputs),
         float(about["base_loss"]),
@@ -204,13 +238,13 @@ def _forest(
         np.empty(grown),
         np.empty(grown if held and not np.isnan(about["held_loss"]) else 0),
         np.empty(sets),
-        numbers,
     )
-    nodes = [
-        None if numbers is not None else pointer(one)
-        for one in (forest.nodes, forest.gain, forest.rows)
-    ]
+    nodes = map(pointer, (forest.nodes, forest.gain, forest.rows))
     kept = pointer(forest.held) if len(forest.held) else None
     arrays = pointer(forest.base), pointer(forest.start), *nodes, pointer(forest.loss), kept
     library().tk_forests_copy(handle, group, ForestArrays(*arrays, pointer(forest.sets)))
     return forest
+
+
+NO_NODES, NO_GAINS, NO_ROWS = np.empty(0, NODE), np.empty(0, np.float32), np.empty(0, np.int64)
+"""Of forests whose trees are numbers."""

@@ -71,6 +71,8 @@ class Boost(ctypes.Structure):
         ("top_rate", DOUBLE),
         ("other_rate", DOUBLE),
         ("spends", INT64),
+        ("bounds", ADDRESS),
+        ("bound_start", ADDRESS),
         ("from", ADDRESS),
     ]
 

@@ -23,6 +23,7 @@ class ForestOptions(TreeOptions):
     quantile: float = 0.5
     delta: float = 1.0
     monotone: tuple[int, ...] | None = None
+    bounds: None = None
     goss: bool = False
     top_rate: float = 0.0
     other_rate: float = 0.0

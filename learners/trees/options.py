@@ -15,6 +15,7 @@ from tuskml.kernels.trees.boosting import (
 )
 from tuskml.learners.options.kinds import BOOLEAN, MISSING, Kind, Option, choice, integer, real
 from tuskml.learners.options.table import Options, OptionTable
+from tuskml.learners.trees.bounds import BOUNDS, Bounds, BoundsByName
 from tuskml.learners.trees.signs import SIGNS, ByName
 from tuskml.learners.trees.warm_start import TREES_BEFORE
 
@@ -71,6 +72,7 @@ class TreeOptions(Options):
     cat_smooth: float
     cat_l2: float
     max_bins: int
+    bounds: tuple[Bounds, ...] | BoundsByName | None
     patience: int
 
 
@@ -224,6 +226,13 @@ OPTIONS = OptionTable(
         ),
         Option("cat_l2", real(0), 10.0, "what splits by sets of levels add to `l2`"),
         Option("max_bins", integer(2, MOST_BINS), MOST_BINS, "the most bins of a feature"),
+        Option(
+            "bounds",
+            BOUNDS,
+            None,
+            "bounds between the bins of features, which all groups share, in the place of those "
+            "that each group finds in its rows; null, or left out by name: it finds its own",
+        ),
         Option(
             "patience",
             integer(1, 100_000),

@@ -79,7 +79,7 @@ def by_signs(
             "names: expected a list of signs, or option 'feature_names'"
         )
     names = [request.feature_names(place) for place in range(len(groups))]
-    refuse_unknown(wanted, names)
+    refuse_unknown("monotone", [name for name, _ in wanted.signs], names)
     found = signs_of(wanted, names)
     for signs in dict.fromkeys(found):
         places = np.array([i for i, one in enumerate(found) if one == signs], np.intp)
@@ -93,13 +93,13 @@ def signs_of(wanted: ByName, names: list[tuple[str, ...]]) -> list[tuple[int, ..
     return [known[each] for each in names]
 
 
-def refuse_unknown(wanted: ByName, names: list[tuple[str, ...]]) -> None:
+def refuse_unknown(option: str, wanted: list[str], names: list[tuple[str, ...]]) -> None:
     """DataError for a name that no group has."""
     known = list(dict.fromkeys(name for each in set(names) for name in each))
-    for name, _ in wanted.signs:
+    for name in wanted:
         if name not in known:
             shown = ", ".join(known[:MOST_SHOWN]) + (", ..." if len(known) > MOST_SHOWN else "")
             raise DataError(
-                f"option 'monotone' names '{name}', which no feature is called: they are "
+                f"option '{option}' names '{name}', which no feature is called: they are "
                 f"{shown}{nearest(name, known)}"
             )

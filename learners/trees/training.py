@@ -31,10 +31,11 @@ from tuskml.learners.learner import Request
 from tuskml.learners.models import FORMAT, Lists, Models, Strings, joined, thinned
 from tuskml.learners.offsets import refuse_offsets
 from tuskml.learners.tasks import Task
+from tuskml.learners.trees.bounds import listed_bounds, without_names
 from tuskml.learners.trees.forest import as_numbers
 from tuskml.learners.trees.forest_options import FOREST_OPTIONS, ForestOptions
 from tuskml.learners.trees.options import OBJECTIVES, OPTIONS, TreeOptions
-from tuskml.learners.trees.signs import by_signs, listed, refuse_signed
+from tuskml.learners.trees.signs import listed, refuse_signed
 from tuskml.learners.trees.warm_start import joined_trees, refuse_start, started
 from tuskml.learners.validation import held_out_counts
 from tuskml.schedule import budget
@@ -58,7 +59,7 @@ def train(
     """Trains each of the groups; models carry their groups' places in `groups`."""
     refuse_rows(groups, request.task.name)
     with passes.watching_sigint():
-        for alike, chosen in by_signs(groups, request):
+        for alike, chosen in without_names(groups, request):
             for places in together(groups[alike]):
                 own = alike[places]
                 by_level = categories_of(groups[own], own, request)
@@ -204,7 +205,7 @@ def grow(given: Rows, request: Request[Task, TreeOptions], memory: int) -> Model
     began = time.monotonic()
     options, rows = request.options, given.rows
     several = given.classes is not None
-    signs = listed(options.monotone)
+    signs, width = listed(options.monotone), int(given.groups["dim"][0])
     monotone = None if signs is None else np.array(signs, np.int8)
     with ExitStack() as stack:
         kept, held = rows, None
@@ -216,9 +217,10 @@ def grow(given: Rows, request: Request[Task, TreeOptions], memory: int) -> Model
         kept = replace(kept, positive=np.ascontiguousarray(higher(options, given.labels)))
         rules = replace(rules_of(options, several), spends=int(request.last or held is not None))
         if isinstance(options, ForestOptions):
-            rules = averaged(rules, options, int(given.groups["dim"][0]))
+            rules = averaged(rules, options, width)
         before = started(given, options, classifies(options))
-        targets = Targets(given.classes, monotone, given.by_level, before)
+        bounds = listed_bounds(options.bounds, width, given.by_level)
+        targets = Targets(given.classes, monotone, given.by_level, before, bounds)
         forests = boosted(kept, rules, memory, held, targets, before is None)
     n_rows = int(given.groups["n_rows"].sum())
     events.tell(events.Event(len(given.groups), n_rows, 0, float("nan")))
@@ -289,7 +291,8 @@ def status_of(forest: Forest, label: np.void, options: TreeOptions) -> str:
     """What happened to one group."""
     if classifies(options) and label["low"] == label["high"]:
         return "one class"
-    if not np.isfinite([*forest.base, forest.base_loss, *forest.loss]).all():
+    finite = np.isfinite(forest.base_loss) and np.isfinite(forest.loss).all()
+    if not (finite and np.isfinite(forest.base).all()):
         return "out of range"
     if not forest.trees:
         few = int(label["n_rows"]) < 2 * options.min_child_rows
@@ -358,12 +361,10 @@ def numbers_of(groups: NDArray[np.void], forests: list[Forest], statuses: list[s
 
 def history_of(forests: list[Forest]) -> Lists:
     """The mean training loss of each group after each of its trees."""
-    longest = max(len(forest.loss) for forest in forests)
-    table = [
-        np.array([f.loss[k] if k < len(f.loss) else np.nan for f in forests])
-        for k in range(longest)
-    ]
-    return thinned(table, len(forests))
+    table = np.full((max(len(forest.loss) for forest in forests), len(forests)), np.nan)
+    for place, forest in enumerate(forests):
+        table[: len(forest.loss), place] = forest.loss
+    return thinned(list(table), len(forests))
 
 
 def classes_of(given: Rows, options: TreeOptions) -> Lists:
@@ -392,5 +393,5 @@ def resolved(options: TreeOptions) -> str:
     return json.dumps({"tuskml": FORMAT} | chosen, separators=(",", ":"))
 
 
-UNTOLD = ("format", "feature_names", "warm_start")
-"""Options that are not about the training."""
+UNTOLD = ("format", "feature_names", "warm_start", "bounds")
+"""Options that are not about the training, or are long."""

@@ -98,6 +98,10 @@ typedef struct tk_boost {
     double top_rate, other_rate;
     int64_t spends; /* 1: nobody reads the features of the groups, held-out ones included, after
                      * this, so large groups give their memory back once there are bins */
+    /* Bounds of the bins of each feature, rising, which all groups share, one feature behind the
+     * other; one NaN: each group finds its own. NULL: no feature has shared ones. */
+    const double *bounds;
+    const int64_t *bound_start; /* (d + 1,) where those of each feature begin */
     const tk_started *from; /* trees of before, which count as iterations where rows and features
                              * are drawn; or NULL. Not of random forests. */
 } tk_boost;

@@ -115,13 +115,29 @@ template <class T> std::vector<double> bounds_of(std::vector<T> &values, int mos
     return out;
 }
 
+// Whether a feature has bounds that all groups share, which are written then.
+bool are_shared(const tk_boost &boost, int64_t f, std::vector<double> *out) {
+    if (!boost.bounds)
+        return false;
+    out->assign(boost.bounds + boost.bound_start[f], boost.bounds + boost.bound_start[f + 1]);
+    return !(out->size() == 1 && std::isnan(out->front()));
+}
+
 template <class T>
-Bins bins_of(const tusk_group &group, int most, int64_t least, const uint8_t *by_level,
-             int threads) {
-    auto sample = sample_of<T>(group);
+Bins bins_of(const tusk_group &group, const tk_boost &boost, int64_t least,
+             const uint8_t *by_level, int threads) {
+    const int most = boost.max_bins;
+    std::vector<const T *> sample;
     std::vector<std::vector<double>> bounds(group.dim);
+    std::vector<uint8_t> shared(group.dim);
+    for (int32_t f = 0; f < group.dim; f++)
+        shared[f] = !(by_level && by_level[f]) && are_shared(boost, f, &bounds[f]);
+    if (std::find(shared.begin(), shared.end(), 0) != shared.end())
+        sample = sample_of<T>(group);
     bool sampled = group.n_rows > BIN_SAMPLE;
     parallel_for(group.dim, threads, [&](int64_t f) {
+        if (shared[f])
+            return;
         if (by_level && by_level[f] && sampled) {
             bounds[f] = levels_in(group, (int32_t)f, most);
             return;
@@ -247,10 +263,10 @@ void code_as(const tusk_group &group, const Bins &bins, int threads, uint8_t *ou
 
 } // namespace
 
-Bins find_bins(const tusk_group &group, int most, int64_t least, const uint8_t *by_level,
-               int threads) {
-    return group.kind == TUSK_DENSE_F64 ? bins_of<double>(group, most, least, by_level, threads)
-                                        : bins_of<float>(group, most, least, by_level, threads);
+Bins find_bins(const tusk_group &group, const tk_boost &boost, int64_t least,
+               const uint8_t *by_level, int threads) {
+    return group.kind == TUSK_DENSE_F64 ? bins_of<double>(group, boost, least, by_level, threads)
+                                        : bins_of<float>(group, boost, least, by_level, threads);
 }
 
 void code_rows(const tusk_group &group, const Bins &bins, int threads, uint8_t *out, bool spends) {

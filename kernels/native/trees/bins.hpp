@@ -30,9 +30,10 @@ struct Bins {
 // up to BIN_SAMPLE rows. Of larger groups a sample is read, chosen by a hash of the rows' content,
 // so the bounds do not depend on the order of the rows.
 constexpr int64_t BIN_SAMPLE = 200000;
-// most: bins of a feature. least: rows of a bin. by_level: (d,) 1: a category; or NULL.
-Bins find_bins(const tusk_group &group, int most, int64_t least, const uint8_t *by_level,
-               int threads);
+// least: rows of a bin. by_level: (d,) 1: a category; or NULL. Bounds that `boost` has are taken
+// as they are, but for those of categories.
+Bins find_bins(const tusk_group &group, const tk_boost &boost, int64_t least,
+               const uint8_t *by_level, int threads);
 
 constexpr int64_t LARGE = 1 << 21; // cells of a group that is worth several threads
 

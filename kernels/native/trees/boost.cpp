@@ -38,7 +38,7 @@ private:
     template <class Cell> int grow_all(Forest *out) {
         if (categories() && !are_levels(group_, categories()))
             return TK_REFUSED;
-        bins_ = find_bins(group_, boost_.max_bins, least_in_bin(), categories(), threads_);
+        bins_ = find_bins(group_, boost_, least_in_bin(), categories(), threads_);
         int code = prepare(out);
         if (code)
             return code;
@@ -125,8 +125,9 @@ private:
         uint64_t seed = seed_of(boost_.seed, iteration);
         int64_t n = draw(iteration, seed);
         for (int64_t k = 0; k < outputs; k++) {
-            auto features = draw_features(group_.dim, boost_.feature_fraction, seed_of(seed, k));
-            int code = add_tree(grower, features, k, n, out);
+            if (boost_.feature_fraction < 1 || features_.empty())
+                features_ = draw_features(group_.dim, boost_.feature_fraction, seed_of(seed, k));
+            int code = add_tree(grower, features_, k, n, out);
             if (code)
                 return code;
         }
@@ -227,8 +228,9 @@ private:
     std::unique_ptr<Sample> held_;
     std::unique_ptr<NearGrower> near_; // of a small group
     Charged<uint32_t> which_, scratch_, drawn_;
-    std::vector<uint64_t> keys_; // of rows; none if all rows are drawn
-    Drawn by_side_{};            // of this iteration; n is 0 where rows are not drawn so
+    std::vector<int32_t> features_; // of the tree that grows
+    std::vector<uint64_t> keys_;    // of rows; none if all rows are drawn
+    Drawn by_side_{};               // of this iteration; n is 0 where rows are not drawn so
 };
 
 } // namespace

@@ -67,6 +67,11 @@ INVALID: dict[str, tuple[object, str]] = {
     "cat_smooth": (-1, "a number of at least 0"),
     "cat_l2": (-1, "a number of at least 0"),
     "max_bins": (1, "a whole number from 2 to 255"),
+    "bounds": (
+        [[2, 1]],
+        "a list with a rising list of up to 254 numbers or null for each feature, such as "
+        '[[0.5, 1.5], null], or such lists by name, such as {"age": [30, 60]}',
+    ),
     "patience": (0, "a whole number from 1 to 100000"),
     "delta": (0, "a number greater than 0"),
     "dispersion": (-1, "a number greater than 0"),

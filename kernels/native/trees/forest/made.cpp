@@ -52,9 +52,9 @@ void write_tree(const std::vector<Made> &made, const Bins &bins, Tree *out) {
     out->gain.reserve(made.size());
     out->rows.reserve(made.size());
     out->side.reserve(made.size());
-    std::vector<std::pair<int32_t, int32_t>> left_to_do; // node, and whose right child
-    left_to_do.reserve(made.size());
-    left_to_do.emplace_back(0, -1);
+    // Node, and whose right child; kept, as small groups have many small trees.
+    thread_local std::vector<std::pair<int32_t, int32_t>> left_to_do;
+    left_to_do.assign(1, {0, -1});
     while (!left_to_do.empty()) {
         auto [node, parent] = left_to_do.back();
         left_to_do.pop_back();
