@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from tuskml.errors import OptionError
 from tuskml.groups.selection.asked import Search
 from tuskml.groups.selection.drawing.tpe import Estimate, axes_of, chosen
+from tuskml.groups.selection.halving import racing
 from tuskml.groups.selection.halving.promise import Kernel, batches, promising
-from tuskml.groups.selection.halving.racing import leading
 from tuskml.groups.selection.judging import judged
 from tuskml.groups.selection.nearness import close
 from tuskml.groups.selection.prepared import Groups, Prepared, prepared
@@ -113,12 +113,24 @@ class Running:
 
     def _raced(self, trials: Trials) -> Trials:
         """Trials of all on the first fold, and of the best of each group there on the others."""
-        self._on(1, trials, np.ones(trials.rung.shape, bool), slice(1))
+        search, tried = trials.search, np.zeros(trials.rung.shape, bool)
+        self._on(1, trials, ~tried, slice(1))
+        first, losses = trials.losses(), np.full(tried.shape, np.inf)
+        for n in racing.batches(len(tried), len(search.sets)):
+            if self.over:
+                return trials
+            batch = racing.leading(self.kernel(search), first, losses, tried, n)
+            self._of(batch)._on(1, trials, batch, slice(1, None))
+            tried |= batch
+            losses = np.where(tried, trials.losses(), np.inf)
         if not self.over:
-            alive = leading(trials.losses(), len(trials.search.sets))
-            trials.stop(~alive)
-            self._of(alive)._on(1, trials, alive, slice(1, None))
+            trials.stop(~tried)
         return trials
+
+    @staticmethod
+    def kernel(search: Search) -> Kernel:
+        """What the candidates say of each other."""
+        return Kernel(axes_of([(one.task.name, one.shown) for one in search.candidates]))
 
     def _halved(self, trials: Trials) -> Trials:
         """Trials of all on few rows, and of those on all rows that promise most of each group."""
@@ -127,7 +139,7 @@ class Running:
         if self.over:
             return trials
         few, losses = trials.losses(), np.full(trials.rung.shape, np.inf)
-        kernel = Kernel(axes_of([(one.task.name, one.shown) for one in search.candidates]))
+        kernel = self.kernel(search)
         tried = np.zeros(trials.rung.shape, bool)
         for n in batches(len(search.candidates), shares(search)[0]):
             batch = promising(kernel, few, losses, tried, n)

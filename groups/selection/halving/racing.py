@@ -5,12 +5,15 @@ learners, 1997): on one fold they train on as many rows as on any other, and are
 rows, so that what chance adds to one it adds to all. Fewer rows would ask for other options.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.groups.selection.halving.promise import AT_ONCE, WORK, least
+from tuskml.groups.selection.halving.promise import AT_ONCE, WORK, Kernel, promising
 from tuskml.kernels.passes import Floats
 
+BATCHES = 3
 LEAST_FOLDS = 3
 """With two, the first one alone would be half of the work."""
 
@@ -21,10 +24,22 @@ def finalists(candidates: int, folds: int) -> int:
     return max(min(AT_ONCE, candidates // 2), int((WORK - first) * candidates / (1 - first)))
 
 
-def leading(losses: Floats, folds: int) -> NDArray[np.bool_]:
-    """Those candidates, (C, G), by their losses on the first fold, (C, G).
+def batches(candidates: int, folds: int) -> Iterator[int]:
+    """How many are tried on the other folds at a time: those before tell which ones to try."""
+    left = finalists(candidates, folds)
+    some = -(-left // BATCHES)
+    while left > 0:
+        yield min(left, some)
+        left -= some
 
-    All of a group where that fold could judge none.
+
+def leading(
+    kernel: Kernel, first: Floats, losses: Floats, tried: NDArray[np.bool_], n: int
+) -> NDArray[np.bool_]:
+    """The n candidates, (C, G), that promise most of each group by their losses on the first fold.
+
+    first: these, (C, G); losses: on all folds, of those that were tried. All of a group where that
+    fold could judge none.
     """
-    found = least(losses, finalists(len(losses), folds))
-    return np.asarray(found | ~np.isfinite(losses).any(axis=0))
+    found = promising(kernel, first, losses, tried, n)
+    return np.asarray(np.where(np.isfinite(first).any(axis=0), found, ~tried))
