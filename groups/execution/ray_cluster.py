@@ -113,6 +113,8 @@ class Run:
         self.actor = ray.remote(Worker).options(**ACTOR)
         self.memory = ray_session.memory_per_processor(ray)
         self.starting: dict[Any, Any] = {}
+        self.doubted: dict[Any, float] = {}
+        """Of those that were idle and are asked again, since when, by the clock of `pulse.py`."""
         self.working: dict[Any, Task] = {}
         self.idle: list[Any] = []
         self.failed_starts = 0
@@ -205,6 +207,7 @@ class Run:
             else:  # maybe of a worker whose unit has just ended
                 self.pulses.take(reference)
         yield from self.give_up()
+        self.replace_doubted()
         if self.head.gone():
             raise ClusterError(self.head.sentence())
         now = time.monotonic()
@@ -323,8 +326,21 @@ class Run:
     def doubt_idle(self) -> None:
         """Asks idle workers again who they are: they may be gone with the node of a lost one."""
         for worker in self.idle:
-            self.starting[worker.hello.remote()] = worker
+            reference = worker.hello.remote()
+            self.starting[reference] = worker
+            self.doubted[reference] = self.pulses.clock.now
         self.idle = []
+
+    def replace_doubted(self) -> None:
+        """Ends idle workers that do not say for long who they are, as stopped ones."""
+        for reference, since in list(self.doubted.items()):
+            if reference not in self.starting:
+                del self.doubted[reference]
+            elif self.pulses.clock.now > since + self.pulses.silent:
+                worker = self.starting.pop(reference)
+                self.pins.forget(worker)
+                self.ray.kill(worker)
+                self.start()
 
     def stop(self) -> None:
         """Ends all workers and with them what they still compute, and the leaders."""
