@@ -43,7 +43,8 @@ class Several:
     @property
     def label(self) -> NDArray[np.float64]:
         """Rising, (K,)."""
-        return self.softmax.label[0]
+        label: NDArray[np.float64] = self.softmax.label[0]
+        return label
 
     def first_intercepts(self, options: LinearOptions) -> tuple[float, ...]:
         """Those of the best constant; the first is 0."""
