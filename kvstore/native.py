@@ -124,6 +124,7 @@ class RoutePlan(ctypes.Structure):
         ("links", _INT32),
         ("piece", _INT32),
         ("behind", _INT32),
+        ("several", _INT32),
     ]
 
 

@@ -22,20 +22,22 @@ CHUNK_BYTES = 256
 """Of memory for each chunk, here and in `native/routes`."""
 PIECES, PIECE_KEYS = 16, 1 << 16
 """Of a region between passes, at least; the key of piece p of chunk j is j * 2^16 + p."""
-PARTS = 4
-"""Rows of links for each chunk."""
+PARTS, WEIGHT_BYTES = 4, 4
+"""Rows of links for each chunk, and bytes of a weight."""
 
 
 @dataclass(frozen=True)
 class RoutePlan:
     """What chunks of rows take over from each other and where it lies; C chunks.
 
-    region: int64 of shape (C + 1,), bytes at which each chunk's region begins; first: int64 of
-    shape (C + 1,), weights of the chunks before; resting: int64 of shape (C,), the place in each
-    region from which on weights rest between passes; links: see `ks_route_plan`; behind: bytes
-    that are gathered for each region before they are written; buckets: all of them, far_buckets:
-    those not from the chunk just before, far_weights: weights of these; n_features: weights, each
-    counted once; resting_buckets: those that hold them between passes.
+    weight_size: bytes of all weights of a feature, of which there are `several`: below "a weight"
+    is all of a feature's. region: int64 of shape (C + 1,), bytes at which each chunk's region
+    begins; first: int64 of shape (C + 1,), weights of the chunks before; resting: int64 of shape
+    (C,), the place in each region from which on weights rest between passes; links: see
+    `ks_route_plan`; behind: bytes that are gathered for each region before they are written;
+    buckets: all of them, far_buckets: those not from the chunk just before, far_weights: weights
+    of these; n_features: weights, each counted once; resting_buckets: those that hold them between
+    passes.
     """
 
     region: Ids
@@ -43,6 +45,7 @@ class RoutePlan:
     resting: Ids
     links: Records
     weight_size: int
+    several: int = 1
     behind: int = 0
     buckets: int = 0
     far_buckets: int = 0
@@ -101,13 +104,16 @@ class RoutePlan:
         return self._pair(chunk, 2)
 
     def keys_at_rest(self) -> tuple[NDArray[np.uint64], Counts]:
-        """The pieces that hold each weight once between passes, rising, and their widths."""
+        """The pieces that hold each weight once between passes, rising, and their widths, which
+        count weights singly.
+        """
         left = self.places - self.resting
         pieces = -(-left // self.piece)
         chunk = np.repeat(np.arange(self.n_chunks), pieces)
         number = np.arange(len(chunk)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
         widths = np.minimum(self.piece, left[chunk] - number * self.piece)
-        return (chunk * PIECE_KEYS + number).astype(np.uint64), widths.astype(np.uint32)
+        keys = (chunk * PIECE_KEYS + number).astype(np.uint64)
+        return keys, (widths * self.several).astype(np.uint32)
 
     def _pair(self, chunk: int, part: int) -> tuple[Counts, Counts]:
         n = self.n_chunks
@@ -116,14 +122,14 @@ class RoutePlan:
 
 
 def planned(
-    n: int, takes: Iterable[Counts], folder: Path, memory: int, weight_size: int = 4
+    n: int, takes: Iterable[Counts], folder: Path, memory: int, several: int = 1
 ) -> RoutePlan:
-    """The plan for n chunks.
+    """The plan for n chunks; several: float32 weights of a feature.
 
     takes: for each chunk the weights that it takes over from each, uint32 of shape (n,); memory:
     bytes, about.
     """
-    links, per_page = Records(folder, "u4"), PAGE // weight_size
+    links, weight_size = Records(folder, "u4"), WEIGHT_BYTES * several
     counted = np.zeros((n, 5), np.int64)
     resting = np.empty(n, np.int64)
     for j, counts in enumerate(takes):
@@ -139,14 +145,15 @@ def planned(
     totals = counted.sum(axis=0)
     _transpose(links, n, memory)
     nears = counted[:, 0] - counted[:, 2]
-    sizes = -(-counted[:, 0] // per_page) * per_page
+    sizes = -(-counted[:, 0] * weight_size // PAGE) * PAGE
     return RoutePlan(
-        region=_ends(sizes) * weight_size,
+        region=_ends(sizes),
         first=_ends(counted[:, 0]),
         resting=resting,
         links=links,
         weight_size=weight_size,
-        behind=gathered(n, memory, int(sizes.max()) * weight_size),
+        several=several,
+        behind=gathered(n, memory, int(sizes.max())),
         buckets=int(totals[1]) + int(np.count_nonzero(nears)),
         far_buckets=int(totals[1]),
         far_weights=int(totals[2]),
@@ -212,7 +219,7 @@ def resting(
 
 def piece_of(places: int, weight_size: int = 4) -> int:
     """Weights of a piece, where the largest region has so many places."""
-    return max(PAGE // weight_size, -(-places // PIECES))
+    return max(1, PAGE // weight_size, -(-places // PIECES))
 
 
 def _ends(sizes: Ids) -> Ids:

@@ -43,7 +43,7 @@ class Routes:
                 plan.n_chunks, plan.weight_size,
                 address(plan.region), address(plan.first),
                 self._file.fileno(), moves.fileno(), plan.links.file.fileno(),
-                plan.piece, plan.behind,
+                plan.piece, plan.behind, plan.several,
             )  # fmt: skip
             self._keep = given, moves
             error = ctypes.create_string_buffer(ERROR_BYTES)
@@ -88,17 +88,22 @@ class Routes:
         self._rest(False, fold)
 
     def read(self, chunk: int, place: int = 0) -> Weights:
-        """A chunk's region from some place on, at rest, shape (places,)."""
+        """A chunk's region from some place on, at rest, shape (places,), or (places, several)
+        where features have several weights.
+        """
         begin, end = (int(at) for at in self.plan.region[chunk : chunk + 2])
         begin += place * self.plan.weight_size
         data = os.pread(self._file.fileno(), end - begin, begin)
         if len(data) < end - begin:
             raise StoreError("the file of weights ends too early")
-        return np.frombuffer(data, f"f{self.plan.weight_size}")
+        if self.plan.several == 1:
+            return np.frombuffer(data, f"f{self.plan.weight_size}")
+        whole = len(data) // self.plan.weight_size * self.plan.weight_size
+        return np.frombuffer(data[:whole], np.float32).reshape(-1, self.plan.several)
 
     def write(self, chunk: int, weights: Weights) -> None:
         """Replaces a chunk's region, at rest or before the first pass."""
-        view = np.ascontiguousarray(weights).view(np.uint8).data
+        view = np.ascontiguousarray(weights).reshape(-1).view(np.uint8).data
         at = int(self.plan.region[chunk])
         while view:
             n = os.pwrite(self._file.fileno(), view, at)

@@ -124,8 +124,7 @@ def cost_for(
     """
     # The cache does not hold features that are ordered: a key is written before it is read again.
     writes = live is not None and live.order is not None
-    known = options.ordered or root is None
-    cost = WARM_LEVELDB if known else cost_of(root.path, writes=writes)
+    cost = WARM_LEVELDB if options.ordered or root is None else cost_of(root.path, writes=writes)
     return Cost(cost.t_seek, cost.t_unit * several)
 
 

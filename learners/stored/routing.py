@@ -31,8 +31,8 @@ from tuskml.kvstore.working.route_plan import (
 )
 from tuskml.kvstore.working.routes import Routes
 from tuskml.learners.stored.linking import Linking, made, range_bytes
-from tuskml.learners.stored.ranges import Ranges
-from tuskml.learners.stored.resting import Pairs, Resting, Shelves
+from tuskml.learners.stored.ranges import GRAIN_BITS, Ranges
+from tuskml.learners.stored.resting import PART_WEIGHTS, Pairs, Resting, Shelves
 
 Ids = NDArray[np.int64]
 Array = NDArray[Any]
@@ -51,14 +51,16 @@ class TooWide(Exception):
     """A row has more features than a chunk may have, or there would be too many chunks."""
 
 
-def most_features(memory: int) -> int:
-    """Features that a chunk may have, with so many bytes of memory."""
-    return int(memory * BUFFER_SHARE) // (BUFFERS * WEIGHT_BYTES)
+def most_features(memory: int, several: int = 1) -> int:
+    """Features that a chunk may have, of several weights each, with so many bytes of memory."""
+    return int(memory * BUFFER_SHARE) // (BUFFERS * WEIGHT_BYTES * several)
 
 
-def most_rows(memory: int, n_rows: int, entries: int, fewest: int) -> int:
-    """Rows that a chunk may have by its entries; fewest: chunks at least."""
-    most_entries = max(most_features(memory), memory // NUMBER_BYTES)
+def most_rows(memory: int, n_rows: int, entries: int, fewest: int, several: int = 1) -> int:
+    """Rows that a chunk may have by its entries; fewest: chunks at least; several: weights of a
+    feature.
+    """
+    most_entries = max(most_features(memory, several), memory // NUMBER_BYTES)
     per_row = entries / max(1, n_rows)
     return max(1, min(-(-n_rows // fewest), int(most_entries / max(1.0, per_row))))
 
@@ -75,12 +77,20 @@ class Routing:
     """
 
     def __init__(
-        self, rows: Pass, memory: int, folder: Path, fewest: int, check: Callable[[], None]
+        self,
+        rows: Pass,
+        memory: int,
+        folder: Path,
+        fewest: int,
+        check: Callable[[], None],
+        several: int = 1,
     ) -> None:
         """rows: of one group, whose ids become places in the regions; memory: bytes, of planning
         and of training each; fewest: chunks at least; check: called often, what it raises ends the
-        work. TooWide where the memory is too small for the rows, which then are as they were.
+        work; several: weights of a feature. TooWide where the memory is too small for the rows,
+        which then are as they were.
         """
+        self.several = several
         self.memory, self._check, self.n_rows = memory, check, int(rows.groups["n_rows"][0])
         self.entries, self.lanes = rows.nonzeros(), min(MOST_LANES, rows.threads)
         with ExitStack() as stack:
@@ -95,7 +105,7 @@ class Routing:
             self._links = Linking(self._ids, self._ranges, memory, self.lanes, check)
             stack.callback(self._links.close)
             give_back()
-            self.plan = planned(self.n_chunks, self._takes(), folder, memory, WEIGHT_BYTES)
+            self.plan = planned(self.n_chunks, self._takes(), folder, memory, several)
             stack.callback(self.plan.links.file.close)
             self._links.takes = None
             give_back()
@@ -132,8 +142,8 @@ class Routing:
 
     def _cut(self, group: Pass, fewest: int) -> Chunks:
         """Writes the ids of each chunk, and their ranks into the rows."""
-        most = most_features(self.memory)
-        rows = most_rows(self.memory, self.n_rows, self.entries, fewest)
+        most = most_features(self.memory, self.several)
+        rows = most_rows(self.memory, self.n_rows, self.entries, fewest, self.several)
         for _ in range(TRIES):
             if -(-self.n_rows // rows) >= MOST_CHUNKS:
                 break
@@ -202,9 +212,9 @@ class Routing:
         around, given = self._around_of(j), self.plan.gives(j)[0]
         places, going = ordered(around, self.plan.takes(j)[1], np.cumsum(given) - given)
         self.moves.write(int(self._first[j]), going)
-        self.chunks.replace(j, places)
+        self.chunks.replace(j, places if self.several == 1 else places * np.int32(self.several))
         if len(around):
-            self.chunks.put(j, int(self.plan.places[j]))
+            self.chunks.put(j, int(self.plan.places[j]) * self.several)
 
     # --- the weights of a chunk ---
 
@@ -218,7 +228,9 @@ class Routing:
     # --- all weights ---
 
     def fill(self, routes: Routes, weights: Callable[[Ids], Array]) -> None:
-        """Puts weights(ids) into routes that were never used."""
+        """Puts weights(ids) into routes that were never used; weights: of features, shape (n,) or
+        (n, several).
+        """
         for j in range(self.n_chunks):
             self._check()
             before = self._before_of(j)
@@ -230,14 +242,16 @@ class Routing:
 
     def pairs(self, routes: Routes) -> Pairs:
         """(ids, weights) of all features but some whose weight is 0, ids rising throughout, in
-        parts that end at multiples of 2^12; of routes at rest.
+        parts that end at multiples of 2^12; of routes at rest. Weight k of a feature i with
+        several has the id i * several + k.
 
         First the weights that rest with each chunk are put in the order of ids; then each range
         takes its part of every chunk.
         """
         with ExitStack() as stack:
             give_back()
-            found = made(stack, self.folder, "f4")
+            found = made(stack, self.folder, "f4" if self.several == 1 else "u4")
+            self._weights = made(stack, self.folder, f"V{self.plan.weight_size}")
             first = np.cumsum(self.plan.rests) - self.plan.rests
             rested = partial(self._rested, routes, found, first)
             for _ in ahead(rested, range(self.n_chunks), self.lanes):
@@ -250,7 +264,8 @@ class Routing:
 
             for item in ahead(read, self._resting_ranges(first)):
                 self._check()
-                yield from shelves.parts(*item)
+                for part in shelves.parts(*item):
+                    yield from self._of_features(*part)
             give_back()
 
     def _rested(self, routes: Routes, found: Records, first: Ids, chunk: int) -> None:
@@ -260,9 +275,30 @@ class Routing:
             return
         takes = self.plan.takes(chunk)[1] - np.uint32(begin)
         region, out, done = routes.read(chunk, begin), np.empty(n + 1, np.float32), 0
+        given = region if self.several == 1 else np.arange(len(region), dtype=np.uint32)
         for around in self._links.around.windows(*self._span(chunk)):
-            done += resting(chunk, around, takes, region, out[done:])
-        found.write(int(first[chunk]), out[:done])
+            done += resting(chunk, around, takes, given, out[done:])
+        at = int(first[chunk])
+        if self.several == 1:
+            found.write(at, out[:done])
+            return
+        # In place of weights their numbers in a file go through the shelves, from 1 on.
+        found.write(at, np.arange(at + 1, at + 1 + done, dtype=np.uint32))
+        self._weights.write(at, region[out[:done].view(np.uint32)].view(self._weights.dtype))
+
+    def _of_features(self, ids: Ids, weights: Array) -> Pairs:
+        """The pairs of single weights of some features; weights: or their numbers in the file."""
+        if self.several == 1:
+            yield ids, weights
+            return
+        numbers = weights.view(np.uint32).astype(np.int64) - 1
+        for some in grains(ids, PART_WEIGHTS // self.several):
+            first = np.flatnonzero(np.diff(numbers[some], prepend=-2) != 1)  # of runs in the file
+            lengths = np.diff(first, append=len(numbers[some]))
+            found = self._weights.read_runs(numbers[some][first], lengths)
+            each = found.view(np.float32).reshape(-1, self.several)
+            where, which = np.nonzero(each.view(np.uint32))
+            yield ids[some][where] * self.several + which, each[where, which]
 
     def _span(self, chunk: int) -> tuple[int, int]:
         """Where a chunk's features begin in the files, and how many they are."""
@@ -275,3 +311,13 @@ class Routing:
             lengths = self._links.resting_lengths(number)
             yield Resting(number, low, width, begins, lengths)
             begins = begins + lengths
+
+
+def grains(ids: Ids, most: int) -> Iterator[slice]:
+    """Cuts rising ids into parts of about so many, which end at multiples of 2^GRAIN_BITS."""
+    begin = 0
+    while begin < len(ids):
+        last = ids[min(len(ids), begin + max(1, most)) - 1] >> GRAIN_BITS
+        end = int(np.searchsorted(ids, (last + 1) << GRAIN_BITS))
+        yield slice(begin, end)
+        begin = end

@@ -24,18 +24,20 @@ typedef struct ks_routes ks_routes;
  * chunks lies in a file, so that memory does not bound their number. Arrays stay the caller's,
  * valid until ks_routes_close. */
 typedef struct ks_route_plan {
-    int32_t chunks, weight_size;
+    int32_t chunks, weight_size; /* weight_size: bytes of all weights of a feature, which move
+                                    together; elsewhere here "a weight" is all of a feature's */
     const int64_t *region; /* (chunks + 1,) bytes in the file of weights at which each begins */
     const int64_t *first;  /* (chunks + 1,) weights of the chunks before */
     int32_t weights;       /* descriptor: the weights, zeros at first */
-    int32_t moves;  /* descriptor: int32 of shape (first[chunks],): for each chunk the places of
-                       its weights in the order of the regions to which they go */
-    int32_t links;  /* descriptor: uint32 of shape (chunks, 4, chunks): for each chunk the weights
-                       of its buckets and their first places, in weights; then the same of the
-                       buckets that it fills in the other regions */
-    int32_t piece;  /* weights that are handed out together between passes, at most */
-    int32_t behind; /* bytes that are gathered for each region before they are written, a multiple
-                       of 4,096, or 0 */
+    int32_t moves;   /* descriptor: int32 of shape (first[chunks],): for each chunk the places of
+                        its weights in the order of the regions to which they go */
+    int32_t links;   /* descriptor: uint32 of shape (chunks, 4, chunks): for each chunk the weights
+                        of its buckets and their first places, in weights; then the same of the
+                        buckets that it fills in the other regions */
+    int32_t piece;   /* weights that are handed out together between passes, at most */
+    int32_t behind;  /* bytes that are gathered for each region before they are written, a multiple
+                        of 4,096, or 0 */
+    int32_t several; /* weights of a feature, 1 or more; widths of frames count them singly */
 } ks_route_plan;
 
 typedef struct ks_route_counters { /* of buckets, and of runs written; see FrameCounters */

@@ -30,7 +30,7 @@ int64_t add_parts(const ks_routes &r, const Links &links, int32_t j, int64_t beg
             continue;
         buckets += first == links.takes_at(i);
         parts.push_back({at + r.bytes(first - begin), r.stamps[static_cast<std::size_t>(i)],
-                         static_cast<uint32_t>(last - first)});
+                         static_cast<uint32_t>(last - first) * r.several()});
     }
     return buckets;
 }
@@ -45,7 +45,7 @@ int64_t begin_of(const ks_routes &r, const Links &links, uint64_t key, uint32_t 
 
 bool read_piece(ks_routes &r, const Asked &asked, int64_t k, Links &links, Resting &mine, char *at,
                 char *error) {
-    uint32_t width = asked.widths[k];
+    uint32_t width = asked.widths[k] / r.several();
     int32_t j = chunk_of(asked.keys[k]);
     if (!links.read_takes(j, error))
         return false;
@@ -59,7 +59,7 @@ bool read_piece(ks_routes &r, const Asked &asked, int64_t k, Links &links, Resti
     if (!read_at(r.plan.weights, at, r.bytes(width), offset, error))
         return false;
     mine.offsets.push_back(offset);
-    mine.frames.push_back({at, 0, width});
+    mine.frames.push_back({at, 0, asked.widths[k]});
     mine.first.push_back(mine.parts.size());
     mine.buckets += add_parts(r, links, j, begin, begin + width, at, mine.parts);
     return true;
@@ -72,7 +72,7 @@ int acquire_resting(ks_routes &r, int32_t worker, const Asked &asked, char *erro
     mine = {};
     std::size_t size = 0;
     for (int64_t k = 0; k < asked.n; k++)
-        size += r.bytes(asked.widths[k]);
+        size += r.bytes_of(asked.widths[k]);
     mine.memory = take(size);
     mine.frames.reserve(static_cast<std::size_t>(asked.n));
     Links links(r.plan);
@@ -81,7 +81,7 @@ int acquire_resting(ks_routes &r, int32_t worker, const Asked &asked, char *erro
         if (!read_piece(r, asked, k, links, mine, at, error))
             return TUSK_STORE_FAILED;
         asked.out[k] = &mine.frames.back();
-        at += r.bytes(asked.widths[k]);
+        at += r.bytes_of(asked.widths[k]);
     }
     mine.first.push_back(mine.parts.size());
     std::scoped_lock guard(r.counting);
@@ -98,7 +98,7 @@ void release_resting(ks_routes &r, int32_t worker, int64_t n, int changed) {
     int64_t bytes = 0;
     for (std::size_t k = 0; changed && k < static_cast<std::size_t>(n); k++) {
         const tusk_frame &frame = mine.frames[k];
-        std::size_t size = r.bytes(frame.width);
+        std::size_t size = r.bytes_of(frame.width);
         if (!write_at(r.plan.weights, frame.weights, size, mine.offsets[k], error)) {
             std::string text(error); // the next call tells
             r.thread.add([text](char *e) {

@@ -57,6 +57,15 @@ template <class W> void ks_routes::gather(int32_t j) {
         to[k] = from[moves[static_cast<std::size_t>(k)]];
 }
 
+// The same of features with several weights.
+void ks_routes::gather_several(int32_t j) {
+    auto size = static_cast<std::size_t>(plan.weight_size);
+    int64_t n = plan.first[j + 1] - plan.first[j];
+    char *to = out.get();
+    for (int64_t k = 0; k < n; k++, to += size)
+        std::memcpy(to, here.get() + bytes(moves[static_cast<std::size_t>(k)]), size);
+}
+
 // Sends what chunk j released: into memory for the chunk after it, towards the file for the
 // others.
 bool ks_routes::send(int32_t j, char *error) {
@@ -125,8 +134,8 @@ void hand_out(ks_routes &r, int32_t j) {
     for (int32_t i = 0; i < r.plan.chunks; i++)
         if (uint32_t n = r.links.takes(i))
             r.parts.push_back({r.here.get() + r.bytes(r.links.takes_at(i)),
-                               r.stamps[static_cast<std::size_t>(i)], n});
-    r.frame = {r.here.get(), 0, static_cast<uint32_t>(r.places(j))};
+                               r.stamps[static_cast<std::size_t>(i)], n * r.several()});
+    r.frame = {r.here.get(), 0, static_cast<uint32_t>(r.places(j)) * r.several()};
     r.count_wanted();
 }
 
@@ -187,7 +196,10 @@ void release_chunk(ks_routes &r) {
         if (!r.thread.wait([&] { return r.has_moves && r.sent; }, {}, error, &stop))
             return;
     }
-    r.plan.weight_size == 4 ? r.gather<float>(j) : r.gather<double>(j);
+    if (r.several() > 1)
+        r.gather_several(j);
+    else
+        r.plan.weight_size == 4 ? r.gather<float>(j) : r.gather<double>(j);
     // Parts are of one time under l1, and of one span of time under l2 (clock.hpp).
     double stamp = 0;
     for (const tusk_frame &part : r.parts)
@@ -250,7 +262,7 @@ void ks_routes_close(ks_routes *routes) {
 
 void ks_routes_access(ks_routes *routes, tusk_frame_access *out) {
     *out = {reinterpret_cast<tusk_frames *>(routes),
-            routes->plan.weight_size,
+            routes->plan.weight_size / routes->plan.several,
             acquire,
             release,
             nullptr,

@@ -109,6 +109,9 @@ struct ks_routes {
     std::size_t bytes(int64_t weights) const {
         return static_cast<std::size_t>(weights * plan.weight_size);
     }
+    // Of a frame, whose width counts weights singly.
+    std::size_t bytes_of(uint32_t width) const { return bytes(width / several()); }
+    uint32_t several() const { return static_cast<uint32_t>(plan.several); }
     int64_t places(int32_t j) const { // of a chunk's region
         return (plan.region[j + 1] - plan.region[j]) / plan.weight_size;
     }
@@ -116,6 +119,7 @@ struct ks_routes {
 
     bool read_region(int32_t j, int32_t without, char *error);
     template <class W> void gather(int32_t j);
+    void gather_several(int32_t j);
     bool send(int32_t j, char *error);
     bool write_run(const char *data, std::size_t bytes, int64_t at, char *error);
     tusk::Behind::Write writer(char *error) {

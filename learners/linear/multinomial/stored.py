@@ -20,14 +20,13 @@ from tuskml.kernels.charged import FLOOR, look_at_limits
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.rows.renumber import n_trained
 from tuskml.kernels.softmax import Softmax, classes_of
-from tuskml.kvstore import ModelStore
-from tuskml.kvstore.working.features import pairs_of
 from tuskml.learners.classes import refuse_large
 from tuskml.learners.linear.algorithms import LAST_CHOICE
 from tuskml.learners.linear.multinomial.training import MOST_CLASSES, class_weights
 from tuskml.learners.linear.request import LinearOptions, Request
 from tuskml.learners.linear.stored.outgrown import bytes_of, room_of
 from tuskml.learners.linear.stored.route import ALGORITHMS
+from tuskml.learners.linear.stored.start import DTYPE
 
 Pairs = Iterator[tuple[NDArray[np.int64], NDArray[Any]]]
 OF_STORES = frozenset({"cache", "partition", "layout", "sharing", "resume"})
@@ -44,7 +43,8 @@ class Several:
     @property
     def label(self) -> NDArray[np.float64]:
         """Rising, (K,)."""
-        return self.softmax.label[0]
+        label: NDArray[np.float64] = self.softmax.label[0]
+        return label
 
     def first_intercepts(self, options: LinearOptions) -> tuple[float, ...]:
         """Those of the best constant; the first is 0."""
@@ -107,11 +107,11 @@ def centred(intercepts: Sequence[float], penalised: bool) -> NDArray[np.float64]
     return found - found.mean() if penalised else found
 
 
-def sealed_pairs(store: ModelStore, intercepts: NDArray[np.float64]) -> Pairs:
+def sealed_pairs(pairs: Pairs, intercepts: NDArray[np.float64]) -> Pairs:
     """What a sealed model has: weight k of feature i has id (i + 1) K + k, the intercepts are
-    first.
+    first; pairs: with the ids of a working store, i K + k.
     """
     k = len(intercepts)
     places = np.flatnonzero(intercepts)
-    first = places.astype(np.int64), intercepts[places].astype(store.dtype)
-    return itertools.chain([first], ((ids + k, weights) for ids, weights in pairs_of(store)))
+    first = places.astype(np.int64), intercepts[places].astype(DTYPE)
+    return itertools.chain([first], ((ids + k, weights) for ids, weights in pairs))

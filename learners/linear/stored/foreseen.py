@@ -79,8 +79,8 @@ def on_routes(group: np.void, run: RoutedRun, epochs: float) -> StoreUse:
     Each chunk is taken to share features with all others.
     """
     n_rows, entries = int(group["n_rows"]), run.rows.nonzeros()
-    step, most = max(1, -(-entries // MOST_ENTRIES)), most_features(run.cache)
-    each = most_rows(run.cache, n_rows, entries, FEWEST_CHUNKS)
+    step, most = max(1, -(-entries // MOST_ENTRIES)), most_features(run.cache, run.several)
+    each = most_rows(run.cache, n_rows, entries, FEWEST_CHUNKS, run.several)
     for _ in range(TRIES):
         chunks = in_chunks(group, each, step, run.rows.cancel_mark)
         found = [np.unique(ids) for _, ids in chunks]
@@ -94,12 +94,12 @@ def on_routes(group: np.void, run: RoutedRun, epochs: float) -> StoreUse:
     near = [len(np.intersect1d(a, b, assume_unique=True)) for a, b in pairs] or [0]
     weights = size - float(np.mean(near))
     buckets = n * min(n - 1, weights)
-    use = routed_use(buckets, n * weights, epochs, min(buckets, 2 * n))
+    use = routed_use(buckets, n * weights * run.several, epochs, min(buckets, 2 * n))
     if not (run.options.l1 or run.options.l2):
         return use
     features = run.n_features()
-    runs = n + features / piece_of(int(size))
-    return use + routed_use(n * (n + 1) / 2, features, 0, runs)
+    runs = n + features / piece_of(int(size), run.feature_bytes)
+    return use + routed_use(n * (n + 1) / 2, features * run.several, 0, runs)
 
 
 def in_chunks(group: np.void, each: int, step: int, mark: int) -> Iterator[tuple[Ids, Ids]]:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from tuskml.kernels.segments import sparse_segments
 from tuskml.kernels.stored.chunks import Chunks
 from tuskml.kvstore import ModelStore
 from tuskml.kvstore.roots.versions import Version
+from tuskml.kvstore.working.features import of_weights
 from tuskml.kvstore.working.frames import FrameCounters
 from tuskml.kvstore.working.routes import Routes
 from tuskml.learners.linear.stored import run as plain
@@ -31,6 +33,7 @@ from tuskml.learners.linear.stored.outcome import Diverged, Trained
 from tuskml.learners.linear.stored.pace import Pace
 from tuskml.learners.linear.stored.run import Run
 from tuskml.learners.linear.stored.start import DTYPE
+from tuskml.learners.stored.layout import bounded
 from tuskml.learners.stored.progress import Progress
 from tuskml.learners.stored.routing import Routing, TooWide
 from tuskml.partitioner import IndexMap, LiveFeatures
@@ -67,7 +70,7 @@ class RoutedRun(Run):
             return super().layout()
         occur = self.routing.n_features / max(1, self.routing.dimension)
         block = 1 << int(math.log2(min(MOST_BLOCK, max(1.0, PER_BLOCK / max(occur, 1e-9)))))
-        return IndexMap.by_rule(block)
+        return bounded(IndexMap.by_rule(block), self.several)
 
     def _live(self) -> LiveFeatures | None:
         """Two bytes per feature: not even made where the cache could not hold them."""
@@ -92,7 +95,7 @@ class RoutedRun(Run):
         check = lambda: passes.raise_if_cancelled(self.rows.cancel_mark)  # noqa: E731
         given = self.rows, self.cache, self.root.path, max(2, plain.FEWEST_CHUNKS), check
         try:
-            return self._stack.enter_context(Routing(*given))
+            return self._stack.enter_context(Routing(*given, several=self.several))
         except TooWide:
             return None
 
@@ -102,8 +105,6 @@ class RoutedRun(Run):
         """
         options = self.options
         if options.given & OF_LEVELDB or options.warm_start is not None:
-            return False
-        if self.several > 1:
             return False
         if self.held is not None:  # weights that travel cannot go back to the best ones
             return False
@@ -135,12 +136,13 @@ class RoutedRun(Run):
         if self.routing is None:
             return super()._estimate(chunks)
         plan = self.routing.plan
-        use = routed_use(plan.far_buckets, plan.far_weights, self.epochs, plan.runs)
+        several = self.several
+        use = routed_use(plan.far_buckets, plan.far_weights * several, self.epochs, plan.runs)
         if not (self.options.l1 or self.options.l2):
             return use
         # Penalties are brought up to date at the end.
         pieces = len(plan.keys_at_rest()[0])
-        return use + routed_use(plan.resting_buckets, plan.n_features, 0, pieces)
+        return use + routed_use(plan.resting_buckets, plan.n_features * several, 0, pieces)
 
     def _trial_bytes(self) -> int:
         """One chunk: others have weights of their own for the same features."""
@@ -153,7 +155,7 @@ class RoutedRun(Run):
             return super()._epochs(store, chunks, progress)
         with Routes(self.routing.plan, self.routing.moves.file, self.root.path) as routes:
             if progress.epoch:
-                self.routing.fill(routes, store.weights)
+                self.routing.fill(routes, partial(weights_of, store))
             online = RoutedOnline(self, store, routes, chunks, progress)
             online.run()
             objective = online.objective()
@@ -209,6 +211,13 @@ class RoutedOnline(Online):
         return sums.squares, sums.absolute
 
 
+def weights_of(store: ModelStore, features: NDArray[np.int64]) -> NDArray[Any]:
+    """Of features, shape (n,), or (n, several) where these have several."""
+    if store.several == 1:
+        return store.weights(features)
+    return store.weights(of_weights(features, store.several)).reshape(-1, store.several)
+
+
 def finite(pairs: Pairs) -> Pairs:
     """The same; Diverged at a weight that is not finite."""
     for ids, weights in pairs:
@@ -219,7 +228,7 @@ def finite(pairs: Pairs) -> Pairs:
 
 def pour(pairs: Pairs, store: ModelStore) -> None:
     """Replaces the weights of a store of blocks of ids; no block is in two parts of the pairs."""
-    (size,) = store.index.blocks.sizes
+    (size,) = (one * store.several for one in store.index.blocks.sizes)
     for ids, weights in pairs:
         blocks, first = np.unique(ids // size, return_index=True)
         ends = np.append(first[1:], len(ids))

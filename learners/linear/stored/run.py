@@ -21,6 +21,7 @@ from tuskml.kernels.stored.chunks import Chunks, Few
 from tuskml.kernels.stored.training import Model, Training
 from tuskml.kvstore import FrameCounters, ModelStore, StoreRoot, buffers_of
 from tuskml.kvstore.roots.versions import Version
+from tuskml.kvstore.working.features import pairs_of
 from tuskml.kvstore.working.frames import frame_share
 from tuskml.learners.linear.multinomial.stored import Several, centred, sealed_pairs
 from tuskml.learners.linear.plan import Plan
@@ -348,7 +349,8 @@ class Run:
             intercepts = centred(progress.model.intercepts, penalised)
             metadata |= {"intercept": None, "classes": self.classes.label.tolist()}
             dimension = (dimension + 1) * self.several
-            more = {"pairs": sealed_pairs(store, intercepts)} | more
+            pairs = more.get("pairs") or pairs_of(store)
+            more = more | {"pairs": sealed_pairs(pairs, intercepts)}
         given = metadata, dimension, warm.store if warm is not None else None
         return self.root.publish(store, *given, **more)
 

@@ -21,7 +21,7 @@ from tuskml.kernels.open_rows import Open
 from tuskml.kernels.passes import Pass
 from tuskml.kvstore import StoreRoot
 from tuskml.learners import events
-from tuskml.learners.classes import check_classes, named_classes
+from tuskml.learners.classes import check_classes, class_names, named_classes
 from tuskml.learners.linear.algorithms import STORED
 from tuskml.learners.linear.estimates.question import Question
 from tuskml.learners.linear.explaining.plan_text import resolved
@@ -111,10 +111,12 @@ def of_two(rows: Pass, labels: NDArray[np.void], request: Request) -> Pass:
 def of_several(model: Models, classes: Several) -> Models:
     """The model of more than two classes, whose intercepts lie in the store."""
     label = classes.label
+    listed = Lists.of_rows(label[None, :], np.array([len(label)]))
     return replace(
         model,
         intercept=np.array([np.nan]),
-        **named_classes(Lists.of_rows(label[None, :], np.array([len(label)]))),
+        classes=listed,
+        class_names=class_names(listed),
         plan=Strings.same(f"{model.plan.pool[model.plan.code[0]]}, {len(label)} classes", 1),
     )
 

@@ -140,6 +140,79 @@ def test_rows_wider_than_the_cache(con) -> None:
     assert small.loss == pytest.approx(large.loss, rel=0.02)
 
 
+@pytest.fixture
+def travelling(monkeypatch):
+    """A cache that could not hold the weights, so that they go from chunk to chunk of rows."""
+    monkeypatch.setattr(stored_run, "all_fit", lambda *_: False)
+    monkeypatch.setattr(stored_run, "FEWEST_CHUNKS", 6)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"l2": 0.01}, {"l1": 0.001, "l2": 0.01}, {"class_weight": "balanced", "l2": 0.01}],
+    ids=json.dumps,
+)
+def test_weights_that_travel_are_those_that_stay(con, root, monkeypatch, travelling, options):
+    """To what the order of rows changes."""
+    given = {"max_iter": 60, "step": 0.5, "threads": 1, **IN_STORE} | options
+    model = train(con, **given)
+    assert "weights travel between" in model.plan
+    assert model.plan.endswith(f"{K} classes")
+    monkeypatch.undo()
+    plain = train(con, **given)
+    assert "weights travel between" not in plain.plan
+    assert model.loss == pytest.approx(plain.loss, rel=5e-3)
+    weights, intercepts = sealed(root, model)
+    if "class_weight" not in options:
+        penalties = {name: options.get(name, 0.0) for name in ("l1", "l2")}
+        assert objective(weights, intercepts, **penalties) == pytest.approx(model.loss, rel=1e-4)
+
+
+def test_weights_that_travel_go_on_after_an_interruption(con, root, monkeypatch, travelling):
+    given = {"l2": 0.01, "max_iter": 12, "step": 0.5, "threads": 1} | IN_STORE
+    whole = train(con, store="whole_route", **given)
+    monkeypatch.setattr("tuskml.learners.linear.stored.routed.PATIENCE", 0)
+    monkeypatch.setattr(stored_run, "CHECKPOINT_SECONDS", 0.0)
+
+    def stop():
+        raise KeyboardInterrupt
+
+    with at_epoch(6, stop), pytest.raises((duckdb.Error, KeyboardInterrupt)):
+        train(con, store="route", **given)
+    assert len(working(root, "route")) == 1
+    resumed = train(con, store="route", resume=True, **given)
+    assert "weights travel between" in resumed.plan
+    assert resumed.iterations == whole.iterations
+    assert resumed.loss == pytest.approx(whole.loss, rel=1e-3)
+
+
+@pytest.mark.parametrize("penalty", [{}, {"l2": 0.01}])
+def test_weights_that_travel_are_estimated(con, penalty) -> None:
+    """Weights of many times the cache: what an explanation foresees, and what was asked."""
+    con.execute(
+        "CREATE OR REPLACE TABLE much AS SELECT (hash(i) % 100)::DOUBLE AS y, [(hash(i * 30 + j) % 300000)::INTEGER FOR j IN range(30)] AS ids, [1.0 FOR j IN range(30)] AS vals FROM range(2500) r(i)"
+    )
+    given = {"max_iter": 2, "step": 0.5, "cache": "16MB"} | IN_STORE | penalty
+    small = train(con, table="much", **given)
+    assert "weights travel between" in small.plan
+    told, counted = small.options["store_estimate"], small.options["counters"]
+    assert counted["bytes_written"] > 4 * 16e6
+    for mine, theirs in (
+        ("store_requests", "requests"),
+        ("store_bytes_read", "bytes_read"),
+        ("store_bytes_written", "bytes_written"),
+    ):
+        assert counted[theirs] / 1.5 <= told[mine] <= 1.5 * counted[theirs], mine
+    call = json.dumps({"store": "ads", "format": "json"} | given)
+    query = f"SELECT explain_training('logistic', y, {SPARSE}, $1) FROM much"
+    (one,) = json.loads(con.execute(query, [call]).fetchall()[0][0])["candidates"]
+    moved = told["store_bytes_read"] + told["store_bytes_written"]
+    assert one["store_bytes"] == pytest.approx(moved, rel=0.3)
+    large = train(con, table="much", **given | {"cache": "1GB"})
+    assert "weights travel" not in large.plan
+    assert small.loss == pytest.approx(large.loss, rel=0.02)
+
+
 @pytest.mark.parametrize("penalty", [{}, {"l2": 0.01}])
 def test_held_out_rows_stop_it_early(con, root, penalty) -> None:
     given = penalty | {"validation": 0.25, "threads": 1, "seed": 3} | IN_STORE
