@@ -5,8 +5,8 @@ PEERS/bin/python scripts/bench/paths/lasso.py --contender celer --what path
 
 PEERS is an environment with celer and skglm. Contenders run one at a time, each in a process of
 its own, on the same files. The time is that of the fit alone: ours begins with packed rows, the
-peers' with columns in memory. A line of JSON per repeat has seconds, the objective and the processor's
-seconds. Peers that compile are run once on few features first.
+peers' with columns in memory. A line of JSON per repeat has seconds, the objective and the
+processor's seconds. Peers that compile are run once on few features first.
 """
 
 import argparse

@@ -3,9 +3,9 @@
 python scripts/bench/run.py lasso_groups --groups 1000
 
 Ours is the whole SQL statement, packing included. The loop has each group's rows as arrays at
-hand; it runs on a part of the groups and is scaled to all of them. Both have 100 penalties down to
-0.001 of the largest one and five folds, whose rows differ. Prints seconds, and the correlation of the
-chosen penalties' logarithms.
+hand; it runs on a part of the groups and is scaled to all of them. Both have 100 penalties down
+to 0.001 of the largest one and five folds, whose rows differ. Prints seconds, and the correlation
+of the chosen penalties' logarithms.
 """
 
 import argparse
