@@ -110,7 +110,7 @@ UNPENALIZED = Kind(
 
 
 def _alpha(value: Any) -> float:
-    number = PENALTY.parse(value)
+    number: float = PENALTY.parse(value)
     if number > 1:
         raise ValueError
     return number

@@ -1,6 +1,7 @@
 """The models of fitted paths: which penalty is taken, and what a model keeps of the others."""
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,15 @@ from tuskml.schedule import budget
 STATUSES = ("ok", "not converged", "time limit", "out of range", "too few rows")
 CONSTANT = ("out of range", "too few rows")
 """Statuses of models without weights."""
+KEPT = {
+    "lambda": "lambda",
+    "loss": "objective",
+    "gap": "gap",
+    "held_out": "held",
+    "held_out_error": "held_error",
+    "intercept": "intercept",
+}
+"""What a model keeps of each penalty, and the fields of `POINT` that have it."""
 Fitted = tuple[NDArray[np.void], list[Weights]]
 
 
@@ -140,32 +150,16 @@ def kept_paths(
 def kept_path(points: NDArray[np.void], weights: Weights, taken: int) -> str:
     """One path as JSON: numbers by penalty, and by penalty the places, from 1 on, of weights that
     are not 0 and these."""
-    steps = []
-    for k in np.flatnonzero(np.isfinite(points["lambda"])).tolist():
-        part = slice(*weights.start[k : k + 2].tolist())
-        one = points[k]
-        steps.append(
-            {
-                "lambda": one["lambda"],
-                "loss": one["objective"],
-                "gap": one["gap"],
-                "held_out": one["held"],
-                "held_out_error": one["held_error"],
-                "intercept": one["intercept"],
-                "feature": (weights.feature[part] + 1).tolist(),
-                "weight": weights.value[part].tolist(),
-            }
-        )
-    found = [{name: plain(value) for name, value in step.items()} for step in steps]
-    return json.dumps({"path": found, "chosen": taken}, separators=(",", ":"))
-
-
-def plain(value: Any) -> Any:
-    """A number or a list as JSON has it; one that is none is null."""
-    if isinstance(value, list):
-        return value
-    number = float(value)
-    return number if np.isfinite(number) else None
+    fitted = int(np.isfinite(points["lambda"]).sum())
+    start = weights.start[: fitted + 1].tolist()
+    features, values = (weights.feature + 1).tolist(), weights.value.tolist()
+    parts = [slice(*ends) for ends in pairwise(start)]
+    columns = [points[field][:fitted].tolist() for field in KEPT.values()]
+    columns += [[features[part] for part in parts], [values[part] for part in parts]]
+    names = (*KEPT, "feature", "weight")
+    steps = [dict(zip(names, one, strict=True)) for one in zip(*columns, strict=True)]
+    text = json.dumps({"path": steps, "chosen": taken}, separators=(",", ":"))
+    return text.replace("NaN", "null")
 
 
 def plan_of(request: Request[PathTask, PathOptions]) -> str:

@@ -61,6 +61,8 @@ void Fit::start() {
     refresh();
     null_ = loss(eta_);
     correlate_all();
+    if (squared() && null_ <= CONSTANT * CONSTANT * mean * mean)
+        std::fill(u_.begin(), u_.end(), 0.0); // the labels are the same but for rounding
     for (int64_t j = 0; j < d_; j++)
         if (!is_free(j))
             l1_before_ = std::max(l1_before_, Penalty{0, 0, !!rules_.spec->positive}.size(u_[j]));
@@ -71,12 +73,31 @@ double Fit::largest_lambda() {
 }
 
 void Fit::solve(double lambda, tk_path_point &point) {
-    double alpha = rules_.spec->alpha;
+    double alpha = rules_.spec->alpha, tolerance = rules_.spec->tolerance * null_, b = 0;
     bool first = penalty_.l1 == 0;
     penalty_ = {lambda * alpha, lambda * (1 - alpha), !!rules_.spec->positive};
-    double tolerance = rules_.spec->tolerance * null_;
-    double aim = INFINITY;
     epochs_ = 0;
+    if (by_products()) {
+        if (first)
+            multiply();
+        b = solve_products(tolerance);
+    } else {
+        descend(tolerance, first);
+        for (int64_t i = 0; i < n_; i++)
+            b += a_[i] * eta_[i];
+    }
+    point = {lambda, objective_, gap_, null_, 0, NAN, NAN, epochs_, 0};
+    for (int32_t j : work_) {
+        point.n_weights += w_[j] != 0;
+        b -= w_[j] * scale_[j] * (centre_[j] + x_.origin(j));
+    }
+    point.intercept = rules_.intercept ? b : 0;
+}
+
+// Fits working sets until the gap over all features is small. first: whether it is the first
+// penalty, where the gap is not known yet.
+void Fit::descend(double tolerance, bool first) {
+    double aim = INFINITY;
     reset_work();
     for (int64_t k = 0; k < MOST_LOOKS; k++) {
         if (k == 0 && first)
@@ -92,22 +113,6 @@ void Fit::solve(double lambda, tk_path_point &point) {
             break; // rounding
     }
     l1_before_ = penalty_.l1;
-    point.lambda = lambda;
-    point.objective = objective_;
-    point.gap = gap_;
-    point.null = null_;
-    point.epochs = epochs_;
-    double b = 0;
-    if (rules_.intercept)
-        for (int64_t i = 0; i < n_; i++)
-            b += a_[i] * eta_[i];
-    point.n_weights = 0;
-    for (int32_t j : work_) {
-        point.n_weights += w_[j] != 0;
-        if (rules_.intercept)
-            b -= w_[j] * scale_[j] * (centre_[j] + x_.origin(j));
-    }
-    point.intercept = rules_.intercept ? b : 0;
 }
 
 Weights Fit::weights() const {

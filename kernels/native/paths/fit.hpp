@@ -82,6 +82,13 @@ private:
     void correlate_all();
     bool correlate_near(std::vector<int32_t> &near);
 
+    bool by_products() const;
+    void multiply();
+    double solve_products(double tolerance);
+    void descend(double tolerance, bool first);
+
+    Covariances covariances_;
+    std::vector<double> product_, with_y_;
     std::vector<std::vector<double>> scaled_; // columns of a quadratic approximation
     std::vector<double> curvature_of_row_;    // its weights
 };

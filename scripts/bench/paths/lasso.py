@@ -1,0 +1,143 @@
+"""The lasso of many correlated features, one penalty or a path, beside celer and skglm.
+
+python scripts/bench/run.py lasso --contender tuskml --what path
+PEERS/bin/python scripts/bench/paths/lasso.py --contender celer --what path
+
+PEERS is an environment with celer and skglm. Contenders run one at a time, each in a process of
+its own, on the same files. The time is that of the fit alone: ours begins with packed rows, the
+peers' with columns in memory. A line of JSON per repeat has seconds, the objective and the
+processor's seconds. Peers that compile are run once on few features first.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import lasso_data
+import numpy as np
+
+FEW = 200
+"""Features of the run that compiles."""
+Fit = Callable[[Any, Any, Any], Any]
+
+
+def arguments() -> argparse.Namespace:
+    """What the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--contender", choices=["tuskml", "celer", "skglm"], default="tuskml")
+    parser.add_argument("--what", choices=["single", "path"], default="single")
+    parser.add_argument("--rows", type=int, default=2000)
+    parser.add_argument("--features", type=int, default=200_000)
+    parser.add_argument("--share", type=float, default=0.05, help="of the largest penalty")
+    parser.add_argument("--length", type=int, default=100)
+    parser.add_argument("--ratio", type=float, default=0.01)
+    parser.add_argument("--tol", type=float, default=1e-8, help="of half the squares of labels")
+    parser.add_argument("--folder", type=Path, default=Path("build/lasso-data"))
+    parser.add_argument("--repeat", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=2)
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Fits, and prints what it took."""
+    given = arguments()
+    lasso_data.written(given.folder, given.rows, given.features)
+    x, y = lasso_data.read(given.folder, given.rows, given.features)
+    largest = np.abs(x.T @ y).max() / len(y)
+    if given.what == "single":
+        penalties = np.array([given.share * largest])
+    else:
+        penalties = largest * np.geomspace(1, given.ratio, given.length)
+    fit: Fit = {"tuskml": ours, "celer": celer, "skglm": skglm}[given.contender]
+    if given.contender != "tuskml":
+        fit(x[:, :FEW], y, given)(penalties[:3])
+    run = fit(x, y, given)
+    for _ in range(given.repeat):
+        began, used = time.perf_counter(), time.process_time()
+        coefs = run(penalties)
+        seconds, processors = time.perf_counter() - began, time.process_time() - used
+        objectives = [objective(x, y, *pair) for pair in zip(coefs, penalties, strict=True)]
+        told = {
+            "contender": given.contender,
+            "what": given.what,
+            "seconds": round(seconds, 3),
+            "processor_seconds": round(processors, 3),
+            "weights": [int((w != 0).sum()) for w in (coefs[0], coefs[-1])],
+            "objectives": [objectives[0], objectives[len(objectives) // 2], objectives[-1]],
+        }
+        print(json.dumps(told), flush=True)
+
+
+def objective(x: Any, y: Any, w: Any, penalty: float) -> float:
+    """1/2n ||y - x w||^2 + penalty ||w||_1."""
+    where = np.flatnonzero(w)
+    residual = y - x[:, where] @ w[where]
+    return float(residual @ residual / (2 * len(y)) + penalty * np.abs(w).sum())
+
+
+def ours(x: Any, y: Any, given: argparse.Namespace) -> Callable[[Any], list[Any]]:
+    """The kernels on rows as the packer leaves them."""
+    from tuskml.kernels.passes import GROUP, Pass
+    from tuskml.kernels.paths.fitting import SQUARED, Rules, fit
+
+    n, p = x.shape
+    memory = np.empty(4 + n + n * p)  # a segment's header, labels, rows
+    memory[:4].view(np.uint32)[4:] = [n, n, 0, 0]
+    memory[:2].view(np.uint64)[:] = 0
+    memory[4 : 4 + n] = y
+    rows = memory[4 + n :].reshape(n, p)
+    for at in range(0, p, 1000):
+        rows[:, at : at + 1000] = x[:, at : at + 1000]
+    group = np.array([(memory.ctypes.data, n, 0, p, 1, 0, 0, 0, 0)], GROUP)
+
+    def run(penalties: Any) -> list[Any]:
+        rules = Rules(
+            SQUARED, len(penalties), 1.0, given.tol, 10**6, penalties=tuple(penalties.tolist())
+        )
+        packed = Pass(group, SQUARED, None, None, False, given.threads)
+        _, weights = fit(packed, rules, None, 0)
+        assert len(memory)
+        return [weights[0].dense(k, p) for k in range(len(penalties))]
+
+    return run
+
+
+def celer(x: Any, y: Any, given: argparse.Namespace) -> Callable[[Any], list[Any]]:
+    """celer's path, which also fits one penalty."""
+    import celer as package
+
+    def run(penalties: Any) -> list[Any]:
+        # its tolerance is of the squares of labels
+        found = package.celer_path(
+            x, y, "lasso", alphas=penalties, tol=given.tol / 2, max_iter=100, max_epochs=10**5
+        )
+        return list(found[1].T)
+
+    return run
+
+
+def skglm(x: Any, y: Any, given: argparse.Namespace) -> Callable[[Any], list[Any]]:
+    """skglm's coordinate descent, each fit from the one before."""
+    from skglm.datafits import Quadratic
+    from skglm.penalties import L1
+    from skglm.solvers import AndersonCD
+
+    def run(penalties: Any) -> list[Any]:
+        solver = AndersonCD(
+            tol=given.tol, max_iter=100, max_epochs=10**5, fit_intercept=False, warm_start=True
+        )
+        w, product, found = np.zeros(x.shape[1]), np.zeros(len(y)), []
+        for penalty in penalties:
+            w = solver.solve(x, y, Quadratic(), L1(penalty), w, product)[0]
+            product = x @ w
+            found.append(w.copy())
+        return found
+
+    return run
+
+
+if __name__ == "__main__":
+    main()
