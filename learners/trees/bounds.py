@@ -109,7 +109,8 @@ def listed_bounds(
             "list or null for each"
         )
     given = np.array([one is not None for one in bounds])
-    both = [] if by_level is None else np.flatnonzero(by_level.any(axis=0) & given)
+    levelled = given & False if by_level is None else given & by_level.any(axis=0)
+    both = np.flatnonzero(levelled)
     if len(both):
         raise DataError(
             f"option 'bounds' has a list for feature {int(both[0]) + 1}, which is a category: its "
