@@ -39,7 +39,7 @@ UNFINISHED = {
 def about(name: str, names: list[str]) -> str:
     """What a parameter that there is not may have been meant to be."""
     if name in all_options():
-        return f"; give options={{'{name}': ...}}"
+        return f"{hint(name)}; give options={{'{name}': ...}}"
     expected = f", expected {', '.join(names[:-1])} or {names[-1]}"
     return hint(name) or nearest(name, names) or expected
 

@@ -12,9 +12,20 @@ import duckdb
 from tuskml.errors import ExtensionError
 
 
-def storages(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    """Names of the file systems that a connection has registered."""
-    return sorted(connection.list_filesystems())
+def storages(connection: duckdb.DuckDBPyConnection, paths: Iterable[str]) -> list[str]:
+    """Names of the file systems of fsspec that a connection has registered for shards' paths.
+
+    DuckDB lists those of its own extensions too, such as `HTTPFileSystem` of httpfs, which workers
+    load by themselves.
+    """
+    registered = connection.list_filesystems()
+    if not registered or not any("://" in path for path in paths):
+        return []
+    try:
+        import fsspec
+    except ImportError:  # then all are DuckDB's
+        return []
+    return sorted(set(fsspec.available_protocols()).intersection(registered))
 
 
 def register(connection: duckdb.DuckDBPyConnection, names: Iterable[str]) -> None:

@@ -78,7 +78,7 @@ class Units:
         most = 0 if one_by_one else max(1, BATCH_ROWS // len(training.asked.requests))
         self.held = Counter(place for group in catalogue.groups for place in group.shards)
         self.settings = settings(database)
-        self.storages = storages(database.connection)
+        self.storages = storages(database.connection, (one.path for one in catalogue.shards))
         left = set(apart)
         self.batches = {
             (unit := self.unit(batch)).key: (unit, batch)

@@ -295,9 +295,11 @@ def read(
         if name in table:
             continue
         if name in others():
+            # hints name the options of linear models
+            told = hint(name) if "epsilon" in table else ""
             raise OptionError(
                 f"option '{name}' is not available with task '{task}', which has "
-                f"{', '.join(table)}{nearest(name, table)}"
+                f"{', '.join(table)}{told or nearest(name, table)}"
             )
         raise OptionError(
             f"unknown option '{shortened(name)}', expected one of "

@@ -10,6 +10,7 @@ import pytest
 from tuskml.groups.execution import leading, ray_cluster
 from tuskml.groups.execution.executor import Outcome, Unit
 from tuskml.groups.execution.leading import Leaders
+from tuskml.groups.execution.pulse import Clock
 from tuskml.groups.execution.versions import versions
 
 
@@ -204,6 +205,37 @@ def test_a_node_that_vanishes_with_idle_workers_fails_no_unit() -> None:
     assert cluster.outcomes([], Leaders(leader, 1)) == [Outcome("led", b"done")]
     assert len(gone) == 3
     assert sum(len(worker.runs) for worker in gone) == 1
+
+
+def test_an_idle_worker_that_says_nothing_when_it_is_asked_again_is_replaced(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first replacement, of the lost worker, never starts; the second one does the work."""
+    looks = 0
+
+    def tick(clock: Clock) -> float:
+        clock.now += 1
+        return clock.now
+
+    def act(workers: list[Worker]) -> None:
+        nonlocal looks
+        looks += 1
+        assert looks < 1000
+        for one in workers[:2]:
+            one.start()
+        busy = [one for one in workers[:2] if one.runs]
+        if busy and not busy[0].dead:
+            (idle,) = (one for one in workers[:2] if one is not busy[0])
+            idle.hello = SimpleNamespace(remote=Reference)
+            busy[0].die()
+        for one in workers[3:]:
+            one.start()
+            for run in one.runs:
+                run.put(b"+done")
+
+    monkeypatch.setattr(Clock, "tick", tick)
+    leader = {"led": lambda leaders: leaders.ask([pinned_unit("p", b"")])[0]}
+    assert Cluster(2, act).outcomes([], Leaders(leader, 1)) == [Outcome("led", b"done")]
 
 
 def test_the_last_worker_to_start_has_parts_too() -> None:

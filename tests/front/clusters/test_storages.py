@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import duckdb
@@ -57,11 +58,24 @@ def test_finished_groups_of_another_file_system_are_found_again(
 ) -> None:
     put(con, tmp_path / "s", fsspec.filesystem("memory"), "/again")
     given = sharded.GIVEN | {"source": "memory://again/*.parquet", "executor": "threads"}
+    written = []
     for _ in range(2):
         found = tuskml.train(con, "logistic", finished=tmp_path / "f", **given)
         sharded.assert_same_bits(found, expected)
-        written = {path.stat().st_mtime_ns for path in (tmp_path / "f").iterdir()}
-    assert len(written) == len(list((tmp_path / "f").iterdir()))
+        written.append({path: path.stat().st_mtime_ns for path in (tmp_path / "f").iterdir()})
+    assert written[0] == written[1] != {}
+
+
+@pytest.mark.parametrize(
+    ("path", "names"), [("s3://bucket/a.parquet", ["memory"]), ("/data/a.parquet", [])]
+)
+def test_file_systems_of_duckdb_s_own_are_not_asked_of_workers(
+    path: str, names: list[str]
+) -> None:
+    """As httpfs registers, which workers load by themselves; nor any for files of this machine."""
+    there = ["HTTPFileSystem", "memory", "S3FileSystem"]
+    connection: Any = SimpleNamespace(list_filesystems=lambda: there)
+    assert storages.storages(connection, [path]) == names
 
 
 def test_a_file_system_that_a_worker_lacks_is_a_sentence() -> None:

@@ -156,7 +156,7 @@ FLAGS = {
     ("--epsilom", "1"): "unrecognized arguments: --epsilom 1; did you mean --epsilon?",
     ("--max-itr", "1"): "unrecognized arguments: --max-itr 1; did you mean --max-iter?",
     ("--C", "1"): "unrecognized arguments: --C 1; scikit-learn's C is l2 = 1 / (C * n) here",
-    ("--alpha", "1"): "unrecognized arguments: --alpha 1; alpha is l2 = alpha / n",
+    ("--reg-lambda", "1"): "unrecognized arguments: --reg-lambda 1; XGBoost's reg_lambda is l2",
     ("--featurs", "x"): "unrecognized arguments: --featurs x; did you mean --features?",
     ("--qqq",): "unrecognized arguments: --qqq; see tuskml train -h",
     ("--l2",): "argument --l2: expected one argument; see tuskml train -h",

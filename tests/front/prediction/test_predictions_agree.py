@@ -30,10 +30,9 @@ from tuskml.export_onnx import to_onnx
 from tuskml.learners.linear.tasks import OWN
 from tuskml.learners.nets.layers import layers_in
 from tuskml.learners.nets.learner import TASKS as NETS
-from tuskml.learners.registry import TASKS
+from tuskml.learners.registry import TASKS, learner_of
 from tuskml.learners.tasks import PAIRS, weighs_features
 from tuskml.learners.trees.forest import trees_in
-from tuskml.learners.trees.learner import FORESTS
 
 ROWS = """
 CREATE TABLE seen AS
@@ -81,6 +80,12 @@ def seen(con: Any) -> Any:
     return con
 
 
+def penalty_of(name: str, size: float) -> dict[str, float]:
+    """The option of a task's penalty, where there is one."""
+    options = learner_of(TASKS.get(name) or OWN[name]).options.by_name
+    return next(({one: size} for one in ("l2", "lambda") if one in options), {})
+
+
 def given_of(name: str) -> dict[str, Any]:
     """What a task is trained on."""
     task = TASKS.get(name) or OWN[name]
@@ -93,7 +98,7 @@ def given_of(name: str) -> dict[str, Any]:
     more = (
         {} if name == "own_side" or getattr(task, "own", None) is None else {"algorithm": "lbfgs"}
     )
-    more |= {"max_iter": 3} if name in NETS else {} if name in FORESTS else {"l2": 0.01}
+    more |= {"max_iter": 3} if name in NETS else penalty_of(name, 0.01)
     return {"source": "seen", "label": label, "features": features, **more}
 
 
@@ -235,8 +240,7 @@ def test_postgres_agrees(seen: Any, pg: Any, name: str) -> None:
 def test_models_of_one_class_agree(seen: Any, name: str, label: str) -> None:
     """Or of one number; their coefficients are 0."""
     label = "1 + " + label if name == "gamma" else label  # which is of numbers above 0
-    penalty = {} if name in NETS or name in FORESTS else {"l2": 1.0}
-    model = tuskml.train(seen, name, **given_of(name) | {"label": label} | penalty)
+    model = tuskml.train(seen, name, **given_of(name) | {"label": label} | penalty_of(name, 1.0))
     x = rows_of(seen, ["a", "b"])
     ways = ways_of(model, x) | {"duckdb": by_sql(seen, model, "seen")}
     compare(ways, truth(name, model, x))
@@ -280,7 +284,7 @@ def test_any_weights_agree(
     task = TASKS.get(name) or OWN[name]
     rows = st.lists(st.floats(-10, 10), min_size=len(coef), max_size=len(coef))
     x = np.array(data.draw(st.lists(rows, min_size=1, max_size=4)))
-    response = {"response": task.response} if task.own else {}
+    response = {"response": task.response} if getattr(task, "own", None) else {}
     names = [f"x{k}" for k in range(len(coef))]
     model = Model(name, coef, intercept, None, classes if task.classifies else None, 9, 0, len(coef), 0.5, None, 3,
                   True, "ok", "newton", 0.1, {"tuskml": 1} | response, None, tuple(names), "y")  # fmt: skip

@@ -258,9 +258,9 @@ def test_scikit_learn_s_names_have_a_sentence(name: str, con) -> None:
         return
     given = {"source": "SELECT x, x > 4 AS y FROM range(9) r(x)", "label": "y", "features": "x"}
     conversion = SKLEARN[name].partition("; ")[2]
-    with pytest.raises(OptionError, match=f"unknown option '{name}'.*{conversion}"):
+    with pytest.raises(OptionError, match=f"option '{name}'.*{conversion}"):
         train(con, "logistic", **given, **{name: 1})
-    with pytest.raises(Exception, match=f"unknown option '{name}'.*{conversion}"):
+    with pytest.raises(Exception, match=f"option '{name}'.*{conversion}"):
         con.execute(f"SELECT train_model('logistic', true, [1.0], '{{\"{name}\": 1}}')")
 
 
