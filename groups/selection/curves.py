@@ -31,10 +31,10 @@ class Curves:
             objective = values[ends[i] : ends[i + 1]]
             if np.isfinite(objective).all():
                 key = candidate, int(places[i])
-                self._found.setdefault(key, {})[int(fold[i])] = (
-                    epochs_of(int(models.iterations[i]), len(objective)),
-                    objective.copy(),
-                )
+                epochs = epochs_of(int(models.iterations[i]), len(objective))
+                at = thinned(epochs[0], epochs[-1])  # whole histories of many groups are large
+                kept = at, np.interp(at, epochs, objective)
+                self._found.setdefault(key, {})[int(fold[i])] = kept
 
     def text(self, candidate: int, group: int) -> str | None:
         """The mean over the folds as JSON, [epoch, objective] for each point."""
@@ -43,13 +43,18 @@ class Curves:
             return None
         first = max(epochs[0] for epochs, _ in folds.values())
         last = min(epochs[-1] for epochs, _ in folds.values())
-        at = np.unique(np.linspace(first, last, POINTS).round())
+        at = thinned(first, last)
         mean = np.mean([np.interp(at, *fold) for fold in folds.values()], axis=0)
         points: list[Any] = [
             [int(epoch), float(f"{value:.6g}")]
             for epoch, value in zip(at.tolist(), mean.tolist(), strict=True)
         ]
         return json.dumps(points)
+
+
+def thinned(first: float, last: float) -> Floats:
+    """Epochs from the first to the last one."""
+    return np.asarray(np.unique(np.linspace(first, last, POINTS).round()))
 
 
 def epochs_of(iterations: int, points: int) -> Floats:

@@ -86,8 +86,11 @@ def status_of(points: NDArray[np.void], taken: int, options: PathOptions) -> str
         return "out of range"
     if np.isnan(points["lambda"]).any():
         return "time limit"
-    if options.penalty is None and np.isnan(one["held"]) and path_has_folds(options):
-        return "time limit" if options.time is not None else "too few rows"
+    if options.penalty is None and path_has_folds(options):
+        if options.time is not None and np.isnan(points["held"]).any():
+            return "time limit"
+        if np.isnan(one["held"]):
+            return "too few rows"
     return "ok" if one["gap"] <= options.tol * one["null"] else "not converged"
 
 
@@ -159,7 +162,7 @@ def kept_path(points: NDArray[np.void], weights: Weights, taken: int) -> str:
     names = (*KEPT, "feature", "weight")
     steps = [dict(zip(names, one, strict=True)) for one in zip(*columns, strict=True)]
     text = json.dumps({"path": steps, "chosen": taken}, separators=(",", ":"))
-    return text.replace("NaN", "null")
+    return text.replace("NaN", "null").replace("-Infinity", "null").replace("Infinity", "null")
 
 
 def plan_of(request: Request[PathTask, PathOptions]) -> str:

@@ -35,6 +35,7 @@ def train(
 ) -> Iterator[Models]:
     """Trains each of the groups; models carry their groups' places in `groups`."""
     refuse_rows(groups, request.task.name)
+    refuse_unpenalized(groups, request)
     with passes.watching_sigint():
         for places in alike(groups):
             for models in train_alike(groups[places], places, request, memory):
@@ -146,17 +147,41 @@ def path_of(options: PathOptions) -> Path:
 def unpenalized(
     rows: Pass, places: NDArray[np.intp], request: Request[PathTask, PathOptions]
 ) -> NDArray[np.uint8] | None:
-    """Which features have no penalty, (G, d); None: all have one. OptionError for others."""
+    """Which features have no penalty, (G, d), of those that a group has; None: all have one."""
     given = request.options.unpenalized
     if given is None:
         return None
     free = np.zeros((rows.n_groups, rows.n_features), np.uint8)
     for group, place in enumerate(places.tolist()):
-        names: Sequence[str] = request.options.feature_names or ()
-        if request.feature_names is not None:
-            names = request.feature_names(place)
-        free[group, [place_of(one, names, rows.n_features) for one in given]] = 1
+        names = names_of(place, request)
+        at = (found_at(one, names, rows.n_features) for one in given)
+        free[group, [one for one in at if one is not None]] = 1
     return free
+
+
+def names_of(place: int, request: Request[PathTask, PathOptions]) -> Sequence[str]:
+    """The names of the features of the group at a place; none where they have none."""
+    if request.feature_names is not None:
+        return request.feature_names(place)
+    return request.options.feature_names or ()
+
+
+def refuse_unpenalized(groups: NDArray[np.void], request: Request[PathTask, PathOptions]) -> None:
+    """OptionError for a feature without a penalty that no group has."""
+    given = request.options.unpenalized
+    if given is None:
+        return
+    every = {tuple(names_of(place, request)): None for place in range(len(groups))}
+    names = tuple(dict.fromkeys(name for each in every for name in each))
+    for one in given:
+        place_of(one, names, int(groups["dim"].max()))
+
+
+def found_at(one: int | str, names: Sequence[str], width: int) -> int | None:
+    """As `place_of`; None where a group has no such feature."""
+    if isinstance(one, str):
+        return names.index(one) if one in names else None
+    return one - 1 if one <= width else None
 
 
 def place_of(one: int | str, names: Sequence[str], width: int) -> int:

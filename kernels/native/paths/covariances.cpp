@@ -9,7 +9,8 @@ namespace tusk {
 
 namespace {
 constexpr int64_t MOST_FEATURES = 256;
-}
+constexpr int64_t ROWS_AT_ONCE = 480; // whose columns stay in a core's cache; no power of two
+} // namespace
 
 // Whether all that a fit needs of its rows are products of columns.
 bool Fit::by_products() const {
@@ -18,15 +19,15 @@ bool Fit::by_products() const {
 
 // Sums over rows, at the weights 0.
 void Fit::multiply() {
-    std::vector<int32_t> every(d_);
-    std::iota(every.begin(), every.end(), 0);
-    work_.clear();
-    add_to_work(every);
-    product_.resize(d_ * d_);
+    work_.resize(d_);
+    std::iota(work_.begin(), work_.end(), 0);
+    product_.assign(d_ * d_, 0.0);
+    std::vector<double> z(d_ * ROWS_AT_ONCE);
+    for (int64_t at = 0; at < n_ && !cancelled(rules_.limits.cancel_mark); at += ROWS_AT_ONCE)
+        add_products(at, std::min(ROWS_AT_ONCE, n_ - at), z.data());
     for (int64_t j = 0; j < d_; j++)
-        for (int64_t k = 0; k <= j; k++)
-            product_[j * d_ + k] = product_[k * d_ + j] =
-                norm_[j] > 0 && norm_[k] > 0 ? dot(cache_[j].data(), cache_[k].data(), n_) : 0;
+        for (int64_t k = 0; k < j; k++)
+            product_[k * d_ + j] = product_[j * d_ + k];
     with_y_ = u_;
     covariances_.product = product_.data();
     covariances_.with_y = with_y_;
@@ -37,9 +38,18 @@ void Fit::multiply() {
     covariances_.curvature.resize(d_);
     for (int64_t j = 0; j < d_; j++)
         covariances_.curvature[j] = norm_[j] * norm_[j];
-    cache_.clear();
-    cached_.clear();
-    std::fill(slot_.begin(), slot_.end(), -1);
+}
+
+// Adds what some rows have of the products, of the pairs j >= k. z: room for their columns.
+void Fit::add_products(int64_t from, int64_t rows, double *z) {
+    x_.copy_rows(from, rows, z);
+    for (int64_t j = 0; j < d_; j++)
+        for (int64_t i = 0; i < rows; i++)
+            z[j * rows + i] = (z[j * rows + i] - centre_[j]) * scale_[j] * std::sqrt(a_[from + i]);
+    for (int64_t j = 0; j < d_; j++)
+        for (int64_t k = 0; k <= j && norm_[j] > 0; k++)
+            if (norm_[k] > 0)
+                product_[j * d_ + k] += dot(z + j * rows, z + k * rows, rows);
 }
 
 // Goes on to the penalty. Returns the intercept.

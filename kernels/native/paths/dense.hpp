@@ -76,6 +76,12 @@ public:
         });
     }
 
+    void copy_rows(int64_t from, int64_t rows, double *to) const override {
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t j = 0; j < d; j++)
+                to[j * rows + i] = (double)row_[from + i][j] - (double)row_[0][j];
+    }
+
     void margins(const std::vector<int32_t> &which, const std::vector<double> &w,
                  double *out) const override {
         for (int64_t i = 0; i < n; i++) {

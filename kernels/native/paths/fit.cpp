@@ -33,6 +33,7 @@ void Fit::measure() {
     x_.moments(a_.data(), centre_.data(), squares.data());
     for (int64_t j = 0; j < d_; j++) {
         double mean = centre_[j], variance = squares[j] - mean * mean;
+        overflow_ |= !std::isfinite(squares[j]);
         bool constant = !(variance > CONSTANT * squares[j]);
         if (rules_.spec->standardize)
             scale_[j] = constant ? 0 : 1 / std::sqrt(variance);
@@ -40,7 +41,7 @@ void Fit::measure() {
             double origin = x_.origin(j);
             variance = squares[j] + 2 * origin * mean + origin * origin;
             centre_[j] = -origin;
-            constant = !(variance > 0);
+            constant = !(variance > 0 && std::isfinite(variance));
         }
         norm_[j] = constant ? 0 : std::sqrt(variance) * scale_[j];
     }
@@ -86,7 +87,7 @@ void Fit::solve(double lambda, tk_path_point &point) {
         for (int64_t i = 0; i < n_; i++)
             b += a_[i] * eta_[i];
     }
-    point = {lambda, objective_, gap_, null_, 0, NAN, NAN, epochs_, 0};
+    point = {lambda, objective_, gap_, overflow_ ? NAN : null_, 0, NAN, NAN, epochs_, 0};
     for (int32_t j : work_) {
         point.n_weights += w_[j] != 0;
         b -= w_[j] * scale_[j] * (centre_[j] + x_.origin(j));

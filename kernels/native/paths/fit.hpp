@@ -43,6 +43,7 @@ private:
     const Features &x_;
     const Rules &rules_;
     int64_t n_, d_;
+    bool overflow_ = false; // squares of a feature are not finite: its weight is not looked for
     std::vector<double> a_;                     // rows' weights, which add up to 1
     std::vector<double> centre_, scale_, norm_; // (d,); norm: of z, 0 where it is constant
     std::vector<double> w_;                     // (d,)
@@ -84,6 +85,7 @@ private:
 
     bool by_products() const;
     void multiply();
+    void add_products(int64_t from, int64_t rows, double *z);
     double solve_products(double tolerance);
     void descend(double tolerance, bool first);
 

@@ -78,6 +78,8 @@ struct Group {
 
     int hold_out(const std::vector<int32_t> &fold, int32_t f, const std::vector<double> &lambda,
                  Held &out) const {
+        if (rules.limits.over())
+            return TK_OK;
         int code;
         Sample in = sample_of(pass, number, Taken{&fold, f, false}, 1, memory, &code);
         if (code != TK_OK || in.y.empty())

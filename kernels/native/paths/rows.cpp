@@ -103,9 +103,12 @@ Sample sample_of(const tk_pass *pass, int64_t group, const Taken &which, int thr
 
 std::vector<int32_t> deal(const tk_pass *pass, int64_t group, int32_t folds, uint64_t seed) {
     const tusk_group &g = pass->groups[group];
+    tusk_shape shape = tusk_shape_of(&g);
     std::vector<std::pair<uint64_t, int64_t>> order(g.n_rows);
     each_row(g, [&](const tusk_segment *s, uint32_t i, int64_t row) {
         uint64_t h = g.kind & 1 ? hash_of<double>(g, s, i) : hash_of<float>(g, s, i);
+        if (const double *weight = tusk_extra(s, shape, TUSK_WEIGHTS))
+            h = mixed(h, bits_of(weight[i]));
         order[row] = {mixed(h, seed), row};
     });
     std::sort(order.begin(), order.end());

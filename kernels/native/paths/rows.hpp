@@ -25,6 +25,8 @@ public:
     virtual void moments(const double *a, double *mean, double *squares) const = 0;
     // Copies columns of x', n numbers each.
     virtual void copy(const std::vector<int32_t> &which, double *const *to) const = 0;
+    // Copies all columns of some rows of x', one behind the other; of dense rows alone.
+    virtual void copy_rows(int64_t, int64_t, double *) const {}
     // Row i's x.w for weights that are listed.
     virtual void margins(const std::vector<int32_t> &which, const std::vector<double> &w,
                          double *out) const = 0;

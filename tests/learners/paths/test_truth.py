@@ -1,6 +1,7 @@
 """Paths of penalties: scikit-learn's optima and paths, and the conditions of an optimum."""
 
 import itertools
+import json
 
 import numpy as np
 import pytest
@@ -11,9 +12,10 @@ from sklearn.linear_model import ElasticNet, Lasso, LassoCV, lasso_path
 from sklearn.model_selection import LeaveOneOut
 
 from tuskml.kernels.passes import Pass
-from tuskml.kernels.paths.fitting import LOGISTIC, SQUARED, Rules, fit
+from tuskml.kernels.paths.fitting import LOGISTIC, SQUARED, Rules, Weights, fit
+from tuskml.kernels.paths.structures import POINT
 from tuskml.learners.paths.options import Path, PathOptions
-from tuskml.learners.paths.outcome import chosen
+from tuskml.learners.paths.outcome import chosen, kept_path, status_of
 
 pytestmark = pytest.mark.native
 
@@ -217,6 +219,45 @@ def test_folds_do_not_depend_on_the_order_of_rows():
     assert found[0] == pytest.approx(found[1], rel=1e-6)
 
 
+def test_folds_of_equal_rows_with_other_weights_do_not_either():
+    x, y = (np.repeat(part, 4, axis=0) for part in correlated(15, 10))
+    weight, order = np.arange(60) % 4 * 3 + 0.5, np.random.default_rng(5).permutation(60)
+    found = [
+        fitted(block(x[rows], y[rows], weight=weight[rows]), None, length=5, ratio=0.1, folds=4)
+        for rows in (np.arange(60), order)
+    ]
+    assert found[0][0]["held"] == pytest.approx(found[1][0]["held"], rel=1e-6)
+
+
+def test_a_feature_whose_squares_overflow_is_out_of_range():
+    x, y = correlated(d=10)
+    x[:, 2] *= 1e160
+    points, _ = fitted(block(x, y), [0.1])
+    assert np.isnan(points[0]["null"][0])
+
+
+@pytest.mark.parametrize(("time", "held", "status"), [
+    (None, [3.0, 2.0, 1.0], "ok"), (1.0, [3.0, 2.0, 1.0], "ok"),
+    (1.0, [3.0, 2.0, np.nan], "time limit"), (None, [np.nan] * 3, "too few rows"),
+])  # fmt: skip
+def test_a_path_that_time_ended_in_the_folds_says_so(time, held, status):
+    points = np.zeros(3, POINT)
+    points["lambda"], points["null"], points["held"] = [3, 2, 1], 1, held
+    given = {"penalty": None, "path": Path(), "time": time, "tol": 1e-6}
+    options = PathOptions.__new__(PathOptions)
+    for name, value in given.items():
+        object.__setattr__(options, name, value)
+    assert status_of(points, chosen(points, options), options) == status
+
+
+def test_a_kept_path_is_json_where_numbers_overflow():
+    points = np.zeros(2, POINT)
+    points["lambda"], points["objective"], points["held_error"] = [2, 1], np.inf, -np.inf
+    weights = Weights(np.zeros(3, np.int64), np.empty(0, np.int32), np.empty(0))
+    found = json.loads(kept_path(points, weights, 1), parse_constant=pytest.fail)
+    assert [step["loss"] for step in found["path"]] == [None, None]
+
+
 def test_a_constant_feature_and_a_constant_label_have_weight_0():
     x, y = correlated(d=10)
     x[:, 4] = 7
@@ -225,6 +266,27 @@ def test_a_constant_feature_and_a_constant_label_have_weight_0():
     points, weights = fitted(block(x, np.full(len(y), 3.0)), None, length=5, ratio=0.1)
     assert points[0]["intercept"] == pytest.approx([3.0] * 5)
     assert not len(weights[0].value)
+
+
+@pytest.mark.parametrize("loss", [SQUARED, LOGISTIC])
+def test_a_feature_whose_squares_overflow_has_weight_0(loss):
+    x, y = correlated(d=10)
+    y = (y > 2).astype(float) if loss == LOGISTIC else y
+    wide = np.c_[x, 1e300 * (np.arange(len(y)) > 0)]
+    found, alone = (fitted(block(z, y), [0.05], loss, intercept=False) for z in (wide, x))
+    assert found[1][0].dense(0, 11) == pytest.approx([*alone[1][0].dense(0, 10), 0], abs=1e-6)
+    assert np.isnan(found[0]["null"][0, 0])
+
+
+@pytest.mark.parametrize("kind", ["dense float64", "dense float32"])
+def test_few_features_of_many_rows_are_scikit_learn_s(kind):
+    """Their products are sums over blocks of rows, of which the last one is short."""
+    x, y = correlated(n=1100, d=40)
+    x[:, 7] = 3
+    weight = np.random.default_rng(1).uniform(0.1, 3, len(y))
+    _, weights = fitted(block(x, y, kind, weight=weight), [0.05])
+    reference = Lasso(alpha=0.05, tol=1e-12, max_iter=10**6).fit(x, y, sample_weight=weight)
+    assert weights[0].dense(0, 40) == pytest.approx(reference.coef_, abs=1e-4)
 
 
 def test_far_features_keep_their_digits():

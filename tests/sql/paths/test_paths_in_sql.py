@@ -129,6 +129,17 @@ def test_rows_by_name_and_features_without_a_penalty(session: tuple[str, Any], a
     assert not any(coef[1:])
 
 
+def test_a_group_may_lack_a_feature_without_a_penalty(session: tuple[str, Any], ask: Any) -> None:
+    short = {"duck": "sparse([0, 1], [a, b])", "post": "sparse(ARRAY[0, 1], ARRAY[a, b])"}
+    features = f"CASE WHEN g = 0 THEN {short[session[0]]} ELSE {{sparse}} END"
+    found = ask(
+        f"""SELECT g, (m).status, (m).coef FROM (SELECT g, train_model('lasso', y, {features}, '{{"lambda": 10, "unpenalized": [3]}}') AS m FROM t GROUP BY g) AS f ORDER BY g"""
+    )
+    assert [status for _, status, _ in found] == ["ok"] * 3
+    assert found[0][2] == [0, 0]
+    assert all(coef[2] != 0 for _, _, coef in found[1:])
+
+
 @pytest.mark.parametrize(("call", "sentence"), [
     ("'lasso', y, {x}, '{\"lambda\": 1, \"path\": {}}'", "options 'lambda' and 'path' are both given, 1 the former: expected one of them"),
     ("'lasso', y, {x}, '{\"alpha\": 1}'", "option 'alpha' is not available with task 'lasso', which has lambda, path,"),

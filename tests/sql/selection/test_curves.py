@@ -1,12 +1,13 @@
 """Curves of trials: the objective by epoch, as trainings on the rows of each fold have it."""
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tuskml.groups.selection.curves import EPOCHS, POINTS, epochs_of
+from tuskml.groups.selection.curves import EPOCHS, POINTS, Curves, epochs_of
 
 TREES = {"trees": 20, "num_leaves": 4, "min_child_rows": 5}
 RATES = [0.3, 0.1]
@@ -63,3 +64,13 @@ def test_trials_of_few_iterations_have_none(session: tuple[str, Any]) -> None:
 )
 def test_epochs_of_a_history(iterations: int, points: int, expected: list[float]) -> None:
     assert epochs_of(iterations, points).tolist() == expected
+
+
+def test_no_more_is_kept_of_a_trial_than_its_curve_shows() -> None:
+    history = SimpleNamespace(values=np.linspace(9, 1, 400), offsets=np.array([0, 200, 400]))
+    models: Any = SimpleNamespace(history=history, iterations=np.array([200, 200]))
+    curves = Curves()
+    curves.put(0, np.array([0, 1]), np.array([0, 0]), models)
+    kept = [len(part) for fold in curves._found[0, 0].values() for part in fold]
+    assert kept == [POINTS] * 4
+    assert json.loads(curves.text(0, 0) or "")[0][0] == 1
