@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from tuskml.errors import DataError, OptionError
 from tuskml.kernels.charged import FLOOR, look_at_limits
+from tuskml.kernels.library import cancel_mark
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.rows.renumber import n_trained
 from tuskml.kernels.softmax import Softmax, classes_of
@@ -97,7 +98,7 @@ def outgrows(groups: NDArray[np.void], n_classes: int, memory: int) -> bool:
     room = room_of(memory)
     if not (bytes_of(groups["dim"]) * n_classes > room).any():
         return False
-    features = n_trained(groups, memory, 0)
+    features = n_trained(groups, memory, cancel_mark())
     return float(bytes_of(np.array(features))) * n_classes > room
 
 

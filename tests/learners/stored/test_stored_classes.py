@@ -263,7 +263,11 @@ def test_ids_beyond_31_bits(con, root) -> None:
 
 
 def test_memory_that_the_weights_outgrow_sends_them_to_the_store(tmp_path) -> None:
-    """By `auto`; with room for them it trains in memory, which is exact."""
+    """By `auto`; with room for them it trains in memory, which is exact.
+
+    An earlier call of `cancel` ends nothing.
+    """
+    tuskml.cancel()
     entries = "[(hash(i * 60 + j) % 100000)::INTEGER FOR j IN range(30)]"
     with tuskml.connect(store_root=tmp_path, threads=2) as con:
         con.execute(
