@@ -44,7 +44,7 @@ private:
     const Rules &rules_;
     int64_t n_, d_;
     bool overflow_ = false; // squares of a feature are not finite: its weight is not looked for
-    std::vector<double> a_;                     // rows' weights, which add up to 1
+    std::vector<double> a_; // rows' weights, which add up to 1
     std::vector<double> centre_, scale_, norm_; // (d,); norm: of z, 0 where it is constant
     std::vector<double> w_;                     // (d,)
     std::vector<double> eta_, t_;               // (n,) margins; minus the derivatives of the loss
