@@ -32,7 +32,7 @@ SLOW, SLOW_TO_ASK = 1e-3, 1e3
 
 @pytest.fixture(scope="module")
 def filled() -> Iterator[duckdb.DuckDBPyConnection]:
-    """By one thread, since the plans' bytes and seeks depend on the order in which rows are packed."""
+    """Packed by one thread: bytes and seeks of plans depend on the order of rows."""
     with tuskml.connect() as con:
         con.execute(f"SET threads = 1; CREATE TABLE t AS {MADE}")
         yield con
