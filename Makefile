@@ -34,7 +34,7 @@ test: $(READY)-test postgres-packages browser-packages
 	@$(ONE_THREAD) $(BIN)/pytest $(PARALLEL) $(PYTEST_ARGS)
 
 # What `make test` leaves out, and every property with twenty times as many examples.
-nightly: $(READY)-test postgres-packages browser-packages
+nightly: $(READY)-nightly postgres-packages browser-packages
 	@TUSKML_EXAMPLES=20 $(ONE_THREAD) $(BIN)/pytest $(PARALLEL) -m "nightly or hypothesis" $(PYTEST_ARGS)
 
 # The same build with the oldest DuckDB that is promised, or with VERSION='1.5.0'

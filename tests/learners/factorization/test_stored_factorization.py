@@ -77,7 +77,9 @@ def test_ids_without_ratings_are_zeros(root):
     assert not coef[~seen].any()
 
 
-@pytest.mark.parametrize("threads", [1, 2, 4])
+@pytest.mark.parametrize(
+    "threads", [2, *(pytest.param(n, marks=pytest.mark.nightly) for n in (1, 4))]
+)
 def test_a_model_larger_than_its_cache(root, threads):
     """19 MB in 16: the blocks are others than in memory, what they learn is not."""
     user, item, rating = ratings(24_000, 18_000, 120_000)

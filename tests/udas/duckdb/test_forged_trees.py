@@ -122,7 +122,9 @@ def answer(con: duckdb.DuckDBPyConnection, payload: bytes, call: str = "predict"
     return con.execute(CALLS[call].format(payload.hex())).fetchall()[0][0]
 
 
-@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize(
+    "call", ["predict", pytest.param("explain_prediction", marks=pytest.mark.nightly)]
+)
 def test_forged_nodes_do_no_harm(
     con: duckdb.DuckDBPyConnection, payload: bytes, call: str
 ) -> None:

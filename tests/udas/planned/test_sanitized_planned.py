@@ -67,7 +67,7 @@ def payloads(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return files
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.nightly)])
 def test_forged_payloads_are_never_read_beyond_their_end(
     program: Path, payloads: list[Path], seed: int
 ) -> None:

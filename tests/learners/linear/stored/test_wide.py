@@ -26,8 +26,15 @@ def con(tmp_path):
         yield connection
 
 
-@pytest.mark.parametrize("partition", [0, 40])
-@pytest.mark.parametrize("penalty", [{}, {"l2": 0.01}])
+@pytest.mark.parametrize(
+    ("partition", "penalty"),
+    [
+        (0, {}),
+        (40, {"l2": 0.01}),
+        pytest.param(40, {}, marks=pytest.mark.nightly),
+        pytest.param(0, {"l2": 0.01}, marks=pytest.mark.nightly),
+    ],
+)
 def test_the_same_loss_as_in_memory(con, tmp_path, monkeypatch, partition, penalty) -> None:
     monkeypatch.setattr(run, "FEWEST_CHUNKS", 8)  # each row a chunk in memory, too
     options = STEADY | {"partition": partition} | penalty
