@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import DataError
-from tuskml.groups.terms import with_terms
+from tuskml.groups.terms import widths_of, with_terms
 from tuskml.kernels import passes
 from tuskml.kernels.rows import prepare
 from tuskml.kernels.rows.structures import Preparing
@@ -89,6 +89,7 @@ def readable(groups: Groups, request: Request[Any, Any], memory: int) -> Iterato
         if prepared.text(prepare.JSON, 0):
             names = partial(prepared.texts, prepare.NAMES)
             request = replace(request, feature_names=names, categories=prepared.categories)
+            request = replace(request, terms=lambda k: widths_of(prepared.text(prepare.JSON, k)))
         else:
             refuse_mark(request)
             request = with_names(request)

@@ -1,10 +1,11 @@
-"""Wald tests of whole terms: of all coefficients that a column of a named row became.
+"""Tests of whole terms: of all coefficients that a column of a named row became.
 
 For the coefficients b of a term and their covariance V, W = b' V^-1 b is asymptotically
 chi-squared with as many degrees of freedom as coefficients, if all are 0 (Wald, Tests of
 statistical hypotheses concerning several parameters, 1943). Where a coefficient's own test is
 Student's t, W / df is tested as F. The training leaves V; models keep [df, statistic, p] of each
-term as the member `terms` of their options.
+term as the member `terms` of their options, and as `ratios` those of likelihood ratios, where the
+training leaves these (`learners/linear/inference/ratios.py`).
 """
 
 import json
@@ -30,7 +31,7 @@ def with_terms(models: Models) -> Models:
     pool = {text: place for place, text in enumerate(dict.fromkeys(texts))}
     options = Strings(tuple(pool), np.array([pool[text] for text in texts], np.int32))
     none = Lists(np.empty(0), np.zeros(len(texts) + 1, np.int64))
-    return replace(models, options=options, covariance=none)
+    return replace(models, options=options, covariance=none, ratios=none)
 
 
 def _with_tests(models: Models, place: int) -> str:
@@ -52,7 +53,11 @@ def _with_tests(models: Models, place: int) -> str:
         tests.append(wald(coef[own], covariance.reshape(d, d)[own, own], freedom))
         first += width
     text = json.dumps(tests, separators=(",", ":"))
-    return f'{options[:-1]},"terms":{text}}}'
+    found = of_list(models.ratios, place).reshape(-1, 2)
+    if not len(found):
+        return f'{options[:-1]},"terms":{text}}}'
+    also = json.dumps([ratio(*one) for one in found.tolist()], separators=(",", ":"))
+    return f'{options[:-1]},"terms":{text},"ratios":{also}}}'
 
 
 def of_list(lists: Lists, place: int) -> Floats:
@@ -63,9 +68,12 @@ def of_list(lists: Lists, place: int) -> Floats:
 def widths(models: Models, place: int, d: int) -> list[int]:
     """How many features each term has: by column of the rows, or one each of d features."""
     code = models.preparation.code[place]
-    if code < 0:
-        return [1] * d
-    return [width_of(column) for column in json.loads(models.preparation.pool[code])["columns"]]
+    return [1] * d if code < 0 else widths_of(models.preparation.pool[code])
+
+
+def widths_of(preparation: str) -> list[int]:
+    """How many features each column of a preparation (JSON) has."""
+    return [width_of(column) for column in json.loads(preparation)["columns"]]
 
 
 def width_of(column: dict[str, Any]) -> int:
@@ -76,6 +84,15 @@ def width_of(column: dict[str, Any]) -> int:
     else:
         own = {"number": 1, "cycle": 2}.get(kind, len(column.get("keys", ())))
     return own + sum(bool(column.get(name)) for name in ("other", "missing", "indicator"))
+
+
+def ratio(df: float, statistic: float) -> Tested:
+    """[df, statistic, p] of a likelihood ratio; the last two are None where it is not known."""
+    from scipy.special import chdtrc  # slow to import, seldom needed
+
+    if not math.isfinite(statistic):
+        return [int(df), None, None]
+    return [int(df), statistic, float(chdtrc(df, statistic))]
 
 
 def wald(coef: Floats, covariance: NDArray[np.float64], freedom: float) -> Tested:

@@ -38,7 +38,8 @@ class Request(Generic[OneTask_co, OneOptions_co]):
     reading: seconds that its rows took to come; unasked: why its model is in a store that the call
     did not ask for; categories: says for the place of a group whose rows have names the first
     feature of each category and how many it has; feature_names: those of a group by its place,
-    where features have names; by_level: of each group, and of each of its features, 1 where values
+    where features have names; terms: how many features each column of such rows became; by_level:
+    of each group, and of each of its features, 1 where values
     are numbers of a category's levels, None: nowhere; near: from where a training
     of dense rows may start, by the groups' field `place`, and what is left there for others;
     source: the plans that were compared
@@ -55,6 +56,7 @@ class Request(Generic[OneTask_co, OneOptions_co]):
     unasked: str | None = None
     categories: Callable[[int], tuple[tuple[int, int], ...]] | None = None
     feature_names: Callable[[int], tuple[str, ...]] | None = None
+    terms: Callable[[int], list[int]] | None = None
     near: Near | None = None
     common: bool = False
     by_level: tuple[bytes, ...] | None = None

@@ -98,7 +98,8 @@ class Names:
 class Models:
     """n models, fields as in design.md section 3; group: which group of the batch each is of.
 
-    covariance: of the coefficients (d, d), on the way to tests of terms; models do not keep it.
+    covariance: of the coefficients (d, d), and ratios, degrees of freedom and statistic of each
+    term's likelihood ratio, (2 T,), are on the way to tests of terms; models do not keep them.
     """
 
     group: Ints
@@ -124,15 +125,17 @@ class Models:
     trials: Strings = field(default_factory=lambda: Strings.same(None, 0))
     class_names: Names = field(default_factory=lambda: Names.same(None, 0))
     covariance: Lists = field(default_factory=lambda: Lists(np.empty(0), np.zeros(1, np.int64)))
+    ratios: Lists = field(default_factory=lambda: Lists(np.empty(0), np.zeros(1, np.int64)))
 
     def __post_init__(self) -> None:
         n = len(self.group)
         for name in ("store", "preparation", "trials"):
             if not len(getattr(self, name).code):
                 object.__setattr__(self, name, Strings.same(None, n))
-        if len(self.covariance.offsets) != n + 1:
-            none = Lists(np.empty(0), np.zeros(n + 1, np.int64))
-            object.__setattr__(self, "covariance", none)
+        for name in ("covariance", "ratios"):
+            if len(getattr(self, name).offsets) != n + 1:
+                none = Lists(np.empty(0), np.zeros(n + 1, np.int64))
+                object.__setattr__(self, name, none)
         for name in ("features", "class_names"):
             if not len(getattr(self, name).code):
                 object.__setattr__(self, name, Names.same(None, n))

@@ -74,10 +74,12 @@ class Prepared:
 def of_places(request: Request[Any, Any], places: Places) -> Request[Any, Any]:
     """A request about all groups, for those at some places."""
     categories, names, by_level = request.categories, request.feature_names, request.by_level
+    terms = request.terms
     return replace(
         request,
         categories=None if categories is None else lambda k: categories(int(places[k])),
         feature_names=None if names is None else lambda k: names(int(places[k])),
+        terms=None if terms is None else lambda k: terms(int(places[k])),
         by_level=None if by_level is None else tuple(by_level[k] for k in places),
     )
 

@@ -67,6 +67,10 @@ def check_together(options: LinearOptions) -> None:
             f"options 'cluster' and 'covariance' are both given, '{options.covariance}' the "
             "latter, expected one of them"
         )
+    if options.likelihood_ratio and not options.fit:
+        raise OptionError(
+            "option 'likelihood_ratio' is true without option 'fit', expected \"fit\": true too"
+        )
     searching = [one.name for one in REGISTERED if one.line_search]
     if options.schedule == "line_search" and options.algorithm not in searching:
         raise OptionError(
@@ -173,6 +177,13 @@ OPTIONS = OptionTable(
             BOOLEAN,
             False,
             "whether the model keeps what `model_fit` and `model_terms` show",
+        ),
+        Option(
+            "likelihood_ratio",
+            BOOLEAN,
+            False,
+            "with `fit`: whether `model_terms` shows likelihood-ratio tests too, for each of "
+            "which a model without the term is trained",
         ),
         "cluster",
         *("class_weight", "threads", "seed", "deterministic", "validation", "classes"),

@@ -116,5 +116,6 @@ def _long(model: Models, ids: Ids, width: int, charges: Charges) -> Models:
         coef=Lists(coef, ends),
         std_err=NONE,
         covariance=NONE,
+        ratios=NONE,
         n_features=np.array([width], np.int64),
     )

@@ -28,6 +28,7 @@ class LinearOptions(Options):
     dispersion: float | None
     covariance: str
     fit: bool
+    likelihood_ratio: bool
 
 
 Request = learner.Request[LinearTask, LinearOptions]

@@ -7,7 +7,7 @@ iteration is one kernel call for all that still move.
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,19 +19,21 @@ from tuskml.kernels.passes import Pass
 from tuskml.kernels.rows.gather import gathered
 from tuskml.kernels.rows.renumber import renumbered
 from tuskml.learners import events
-from tuskml.learners.classes import check_classes, margin_of_one_class, named_classes
+from tuskml.learners.classes import check_classes
 from tuskml.learners.linear import devices
 from tuskml.learners.linear.algorithms.parts.begun import leave
 from tuskml.learners.linear.algorithms.parts.epochs import TRIAL_ROWS
 from tuskml.learners.linear.estimates.question import Question
-from tuskml.learners.linear.explaining.plan_text import plan_line, resolved
+from tuskml.learners.linear.explaining.plan_text import resolved
 from tuskml.learners.linear.explaining.timing import Timing
 from tuskml.learners.linear.explaining.trained import explained
 from tuskml.learners.linear.guard.switching import Run, run_guarded
-from tuskml.learners.linear.inference import determined, finite, outcome
+from tuskml.learners.linear.inference import determined, outcome
 from tuskml.learners.linear.inference.covariance import covariances
 from tuskml.learners.linear.inference.dispersed import estimates_dispersion, with_dispersion
 from tuskml.learners.linear.inference.goodness import members, refuse_inference
+from tuskml.learners.linear.inference.modelled import Ended, Inputs, models_of, one_class
+from tuskml.learners.linear.inference.ratios import Whole, likelihood_ratios, term_widths
 from tuskml.learners.linear.multinomial.training import many_classes, train_many
 from tuskml.learners.linear.objective import (
     beginning,
@@ -41,7 +43,7 @@ from tuskml.learners.linear.objective import (
     start,
 )
 from tuskml.learners.linear.operators import State
-from tuskml.learners.linear.own.checks import loss_of_one_class, refuse_labels, task_members
+from tuskml.learners.linear.own.checks import refuse_labels, task_members
 from tuskml.learners.linear.own.tasks import refuse_together
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.choice import Choice
@@ -50,8 +52,7 @@ from tuskml.learners.linear.planner.planning import decide, first_plan
 from tuskml.learners.linear.problem import Index, Problem
 from tuskml.learners.linear.renumbered import apart, own_request, restored
 from tuskml.learners.linear.request import LinearOptions, Request
-from tuskml.learners.linear.tasks import LinearTask
-from tuskml.learners.models import Lists, Models, Strings, by_group, joined, thinned
+from tuskml.learners.models import Models, Strings, joined
 from tuskml.learners.validation import held_out_counts
 
 MOST_WEIGHTS = 1 << 20
@@ -98,7 +99,7 @@ def train_in_parts(
     models = None
     try:
         with np.errstate(all="ignore"):  # what is not finite is looked for at the end
-            models = train_alike(groups[places], request, memory)
+            models = train_alike(groups[places], of_places(request, places), memory)
     except MemoryError as error:
         if len(places) == 1:
             raise too_large(error, groups[places], request) from None
@@ -107,6 +108,12 @@ def train_in_parts(
         return
     for half in np.array_split(places, 2):
         yield from train_in_parts(groups, half, request, memory)
+
+
+def of_places(request: Request, places: Index) -> Request:
+    """A request about all groups, for those at some places."""
+    terms = request.terms
+    return request if terms is None else replace(request, terms=lambda k: terms(int(places[k])))
 
 
 def too_large(error: MemoryError, groups: NDArray[np.void], request: Request) -> MemoryError:
@@ -149,29 +156,6 @@ def alike(groups: NDArray[np.void], request: Request, weights: int) -> Iterator[
             yield places[first : first + step]
 
 
-@dataclass(frozen=True)
-class Inputs:
-    """What G groups train on: rows, LABELS, held-out rows (GROUP) if any, and widths, (G,)."""
-
-    rows: Pass
-    labels: NDArray[np.void]
-    held: NDArray[np.void] | None
-    widths: NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Ended:
-    """How a training of G groups ended; ridge (G,): which got one; fit: `model_fit`'s members."""
-
-    problem: Problem
-    state: State
-    plan: Plan
-    seen: outcome.Inference
-    ridge: NDArray[np.bool_]
-    fit: outcome.Members
-    covariance: Lists | None
-
-
 def train_alike(groups: NDArray[np.void], request: Request, memory: int) -> Models:
     """Trains groups of one kind and width."""
     began = time.monotonic()
@@ -202,7 +186,8 @@ def train_alike(groups: NDArray[np.void], request: Request, memory: int) -> Mode
         groups = rows.groups
     labels = rows.labels()
     refuse_labels(request.task, labels)
-    parts = by_classes(Inputs(rows, labels, None, widths), plan, request, memory, began, question)
+    given = Inputs(rows, labels, None, widths, term_widths(request, widths))
+    parts = by_classes(given, plan, request, memory, began, question)
     events.tell(events.Event(len(groups), int(groups["n_rows"].sum()), 0, float("nan")))
     return parts[0] if len(parts) == 1 else joined(parts)
 
@@ -229,8 +214,7 @@ def by_classes(
         parts.append(several.numbered(chosen[several.group]))
     if two.any():
         chosen = np.flatnonzero(two)
-        inputs = Inputs(rows.of(chosen), labels[chosen], None, widths[chosen])
-        models = fit(inputs, plan, request, memory, began, question)
+        models = fit(given.of(chosen), plan, request, memory, began, question)
         parts.append(models.numbered(chosen[models.group]))
     lone = np.flatnonzero(~two & ~many)
     if len(lone):
@@ -264,12 +248,7 @@ def fit(
                 labels = rows.labels()
         parts = []
         for some in alike_in_values(rows, plan, options):
-            inputs = Inputs(
-                rows.of(some),
-                labels[some],
-                None if held is None else held[some],
-                given.widths[some],
-            )
+            inputs = Inputs(rows, labels, held, given.widths, given.terms).of(some)
             models = fit_alike(inputs, plan, request, began, question)
             parts.append(models if len(some) == len(labels) else models.numbered(some))
         return parts[0] if len(parts) == 1 else joined(parts)
@@ -318,12 +297,8 @@ def fit_alike(
             timing.report(plan, question)
         if state.converged.all():  # what was said to be too little was not
             plan = replace(plan, unmet=None)
-        seen = outcome.infer(problem, state, plan, run.deadline)
-        ridge = outcome.soften(problem, state, seen, plan, options, run.deadline)
+        ended = ended_at(given, problem, state, plan, run)
         shown = resolved(options, plan, timing.shown() | task_members(request.task, options))
-        likely = members(problem, state, seen, labels, options)
-        spread = covariances(problem, state, seen, plan.threads) if options.fit else None
-        ended = Ended(problem, state, plan, seen, ridge, likely, spread)
         models = models_of(given, ended, shown, began)
         if not options.explain:
             return models
@@ -331,69 +306,14 @@ def fit_alike(
         return replace(models, plan=Strings.same(text, len(labels)))
 
 
-def models_of(given: Inputs, ended: Ended, options: str, began: float) -> Models:
-    """The models of groups where they ended; options: as JSON."""
-    problem, state, plan, seen = ended.problem, ended.state, ended.plan, ended.seen
-    labels, widths, groups = given.labels, given.widths, given.rows.groups
-    n, task = len(labels), problem.task
-    n_rows = groups["n_rows"] + (0 if given.held is None else given.held["n_rows"])
-    status = outcome.judge(problem, state, plan, seen)
-    weights = problem.to_caller(state.v)
-    lost = finite.settle_lost(problem, state, labels, weights)
-    seen.std_err[lost | ~np.isfinite(seen.std_err).any(axis=1)] = np.nan
-    noted = outcome.noted(problem, seen, n_rows, ended.ridge)
-    return Models.built(
-        groups,
-        task.name,
-        coef=Lists.of_rows(weights[:, :-1], widths),
-        intercept=np.ascontiguousarray(weights[:, -1]),
-        std_err=finite.std_err_lists(seen.std_err, widths),
-        **named_classes(classes_of(task, labels)),
-        n_rows=n_rows,
-        n_features=widths,
-        loss=state.objective,
-        history=thinned(state.history, n),
-        iterations=state.iterations,
-        converged=state.converged.astype(np.uint8),
-        status=finite.with_lost(status, lost),
-        plan=plan_line(plan),
-        seconds=n_rows / n_rows.sum() * (time.monotonic() - began),
-        options=by_group(options, n, noted | ended.fit),
-        **({} if ended.covariance is None else {"covariance": ended.covariance}),
-    )
-
-
-def classes_of(task: LinearTask, labels: NDArray[np.void]) -> Lists:
-    """The two labels in rising order; none for numbers."""
-    n = len(labels)
-    if not task.classifies:
-        return Lists(np.empty(0), np.zeros(n + 1, np.int64))
-    pairs = np.stack([labels["low"], labels["high"]], axis=1)
-    return Lists.of_rows(pairs, np.full(n, 2, np.int64))
-
-
-def one_class(
-    rows: Pass,
-    labels: NDArray[np.void],
-    widths: NDArray[np.int64],
-    plan: Plan,
-    request: Request,
-) -> Models:
-    """Groups with a single class: the constant model, its intercept the smoothed log-odds."""
-    n, both = len(labels), request.options.classes
-    intercept = margin_of_one_class(request.options, labels)
-    classes = Lists(np.ascontiguousarray(labels["low"]), np.arange(n + 1))
-    if both is not None:
-        classes = Lists.of_rows(np.tile(both, (n, 1)), np.full(n, 2, np.int64))
-    return Models.built(
-        rows.groups,
-        request.task.name,
-        coef=Lists.of_rows(np.zeros((n, int(widths.max()))), widths),
-        intercept=intercept,
-        **named_classes(classes),
-        n_features=widths,
-        loss=loss_of_one_class(request.task, intercept),
-        status="one class",
-        plan="constant",
-        options=resolved(request.options, plan, task_members(request.task, request.options)),
-    )
+def ended_at(given: Inputs, problem: Problem, state: State, plan: Plan, run: Run) -> Ended:
+    """What is known of the models where a training ended."""
+    options, ratios = run.options, None
+    seen = outcome.infer(problem, state, plan, run.deadline)
+    ridge = outcome.soften(problem, state, seen, plan, options, run.deadline)
+    likely = members(problem, state, seen, given.labels, options)
+    spread = covariances(problem, state, seen, plan.threads) if options.fit else None
+    if given.terms is not None and spread is not None:
+        whole = Whole(problem, state, seen)
+        ratios = likelihood_ratios(whole, given.terms, options, run.again(plan))
+    return Ended(problem, state, plan, seen, ridge, likely, spread, ratios)

@@ -105,19 +105,23 @@ SELECT n, p AS parameters, likelihood AS log_likelihood, deviance, null_deviance
        CASE WHEN task = 'linear' THEN CASE WHEN n > p THEN deviance / (n - p) END ELSE coalesce(dispersion, 1) END AS dispersion
 FROM found;
 
--- Wald tests of whole terms, of a model that was trained with {"fit": true}: a column of a named row, or a feature of a list.
+-- Tests of whole terms, of a model that was trained with {"fit": true}: a column of a named row, or a feature of a list. Those of
+-- Wald come first, then likelihood ratios, where the model keeps them.
 CREATE OR REPLACE TEMP MACRO _tusk_terms(options) AS
     CASE WHEN json_extract(options, '$.terms') IS NOT NULL THEN CAST(json_extract(options, '$.terms') AS DOUBLE[][])
          ELSE error('model_terms: the model does not keep tests of its terms, train it with the option "fit": true '
                     || 'and at most 512 features') END;
 CREATE OR REPLACE TEMP MACRO model_terms(model) AS TABLE
 WITH given AS (SELECT _tusk_model(model) AS m),
-tested AS (SELECT m, _tusk_terms(m.options) AS terms FROM given WHERE m IS NOT NULL),
-one AS (SELECT m, unnest(terms) AS t, unnest(range(len(terms))) AS i FROM tested)
+tested AS (
+    SELECT m, 0 AS likelihood, _tusk_terms(m.options) AS terms FROM given WHERE m IS NOT NULL
+    UNION ALL SELECT m, 1, CAST(json_extract(m.options, '$.ratios') AS DOUBLE[][]) FROM given WHERE m IS NOT NULL),
+one AS (SELECT m, likelihood, unnest(terms) AS t, unnest(range(len(terms))) AS i FROM tested)
 SELECT coalesce(json_extract_string(m.preparation, '$.columns[' || i || '].name'), m.features[i + 1], 'x' || (i + 1)) AS term,
-       CAST(t[1] AS INTEGER) AS df, CASE WHEN m.task IN ('linear', 'gamma') THEN 'F' ELSE 'chi2' END AS test,
+       CAST(t[1] AS INTEGER) AS df,
+       CASE WHEN likelihood = 1 THEN 'LR' WHEN m.task IN ('linear', 'gamma') THEN 'F' ELSE 'chi2' END AS test,
        t[2] AS statistic, t[3] AS p_value
-FROM one ORDER BY i;
+FROM one ORDER BY likelihood, i;
 
 -- What a search tried: one row per candidate and set of held-out rows, and one with fold NULL for the mean of them.
 CREATE OR REPLACE TEMP MACRO model_trials(model) AS TABLE

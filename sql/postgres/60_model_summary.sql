@@ -66,7 +66,8 @@ BEGIN
 END
 $$;
 
--- Wald tests of whole terms, of a model that was trained with {"fit": true}: a column of a named row, or a feature of a list.
+-- Tests of whole terms, of a model that was trained with {"fit": true}: a column of a named row, or a feature of a list. Those of
+-- Wald come first, then likelihood ratios, where the model keeps them.
 CREATE FUNCTION model_terms(model tuskml_model)
 RETURNS TABLE (term text, df integer, test text, statistic float8, p_value float8)
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -83,8 +84,13 @@ BEGIN
     END IF;
     RETURN QUERY
     SELECT coalesce(columns->(at::integer - 1)->>'name', (model).features[at], 'x' || at), (t->>0)::integer,
-           CASE WHEN (model).task IN ('linear', 'gamma') THEN 'F' ELSE 'chi2' END, (t->>1)::float8, (t->>2)::float8
-    FROM jsonb_array_elements(kept) WITH ORDINALITY AS e (t, at) ORDER BY at;
+           CASE WHEN likelihood THEN 'LR' WHEN (model).task IN ('linear', 'gamma') THEN 'F' ELSE 'chi2' END,
+           (t->>1)::float8, (t->>2)::float8
+    FROM (SELECT t, at, false FROM jsonb_array_elements(kept) WITH ORDINALITY AS e (t, at)
+          UNION ALL
+          SELECT t, at, true FROM jsonb_array_elements((model).options::jsonb->'ratios') WITH ORDINALITY AS e (t, at))
+        AS tested (t, at, likelihood)
+    ORDER BY likelihood, at;
 END
 $$;
 

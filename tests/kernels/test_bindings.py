@@ -97,7 +97,7 @@ def agree(c, python):
 GIVEN = {
     "tk_pass", "tk_open", "tk_system", "tk_drawn", "tk_epoch", "tk_dual", "tk_interior", "tk_cut",
     "tk_chunk", "tk_stored", "tk_ids", "tk_factor_spec", "tk_stored_factors", "tusk_memory_use",
-    "tusk_frame",
+    "tusk_frame", "tk_newton",
 }  # fmt: skip
 """Structures that are never passed as a mere address."""
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.passes import Floats, Solution, Triangles, solve
-from tuskml.learners.linear.algorithms.parts import fused_newton, interior
+from tuskml.learners.linear.algorithms.parts import fused_newton, interior, small_newton
 from tuskml.learners.linear.algorithms.parts.algorithm import Algorithm, Unfit
 from tuskml.learners.linear.algorithms.parts.batch import Evaluate, settle_move
 from tuskml.learners.linear.algorithms.parts.begun import EvaluateNear
@@ -273,7 +273,10 @@ class Newton(Algorithm):
         compute = Evaluate(curvature=True)
         if problem.begun is not None:
             compute = EvaluateNear(problem.begun, evaluate, NEAR)
-        on_device = fused_newton.update(problem, replace(plan, epsilon=goal.epsilon))
+        fused = replace(plan, epsilon=goal.epsilon)
+        by_group = small_newton.update(problem, fused, deadline)
+        if by_group is not None:
+            compute = Evaluate()
         update = NewtonStep(plan, problem)
         if problem.begun is not None and goal.epsilon < plan.epsilon:
             goal = LastStep(goal, ENOUGH * plan.epsilon, update)
@@ -282,7 +285,7 @@ class Newton(Algorithm):
             StartAt(start),
             all_rows,
             compute,
-            on_device or update,
+            fused_newton.update(problem, fused) or by_group or update,
             goal,
             Budget(plan.max_iter, deadline),
         )

@@ -71,7 +71,7 @@ def blocks(n: int, p: int) -> Iterator[Index]:
 def span(problem: Problem) -> Span:
     """The span of the rows of each group, by one pass over them."""
     parts = [
-        _span(products(problem.of(some)), problem.rows.fit_intercept)
+        span_of(products(problem.of(some)), problem.rows.fit_intercept)
         for some in blocks(problem.n_groups, problem.d + 1)
     ]
     if len(parts) == 1:
@@ -149,7 +149,8 @@ def _spread(moments: Floats, intercept: bool) -> Spread:
     return Spread(square, mean, variance, np.sqrt(np.where(varies, variance, 0.0)))
 
 
-def _span(moments: Floats, intercept: bool) -> Span:
+def span_of(moments: Floats, intercept: bool) -> Span:
+    """The span of rows whose `products` are given."""
     seen = _spread(moments, intercept)
     square, mean, variance, sigma = seen.square, seen.mean, seen.variance, seen.sigma
     d, varies = square.shape[1], sigma > 0

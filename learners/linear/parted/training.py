@@ -17,13 +17,14 @@ from tuskml.kernels import passes
 from tuskml.kernels.parts.sharded import Parts, ShardedPass, of_parts
 from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.inference.goodness import refuse_inference
+from tuskml.learners.linear.inference.modelled import Inputs
 from tuskml.learners.linear.own.checks import refuse_labels
 from tuskml.learners.linear.own.operators import named
 from tuskml.learners.linear.own.tasks import refuse_together
 from tuskml.learners.linear.planner.extras import refuse_extras
 from tuskml.learners.linear.planner.planning import first_plan
 from tuskml.learners.linear.request import Request
-from tuskml.learners.linear.training import Inputs, by_classes
+from tuskml.learners.linear.training import by_classes
 from tuskml.learners.models import Models, joined
 
 

@@ -25,6 +25,7 @@ from tuskml.learners.classes import check_classes, class_names, named_classes
 from tuskml.learners.linear.algorithms import STORED
 from tuskml.learners.linear.estimates.question import Question
 from tuskml.learners.linear.explaining.plan_text import resolved
+from tuskml.learners.linear.inference.modelled import classes_of, one_class
 from tuskml.learners.linear.multinomial.stored import Several, several_of, trains_in_store
 from tuskml.learners.linear.multinomial.training import many_classes, plan_of_classes
 from tuskml.learners.linear.objective import class_weights
@@ -42,7 +43,6 @@ from tuskml.learners.linear.stored.outcome import Trained
 from tuskml.learners.linear.stored.route import in_memory, without_store
 from tuskml.learners.linear.stored.routed import RoutedRun
 from tuskml.learners.linear.stored.start import refuse_several
-from tuskml.learners.linear.training import classes_of, one_class
 from tuskml.learners.models import Lists, Models, Strings, thinned
 from tuskml.learners.stored.defaults import CACHE
 from tuskml.learners.validation import held_out_counts

@@ -42,6 +42,7 @@ from tuskml.learners.linear.descent import report, settle_unknown
 from tuskml.learners.linear.explaining.plan_text import plan_line, resolved
 from tuskml.learners.linear.gap import WithinGap, wants_gap
 from tuskml.learners.linear.inference.finite import settle_lost, with_lost
+from tuskml.learners.linear.inference.modelled import classes_of
 from tuskml.learners.linear.inference.outcome import Inference, judge, likely_classes
 from tuskml.learners.linear.inference.separation import completely
 from tuskml.learners.linear.objective import describe, start
@@ -65,7 +66,6 @@ from tuskml.learners.linear.streamed.choosing import Chosen, choose
 from tuskml.learners.linear.streamed.explanation import explained
 from tuskml.learners.linear.streamed.plans import confirming
 from tuskml.learners.linear.streamed.skipping import may_skip, most_chunks
-from tuskml.learners.linear.training import classes_of
 from tuskml.learners.models import Lists, Models, Strings, thinned
 from tuskml.learners.row_groups import (
     FIRST_ROW_GROUPS,

@@ -5,6 +5,7 @@ longer than the GPU takes to read the rows. So an Update makes several iteration
 `sgd` makes several steps: of each group a block, line search and all (`cuda/newton.cu`).
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from tuskml.kernels.gpu import source
 from tuskml.kernels.gpu.linear_systems import DeviceTriangles
 from tuskml.kernels.gpu.passes import DevicePass
+from tuskml.kernels.passes import Floats
 from tuskml.kernels.segments import value_size
 from tuskml.learners.linear.algorithms.parts.batch import settle_move
 from tuskml.learners.linear.operators import State
@@ -26,11 +28,14 @@ AT_ONCE = 8
 """Iterations of a launch: after it the clock and a cancel are looked at."""
 
 
+Launch = Callable[[Problem, Floats, float, int], tuple[Any, Found, Any, Any, Any]]
+
+
 def update(problem: Problem, plan: Plan) -> "NewtonInPlace | None":
     """The Update for groups on a device; None for those that are not for this kernel."""
     rows = problem.rows
     fused = isinstance(rows, DevicePass) and fits(rows, problem, plan)
-    return NewtonInPlace(plan) if fused else None
+    return NewtonInPlace(plan, launch) if fused else None
 
 
 def fits(rows: DevicePass, problem: Problem, plan: Plan) -> bool:
@@ -50,17 +55,21 @@ def fits(rows: DevicePass, problem: Problem, plan: Plan) -> bool:
 
 
 class NewtonInPlace:
-    """Update: up to AT_ONCE iterations of each group, until its violation is at most epsilon."""
+    """Update: up to `at_once` iterations of each group, until its violation is at most epsilon.
 
-    def __init__(self, plan: Plan) -> None:
+    launch: what makes them.
+    """
+
+    def __init__(self, plan: Plan, launch: Launch, at_once: int = AT_ONCE) -> None:
         self.max_iter, self.epsilon = plan.max_iter, plan.epsilon
+        self.launch, self.at_once = launch, at_once
 
     def __call__(self, part: Problem, state: State, found: Found | None) -> None:
         active = state.active
         if not len(active):
             return
-        most = min(AT_ONCE, self.max_iter - state.iteration)
-        v, there, done, stuck, history = launch(part, state.v[active], self.epsilon, most)
+        most = min(self.at_once, self.max_iter - state.iteration)
+        v, there, done, stuck, history = self.launch(part, state.v[active], self.epsilon, most)
         longest = int(done.max())
         for i in range(longest - 1):  # the last objective is noted as any other is
             entry = np.full(len(state.v), np.nan)

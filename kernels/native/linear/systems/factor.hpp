@@ -1,28 +1,23 @@
-// Solves Newton's linear systems: many small symmetric systems H step = g.
+// The Cholesky factorization of a small symmetric system, H = U' U.
 //
-// The method is Cholesky factorization, H = U' U. A coordinate whose pivot vanishes depends on
-// those before it, as collinear or constant features do. It is left out, like aliased coefficients
-// in R's lm, and the system of the others is solved exactly.
+// A coordinate whose pivot vanishes depends on those before it, as collinear or constant features
+// do. It is left out, like aliased coefficients in R's lm, and the system of the others is solved
+// exactly.
 //
 // U is found by blocks of rows, each of which is subtracted from all rows below it at once (Golub
 // and Van Loan, Matrix computations, 2013, 4.2.9), so that a large system is read once per block.
+#pragma once
+
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <limits>
 #include <vector>
 
-#include "../shared/pool.hpp"
-#include "../shared/simd.hpp"
-#include "../shared/working.hpp"
-#include "api.h"
+#include "../../shared/simd.hpp"
 
 namespace tusk {
-namespace {
 
-constexpr double DEPENDENT = 1e-13;
-constexpr int64_t BLOCK = 8;
-constexpr int64_t LOOK_EVERY = 1 << 17; // multiplications of vectors between checks
+constexpr double DEPENDENT_PIVOT = 1e-13;
 
 // a[0 .. n - 1] -= by * b, for n a multiple of LANES.
 inline void subtract(double *a, const double *b, double by, int64_t n) {
@@ -31,6 +26,9 @@ inline void subtract(double *a, const double *b, double by, int64_t n) {
 }
 
 class Factor {
+    static constexpr int64_t BLOCK = 8;
+    static constexpr int64_t LOOK_EVERY = 1 << 17; // multiplications of vectors between checks
+
 public:
     explicit Factor(int64_t size)
         : p(size), width((size + LANES - 1) / LANES * LANES), u(size * width), inverse(size),
@@ -121,7 +119,7 @@ private:
     void settle_row(int64_t k) {
         double *row = u.data() + k * width;
         const double pivot = row[k];
-        if (!(pivot > DEPENDENT * diagonal[k] && std::isfinite(pivot))) {
+        if (!(pivot > DEPENDENT_PIVOT * diagonal[k] && std::isfinite(pivot))) {
             inverse[k] = 0;
             std::fill(row, row + width, 0.0);
             return;
@@ -168,41 +166,4 @@ private:
     std::vector<double> diagonal, step_;
 };
 
-// Solves the systems of groups first .. last - 1. Returns false once ending() is true.
-template <class Ending>
-bool solve_groups(const tk_system &system, int64_t first, int64_t last, Ending &&ending) {
-    Factor factor(system.p);
-    for (int64_t g = first; g < last; g++) {
-        if (!factor.decompose(system.hessian + g * system.stride, ending))
-            return false;
-        factor.solve(system.gradient + g * system.p, system.step + g * system.p);
-        system.rank[g] = factor.rank;
-        system.pivot[g] = factor.smallest;
-        if (system.inverse_diagonal)
-            factor.inverse_diagonal(system.inverse_diagonal + g * system.p);
-    }
-    return true;
-}
-
-} // namespace
 } // namespace tusk
-
-int tk_solve(const tk_system *system) {
-    return tusk::code_of([&] {
-        std::atomic<int> code{TK_OK};
-        auto ending = [&] {
-            if (int found = tusk::ending(system->cancel_mark, system->deadline))
-                code.store(found, std::memory_order_relaxed);
-            return code.load(std::memory_order_relaxed) != TK_OK;
-        };
-        constexpr int64_t TOGETHER = 64;
-        int64_t tasks = (system->n_groups + TOGETHER - 1) / TOGETHER;
-        int64_t factors = std::min<int64_t>(tasks, system->threads);
-        tusk::Counted scratch(factors * system->p * system->p * (int64_t)sizeof(double));
-        tusk::parallel_for(tasks, system->threads, [&](int64_t task) {
-            int64_t last = std::min(system->n_groups, (task + 1) * TOGETHER);
-            tusk::solve_groups(*system, task * TOGETHER, last, ending);
-        });
-        return code.load();
-    });
-}

@@ -1,0 +1,162 @@
+"""Likelihood-ratio tests of whole terms: of all features that a column of a named row became.
+
+For the greatest likelihoods L of all features and L0 without those of a term, 2 log(L / L0) is
+asymptotically chi-squared with as many degrees of freedom as directions that only the term spans
+(Wilks, The large-sample distribution of the likelihood ratio for testing composite hypotheses,
+1938). The model without a term is trained on the same rows by the same plan: a feature whose
+scale is 0 is not there. A dispersion of `gamma` is that of all features, as in R's `drop1`; that
+of counts is estimated anew unless it is given.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.passes import Floats
+from tuskml.learners.linear.inference import determined
+from tuskml.learners.linear.inference.dispersed import estimates_dispersion, with_dispersion
+from tuskml.learners.linear.inference.goodness import log_likelihood, sums_of
+from tuskml.learners.linear.inference.outcome import Inference, free_weights, wants_inference
+from tuskml.learners.linear.operators import State
+from tuskml.learners.linear.problem import Index, Problem
+from tuskml.learners.linear.request import LinearOptions, Request
+from tuskml.learners.models import Lists
+
+Again = Callable[[Problem, Floats], State]
+"""Descends from weights v (G, p)."""
+
+
+def term_widths(request: Request, widths: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    """How many features each term of G groups has, (G, T), -1 behind a group's last one.
+
+    None where no likelihood ratios are asked for; widths (G,): features of each group, each of
+    which is a term where features are lists.
+    """
+    if not request.options.likelihood_ratio:
+        return None
+    terms = request.terms
+    each = [[1] * int(d) if terms is None else terms(k) for k, d in enumerate(widths)]
+    found = np.full((len(each), max(map(len, each))), -1, np.int64)
+    for g, own in enumerate(each):
+        found[g, : len(own)] = own
+    return found
+
+
+@dataclass(frozen=True)
+class Whole:
+    """G groups trained with all their features: where they ended, and what was seen there."""
+
+    problem: Problem
+    state: State
+    seen: Inference
+
+    def of(self, which: Index) -> tuple[Problem, Floats]:
+        """The problem of some groups and their weights (G, p), of a descent that begins anew."""
+        part = self.problem.of(which)
+        return replace(part, begun=None, before=None), self.state.v[which].copy()
+
+
+def likelihood_ratios(
+    whole: Whole, widths: NDArray[np.int64], options: LinearOptions, again: Again
+) -> Lists:
+    """Degrees of freedom and statistic of each term, two numbers each, of G groups.
+
+    widths: how many features each term has, (G, T), -1 at the end for terms that a group lacks.
+    The statistic is NaN where a model is not known to have the greatest likelihood.
+    """
+    n, most = widths.shape
+    own = np.maximum(widths, 0)
+    found = np.stack([own.astype(float), np.full(own.shape, np.nan)], axis=2)
+    usable = np.flatnonzero(has_likelihood(whole, options))
+    first = np.cumsum(own, axis=1) - own
+    for some in determined.blocks(len(usable), whole.problem.d + 1):
+        which = usable[some]
+        spans = Spans(whole.problem.of(which))
+        for t in range(most):
+            dropped = features(first[which, t], own[which, t], whole.problem.d)
+            found[which, t, 0] = spans.lost(dropped)
+            known = np.flatnonzero(found[which, t, 0] > 0)
+            if len(known):
+                tested = which[known], dropped[known]
+                found[which[known], t, 1] = statistics(whole, *tested, options, again)
+    return Lists.of_rows(found.reshape(n, 2 * most), 2 * (widths >= 0).sum(axis=1))
+
+
+def has_likelihood(whole: Whole, options: LinearOptions) -> NDArray[np.bool_]:
+    """Groups (G,) whose weights have the greatest likelihood of all."""
+    if options.l1 or options.l2 or not wants_inference(whole.problem):
+        return np.zeros(whole.problem.n_groups, bool)
+    return np.asarray(whole.state.converged & ~whole.seen.parted)
+
+
+def features(first: Index, widths: NDArray[np.int64], d: int) -> NDArray[np.bool_]:
+    """Which of d features a term has, (G, d)."""
+    at = np.arange(d)
+    return np.asarray((at >= first[:, None]) & (at < (first + widths)[:, None]))
+
+
+class Spans:
+    """How many directions the rows of groups span, with and without some features."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.intercept = problem.rows.fit_intercept
+        self.products = determined.products(problem)
+        self.whole = determined.span_of(self.products, self.intercept)
+        self.full = self.whole.rank == free_weights(problem)
+
+    def lost(self, dropped: NDArray[np.bool_]) -> Floats:
+        """Directions (G,) that are lost without features, (G, d)."""
+        gone = (dropped & (self.whole.sigma > 0)).sum(axis=1).astype(float)
+        odd = np.flatnonzero(~self.full & dropped.any(axis=1))
+        if len(odd):
+            left = np.ones((len(odd), dropped.shape[1] + 1))
+            left[:, :-1] = ~dropped[odd]
+            kept = self.products[odd] * left[:, :, None] * left[:, None, :]
+            gone[odd] = self.whole.rank[odd] - determined.span_of(kept, self.intercept).rank
+        return gone
+
+
+def statistics(
+    whole: Whole,
+    which: Index,
+    dropped: NDArray[np.bool_],
+    options: LinearOptions,
+    again: Again,
+) -> Floats:
+    """2 log(L / L0) of some groups, (G,); dropped: features that L0 is without, (G, d)."""
+    problem, v = whole.of(which)
+    v[:, :-1][dropped] = 0.0
+    less = replace(problem, scale=np.where(dropped, 0.0, problem.scale))
+    state = again(less, v)
+    if estimates_dispersion(less, options):
+        less, state = with_dispersion(less, state, options, again)
+    scale = whole.seen.scale[which]
+    most = likelihoods(problem, whole.state.v[which], scale)
+    ratio = 2 * (most - likelihoods(less, state.v, scale))
+    return np.where(state.converged, np.maximum(ratio, 0.0), np.nan)
+
+
+def likelihoods(problem: Problem, v: Floats, scale: Floats) -> Floats:
+    """Log-likelihoods (G,) but for what is the same of all weights v (G, p).
+
+    scale (G,): the dispersion of `gamma`.
+    """
+    rows = replace(problem.rows, loss_only=True)
+    losses = rows.gradient(problem.to_caller(v))[:, 0]
+    if problem.task.quadratic:
+        return np.asarray(-problem.rows.weight / 2 * np.log(losses))
+    if problem.task.response == "exp" and problem.task.test == "t":
+        return np.asarray(-losses / scale)
+    if problem.task.parameter is None:
+        return np.asarray(-losses)
+    return np.fromiter(sized(problem, losses), float, len(losses))
+
+
+def sized(problem: Problem, losses: Floats) -> Iterator[float]:
+    """Log-likelihoods of counts, each with the dispersion of its group."""
+    assert problem.rows.parameter is not None
+    for g, a in enumerate(problem.rows.parameter[:, 0].tolist()):
+        sums = sums_of(problem.rows.groups[g], a)
+        yield log_likelihood(problem.task, float(losses[g]), sums, np.nan)
