@@ -15,7 +15,7 @@ pytestmark = [
 
 HELPERS = Path(__file__).parents[3] / "helpers"
 MIB = 1 << 20
-CACHE, SLACK = 16 * 10**6, 20 * MIB
+CACHE, SLACK = 16 * 10**6, 9 * MIB
 
 PROGRAM = """
 import ctypes, json, sys
