@@ -30,8 +30,6 @@ from tuskml.partitioner.native import Ids
 from tuskml.partitioner.rows import as_ids
 
 BATCH = 1 << 20
-LISTED = 1 << 14
-"""Ids that are Python's own at once, of 32 bytes or more each."""
 SMALL = 1 / 8
 SMALLEST_LOG2, LARGEST_LOG2 = 14, 26
 ABSENT = -1
@@ -147,10 +145,8 @@ class Frequencies:
             self._left_out += int(counts[small].max())
             ids, counts = ids[~small], counts[~small]
         update = self._sketch.update
-        for at in range(0, len(ids), LISTED):
-            some = slice(at, at + LISTED)
-            for feature, count in zip(ids[some].tolist(), counts[some].tolist(), strict=True):
-                update(feature, count)
+        for feature, count in zip(ids.tolist(), counts.tolist(), strict=True):
+            update(feature, count)
         self._total += self._n_waiting
         self._waiting, self._n_waiting = [], 0
 
