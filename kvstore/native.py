@@ -140,6 +140,19 @@ class Range(ctypes.Structure):
     ]
 
 
+class Rest(ctypes.Structure):
+    """`ks_rest`."""
+
+    _fields_ = [
+        ("range", _ADDRESS),
+        ("weights", _ADDRESS),
+        ("next", _ADDRESS),
+        ("table", _ADDRESS),
+        ("block", _INT64),
+        ("most", _INT64),
+    ]
+
+
 class Runs(ctypes.Structure):
     """`ks_runs`."""
 
@@ -224,6 +237,7 @@ _SIGNATURES: dict[str, tuple[list[Any], Any]] = {
         [_ADDRESS, _INT64, _INT32, _ADDRESS, _ADDRESS, _ADDRESS],
         _INT64,
     ),
+    "ks_route_by_id": ([_ADDRESS] * 3, _INT64),
     "ks_routes_rest": ([_ADDRESS, ctypes.c_int, ctypes.c_int, _TEXT], ctypes.c_int),
     "ks_move_runs": ([_ADDRESS, _TEXT], ctypes.c_int),
     "ks_seal": (

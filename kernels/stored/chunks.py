@@ -16,6 +16,7 @@ from tuskml.errors import DataError, TuskError
 from tuskml.kernels import structures
 from tuskml.kernels.library import check_code, library, pointer
 from tuskml.kernels.passes import Pass
+from tuskml.kvstore import pages
 
 Keys = NDArray[np.uint64]
 Widths = NDArray[np.uint32]
@@ -154,7 +155,7 @@ class Chunks:
         Takes NUMBER_BYTES of memory for each entry of the largest chunk.
         """
         most = max((chunk.entries for chunk in self), default=0)
-        scratch, ids = np.empty(most, np.uint32), np.empty(most, np.int32)
+        scratch, ids = pages.empty(most, np.uint32), pages.empty(most, np.int32)
         n = ctypes.c_int64()
         for number in range(len(self)):
             given = self._handle, number, pointer(scratch), pointer(ids), ctypes.byref(n)

@@ -19,7 +19,7 @@ import json
 import os
 import struct
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -32,7 +32,8 @@ from tuskml.kvstore import native
 from tuskml.kvstore.arrays import model_dtype
 from tuskml.kvstore.files.files import Record, checked_metadata, create, temporary
 from tuskml.kvstore.files.locks import is_at
-from tuskml.kvstore.native import ENTRY, Array, Ids, Weights, address, crc32c
+from tuskml.kvstore.native import ENTRY, Ids, Weights, address, crc32c
+from tuskml.kvstore.sealed.directory import Entries
 
 VERSION = 1
 SHIFT = 12
@@ -107,23 +108,24 @@ def _write(
     index: bytes,
     metadata: Record,
 ) -> Sealed:
-    blocks = _Blocks(_Hashed(file), model_dtype(dtype))
-    for ids, weights in pairs:
-        blocks.add(ids, weights)
-    entries = blocks.finish()
-    out = blocks.out
+    with closing(Entries(path.parent)) as entries:
+        blocks = _Blocks(_Hashed(file), model_dtype(dtype), entries)
+        for ids, weights in pairs:
+            blocks.add(ids, weights)
+        blocks.finish()
+        out, start = blocks.out, blocks.out.size
+        n_entries, direct, crc = entries.put(out)
     last = blocks.last + 1
     if dimension is not None and dimension < last:
         raise StoreError(f"a model of {dimension} features has a weight of feature {last - 1}")
     dimension = last if dimension is None else dimension
-    direct, entries = _directory(entries)
     text = json.dumps(metadata, sort_keys=True).encode()
     sections = []
-    for section in (entries.tobytes(), index, text):
+    for section in (index, text):
         sections += [out.size, len(section)]
         out.write(section + bytes(-len(section) % 8))
-    crcs = crc32c(entries.view(np.uint8)), crc32c(index), crc32c(text)
-    numbers = dimension, blocks.nonzero, sections[0], len(entries), *sections[2:]
+    crcs = crc, crc32c(index), crc32c(text)
+    numbers = dimension, blocks.nonzero, start, n_entries, *sections
     foot = FOOTER.pack(b"TUSKFOOT", *numbers, direct, *crcs)
     out.write(foot)
     digest = out.sha.digest()
@@ -147,10 +149,9 @@ class _Hashed:
 class _Blocks:
     """Turns rising pairs into blocks; the last, which more may follow into, is kept back."""
 
-    def __init__(self, out: _Hashed, dtype: "np.dtype[np.generic]") -> None:
-        self.out, self.dtype = out, dtype
+    def __init__(self, out: _Hashed, dtype: "np.dtype[np.generic]", entries: Entries) -> None:
+        self.out, self.dtype, self._entries = out, dtype, entries
         self.nonzero, self.last = 0, -1
-        self._entries: list[Array] = []
         self._ids, self._weights = np.empty(0, np.int64), np.empty(0, dtype)
         head = HEADER.pack(b"TUSKSEAL", VERSION, dtype.itemsize, SHIFT, 0, 0)
         out.write(head + struct.pack("<I", crc32c(head)))
@@ -168,10 +169,9 @@ class _Blocks:
         self._weights = np.concatenate((self._weights, weights))
         self._seal(int(np.searchsorted(self._ids, ids[-1] >> SHIFT << SHIFT)))
 
-    def finish(self) -> Array:
-        """The entries of all blocks, (n,) of ENTRY."""
+    def finish(self) -> None:
+        """Writes what was kept back."""
         self._seal(len(self._ids))
-        return np.concatenate(self._entries) if self._entries else np.empty(0, ENTRY)
 
     def _seal(self, count: int) -> None:
         """Writes the blocks of the first so many pairs, CHUNK or a few more at a time."""
@@ -187,22 +187,12 @@ class _Blocks:
         size = self.dtype.itemsize
         ids = np.ascontiguousarray(self._ids[:n])
         weights = np.ascontiguousarray(self._weights[:n])
-        out, entries = np.empty(n * (size + 10), np.uint8), np.empty(n, ENTRY)
+        most = min(n, int(ids[-1] >> SHIFT) - int(ids[0] >> SHIFT) + 1)
+        out, entries = np.empty(n * (size + 10), np.uint8), np.empty(most, ENTRY)
         n_entries = ctypes.c_int64()
         written = native.library().ks_seal(
             address(ids), address(weights), n, self.out.size, SHIFT, size,
             address(out), address(entries), ctypes.byref(n_entries),
         )  # fmt: skip
         self.out.write(out[:written].data)
-        self._entries.append(entries[: n_entries.value].copy())
-
-
-def _directory(entries: Array) -> tuple[bool, Array]:
-    """Whether entry i is of block i, and the entries, with those of empty blocks if so."""
-    n_blocks = int(entries["block"][-1]) + 1 if len(entries) else 0
-    if n_blocks > 4 * len(entries) + 4096:
-        return False, entries
-    every = np.zeros(n_blocks, ENTRY)
-    every["block"] = np.arange(n_blocks)
-    every[entries["block"].astype(np.int64)] = entries
-    return True, every
+        self._entries.append(entries[: n_entries.value])

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from tuskml.errors import DataError, StoreError
-from tuskml.kvstore import native
+from tuskml.kvstore import native, pages
 from tuskml.kvstore.native import ERROR_BYTES, Ids, address
 from tuskml.kvstore.working.quiet import QuietThreads
 
@@ -79,7 +79,7 @@ class Records:
 
     def read(self, at: int, n: int, out: Array | None = None) -> Array:
         """n items from place `at`; out: where to put them."""
-        out = np.empty(n, self.dtype) if out is None else out
+        out = pages.empty(n, self.dtype) if out is None else out
         self._fill(out, at)
         return out
 
@@ -88,7 +88,7 @@ class Records:
 
         It allocates nothing, as memory that a thread frees stays with the process.
         """
-        buffers = np.empty((2, min(WINDOW, n)), self.dtype)
+        buffers = pages.empty((2, min(WINDOW, n)), self.dtype)
 
         def read(k: int) -> Array:
             first = k * WINDOW
@@ -111,7 +111,7 @@ class Records:
 
         out: where to put them.
         """
-        out = np.empty(int(lengths.sum()), self.dtype) if out is None else out
+        out = pages.empty(int(lengths.sum()), self.dtype) if out is None else out
         self._move(out, at, lengths, writes=False)
         return out
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.kvstore import native
+from tuskml.kvstore import native, pages
 from tuskml.kvstore.native import Ids
 from tuskml.kvstore.working.records import Records
 
@@ -176,7 +176,7 @@ def ranks(chunks: NDArray[np.uint16], first: Counts) -> NDArray[np.int32]:
 
     first: uint32 of shape (C,), C above all numbers.
     """
-    out, counts = np.empty(len(chunks), np.int32), first.astype(np.uint32)
+    out, counts = pages.empty(len(chunks), np.int32), first.astype(np.uint32)
     at = native.address(np.ascontiguousarray(chunks, np.uint16))
     native.library().ks_route_ranks(at, len(chunks), native.address(counts), native.address(out))
     return out
@@ -188,7 +188,7 @@ def ordered(around: Counts, takes: Counts, gives: Counts) -> tuple[Array, Array]
     around: as of `Range`; takes: where the buckets of the region begin; gives: where those
     that go on do, among all of the chunk.
     """
-    places, going = np.empty((2, len(around)), np.int32)
+    places, going = pages.empty((2, len(around)), np.int32)
     copies = takes.astype(np.uint32), gives.astype(np.uint32)
     native.library().ks_route_order(
         native.address(around), len(around), *map(native.address, copies),
@@ -231,7 +231,7 @@ def _transpose(links: Records, n: int, memory: int) -> None:
     wide = max(1, min(n, memory // (32 * n)))
     for first in range(0, n, wide):
         some = min(wide, n - first)
-        slab = np.empty((2, some, n), np.uint32)
+        slab = pages.empty((2, some, n), np.uint32)
         for j in range(n):
             for part in (0, 1):
                 slab[part, :, j] = links.read((j * PARTS + part) * n + first, some)

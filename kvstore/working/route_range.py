@@ -1,7 +1,9 @@
 """The pairs of a chunk of rows and a feature, for a range of ids: where their weights travel."""
 
 import ctypes
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +70,24 @@ class Range:
             ctypes.byref(self._native()), address(around), address(counts)
         )
         return self.ids[:n], counts
+
+    def by_id(self, weights: NDArray[Any], most: int) -> Iterator[tuple[Ids, NDArray[np.float32]]]:
+        """(ids, weights) of those that are not 0, by rising id; weights: 4 bytes each, shape (n,).
+
+        At most so many together, and LINKED_AT_ONCE. Blocks of so many ids are whole.
+        """
+        ends = np.cumsum(self.lengths)
+        next_ = np.stack([ends - self.lengths, ends])
+        table, room = np.empty(LINKED_AT_ONCE, np.uint32), most + LINKED_AT_ONCE
+        ids, found = np.empty(room, np.int64), np.empty(room, np.float32)
+        given = self._native()
+        rest = native.Rest(
+            ctypes.addressof(given), address(weights), address(next_), address(table),
+            len(table), room,
+        )  # fmt: skip
+        by_id = native.library().ks_route_by_id
+        while n := by_id(ctypes.byref(rest), address(ids), address(found)):
+            yield ids[:n].copy(), found[:n].copy()
 
     def _native(self) -> native.Range:
         ids, lengths = address(self.ids), address(self.lengths)

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tuskml.errors import StoreError
-from tuskml.kvstore import native
+from tuskml.kvstore import native, pages
 from tuskml.kvstore.native import ERROR_BYTES, Weights, address
 from tuskml.kvstore.working import forks
 from tuskml.kvstore.working.database import raise_error
@@ -87,19 +88,23 @@ class Routes:
         yield
         self._rest(False, fold)
 
-    def read(self, chunk: int, place: int = 0) -> Weights:
+    def read(self, chunk: int, place: int = 0, out: NDArray[np.uint8] | None = None) -> Weights:
         """A chunk's region from some place on, at rest, shape (places,), or (places, several)
-        where features have several weights.
+        where features have several weights; out: bytes, where to put it.
         """
         begin, end = (int(at) for at in self.plan.region[chunk : chunk + 2])
         begin += place * self.plan.weight_size
-        data = os.pread(self._file.fileno(), end - begin, begin)
-        if len(data) < end - begin:
-            raise StoreError("the file of weights ends too early")
+        data = pages.empty(end - begin, np.uint8) if out is None else out[: end - begin]
+        view = data.data
+        while view:
+            n = os.preadv(self._file.fileno(), [view], begin)
+            if not n:
+                raise StoreError("the file of weights ends too early")
+            view, begin = view[n:], begin + n
         if self.plan.several == 1:
-            return np.frombuffer(data, f"f{self.plan.weight_size}")
+            return data.view(f"f{self.plan.weight_size}")
         whole = len(data) // self.plan.weight_size * self.plan.weight_size
-        return np.frombuffer(data[:whole], np.float32).reshape(-1, self.plan.several)
+        return data[:whole].view(np.float32).reshape(-1, self.plan.several)
 
     def write(self, chunk: int, weights: Weights) -> None:
         """Replaces a chunk's region, at rest or before the first pass."""

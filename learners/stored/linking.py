@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tuskml.kvstore import pages
 from tuskml.kvstore.working.records import Records, ahead
 from tuskml.kvstore.working.route_range import Range
 from tuskml.learners.stored.ranges import Ranges, Some, is_sparse
@@ -21,8 +22,11 @@ LINK_SHARE, TAKES_SHARE, CUTS_SHARE = 3 / 4, 1 / 8, 1 / 16
 
 
 def range_bytes(memory: int, lanes: int) -> int:
-    """Of memory that a range may take, where each of so many threads has one."""
-    return int(memory * LINK_SHARE) // lanes
+    """Of memory that a range may take, where each of so many threads has one.
+
+    As sealing has two, of 16 bytes per pair at most, one thread gets no more.
+    """
+    return int(memory * LINK_SHARE) // max(2, lanes)
 
 
 class Linking:
@@ -101,8 +105,8 @@ class _Lane:
     """
 
     def __init__(self, most: int) -> None:
-        self.ids, self.around = np.empty(most, np.int32), np.empty(most, np.uint32)
-        self.scratch = np.empty(most, np.uint64)
+        self.ids, self.around = pages.empty(most, np.int32), pages.empty(most, np.uint32)
+        self.scratch = pages.empty(most, np.uint64)
 
 
 def made(stack: ExitStack, folder: Path, dtype: str) -> Records:

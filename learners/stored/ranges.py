@@ -19,9 +19,7 @@ Some = tuple[int, int, Ids, Ids]
 GRAIN_BITS = 12
 """Ranges begin at multiples of 2^12, so that no block of a store is in two."""
 PAIR_BYTES, SORTED_BYTES = 12, 16
-"""Of memory for each pair of a range that is linked by a table, and by a sort; sealing needs a
-third of the former, as it reads ranges ahead.
-"""
+"""Of memory for each pair of a range that is linked by a table, and by a sort."""
 SPARSE = 8
 """Ids for each pair of a range from which on its pairs are sorted."""
 FINER = 4

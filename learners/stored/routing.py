@@ -19,11 +19,13 @@ from numpy.typing import NDArray
 
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.stored.chunks import NUMBER_BYTES, Chunks
+from tuskml.kvstore import pages
 from tuskml.kvstore.working.quiet import QuietThreads
 from tuskml.kvstore.working.records import Records, ahead, give_back
 from tuskml.kvstore.working.route_plan import (
     BUFFERS,
     CHUNK_BYTES,
+    RoutePlan,
     ordered,
     planned,
     ranks,
@@ -32,7 +34,7 @@ from tuskml.kvstore.working.route_plan import (
 from tuskml.kvstore.working.routes import Routes
 from tuskml.learners.stored.linking import Linking, made, range_bytes
 from tuskml.learners.stored.ranges import GRAIN_BITS, Ranges
-from tuskml.learners.stored.resting import PART_WEIGHTS, Pairs, Resting, Shelves
+from tuskml.learners.stored.resting import PART_WEIGHTS, Pairs, Resting, Shelves, parts
 
 Ids = NDArray[np.int64]
 Array = NDArray[Any]
@@ -191,16 +193,20 @@ class Routing:
         return self._links.around.read(int(first), int(end - first))
 
     def _before_of(self, chunk: int) -> Array:
-        return self._around_of(chunk).astype(np.uint16)
+        return pages.narrowed(self._around_of(chunk), np.uint16)
 
     def _takes(self) -> Iterator[NDArray[np.uint32]]:
         """For each chunk the weights that it takes over from each."""
         if self._links.takes is not None:
             yield from self._links.takes
             return
-        for before in ahead(self._before_of, range(self.n_chunks)):
+        for j in range(self.n_chunks):
             self._check()
-            yield np.bincount(before, minlength=self.n_chunks).astype(np.uint32)
+            counts = np.zeros(self.n_chunks, np.uint32)
+            for around in self._links.around.windows(*self._span(j)):
+                before = around.astype(np.uint16)
+                counts += np.bincount(before, minlength=self.n_chunks).astype(np.uint32)
+            yield counts
 
     def _order(self) -> None:
         """Writes in which order the weights of each chunk go on; their places into the rows."""
@@ -212,7 +218,8 @@ class Routing:
         around, given = self._around_of(j), self.plan.gives(j)[0]
         places, going = ordered(around, self.plan.takes(j)[1], np.cumsum(given) - given)
         self.moves.write(int(self._first[j]), going)
-        self.chunks.replace(j, places if self.several == 1 else places * np.int32(self.several))
+        np.multiply(places, self.several, out=places)
+        self.chunks.replace(j, places)
         if len(around):
             self.chunks.put(j, int(self.plan.places[j]) * self.several)
 
@@ -253,9 +260,11 @@ class Routing:
             found = made(stack, self.folder, "f4" if self.several == 1 else "u4")
             self._weights = made(stack, self.folder, f"V{self.plan.weight_size}")
             first = np.cumsum(self.plan.rests) - self.plan.rests
-            rested = partial(self._rested, routes, found, first)
+            desks = [_Desk(self.plan) for _ in range(self.lanes)]
+            rested = partial(self._rested, routes, found, first, desks)
             for _ in ahead(rested, range(self.n_chunks), self.lanes):
                 self._check()
+            del desks[:]
             give_back()
             shelves = Shelves(self._links.most_resting)
 
@@ -264,27 +273,41 @@ class Routing:
 
             for item in ahead(read, self._resting_ranges(first)):
                 self._check()
-                for part in shelves.parts(*item):
+                for part in parts(*item):
                     yield from self._of_features(*part)
             give_back()
 
-    def _rested(self, routes: Routes, found: Records, first: Ids, chunk: int) -> None:
+    def _rested(
+        self, routes: Routes, found: Records, first: Ids, desks: "list[_Desk]", chunk: int
+    ) -> None:
         """Writes the weights that rest with a chunk, by rising id."""
+        desk = desks.pop()  # there is one for each thread
+        try:
+            self._put_in_order(routes, found, int(first[chunk]), desk, chunk)
+        finally:
+            desks.append(desk)
+
+    def _put_in_order(
+        self, routes: Routes, found: Records, at: int, desk: "_Desk", chunk: int
+    ) -> None:
         begin, n = int(self.plan.resting[chunk]), int(self.plan.rests[chunk])
         if not n:
             return
         takes = self.plan.takes(chunk)[1] - np.uint32(begin)
-        region, out, done = routes.read(chunk, begin), np.empty(n + 1, np.float32), 0
+        region, out, done = routes.read(chunk, begin, desk.region), desk.out[: n + 1], 0
         given = region if self.several == 1 else np.arange(len(region), dtype=np.uint32)
         for around in self._links.around.windows(*self._span(chunk)):
             done += resting(chunk, around, takes, given, out[done:])
-        at = int(first[chunk])
         if self.several == 1:
             found.write(at, out[:done])
             return
         # In place of weights their numbers in a file go through the shelves, from 1 on.
         found.write(at, np.arange(at + 1, at + 1 + done, dtype=np.uint32))
-        self._weights.write(at, region[out[:done].view(np.uint32)].view(self._weights.dtype))
+        places = out[:done].view(np.uint32)
+        step = max(1, PART_WEIGHTS // self.several)
+        for k in range(0, done, step):
+            some = region[places[k : k + step]]
+            self._weights.write(at + k, some.view(self._weights.dtype))
 
     def _of_features(self, ids: Ids, weights: Array) -> Pairs:
         """The pairs of single weights of some features; weights: or their numbers in the file."""
@@ -311,6 +334,14 @@ class Routing:
             lengths = self._links.resting_lengths(number)
             yield Resting(number, low, width, begins, lengths)
             begins = begins + lengths
+
+
+class _Desk:
+    """What a thread has for the weights of a chunk: made once."""
+
+    def __init__(self, plan: RoutePlan) -> None:
+        self.region = pages.empty(plan.largest, np.uint8)
+        self.out = pages.empty(int(plan.rests.max()) + 1, np.float32)
 
 
 def grains(ids: Ids, most: int) -> Iterator[slice]:

@@ -94,6 +94,21 @@ KS_API void ks_route_order(const uint32_t *around, int64_t n, uint32_t *takes, u
 KS_API int64_t ks_route_resting(const uint32_t *around, int64_t n, int32_t chunk, uint32_t *takes,
                                 const uint32_t *weights, uint32_t *out);
 
+/* What rests of a range, its ids and the bits of their weights as they lie by chunk, in the order
+ * of ids: the next ones that are not 0, at most `most`, which is more than `block`. Returns how
+ * many; 0: there are no more. next, shape (2, chunks), has in its first row where the chunks' ids
+ * that are yet to come begin; table, uint32 of shape (block,), is for its use. No block of ids,
+ * which begin at low and at multiples of `block` beyond it, is in the answers of two calls. */
+typedef struct ks_rest {
+    const ks_range *range;
+    const uint32_t *weights;
+    int64_t *next;
+    uint32_t *table;
+    int64_t block, most;
+} ks_rest;
+
+KS_API int64_t ks_route_by_id(const ks_rest *rest, int64_t *ids, uint32_t *weights);
+
 /* Runs of a file, one after the other in memory. */
 typedef struct ks_runs {
     int32_t file, threads; /* threads: requests at the same time, at most */

@@ -3,27 +3,30 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <new>
+#include <sys/mman.h>
 #include <vector>
 
 #include "api.h"
 
 namespace tusk {
 
-struct Free {
-    void operator()(void *memory) const { std::free(memory); }
+// Memory of the system itself: what malloc gets back it may keep, and buffers of a share of the
+// cache would count twice.
+struct Unmap {
+    void operator()(void *memory) const { munmap(memory, size); }
+    std::size_t size = 0;
 };
-using Memory = std::unique_ptr<char, Free>;
+using Memory = std::unique_ptr<char, Unmap>;
 
 inline Memory take(std::size_t bytes) {
-    constexpr std::size_t LINE = 64;
-    auto *memory = std::aligned_alloc(LINE, std::max(LINE, (bytes + LINE - 1) / LINE * LINE));
-    if (!memory)
+    std::size_t size = std::max<std::size_t>(1, bytes);
+    void *memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
         throw std::bad_alloc();
-    return Memory(static_cast<char *>(memory));
+    return Memory(static_cast<char *>(memory), Unmap{size});
 }
 
 // A buffer for each region. Chunks come in order, and so do the places to which they write in a

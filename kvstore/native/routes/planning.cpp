@@ -1,6 +1,7 @@
 // What planning does for each pair of a chunk and a feature.
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "api.h"
 
@@ -94,6 +95,92 @@ int64_t ks_route_rests(const ks_range *range, const uint32_t *around, uint32_t *
         counts[j] = static_cast<uint32_t>(out - first);
     }
     return out - range->ids;
+}
+
+namespace {
+
+struct Window { // ids from .. to - 1, and where each chunk's end: the second row of next
+    int64_t from, to, count;
+};
+
+// The block with the least id that is yet to come; none: count is 0.
+Window next_window(const ks_rest &rest, int64_t *ends) {
+    const ks_range &range = *rest.range;
+    int64_t least = INT64_MAX, end = 0;
+    for (int32_t j = 0; j < range.chunks; j++) {
+        end += range.lengths[j];
+        if (rest.next[j] < end)
+            least = std::min<int64_t>(least, range.ids[rest.next[j]]);
+    }
+    if (least == INT64_MAX)
+        return {0, 0, 0};
+    int64_t from = range.low + (least - range.low) / rest.block * rest.block;
+    Window w{from, from + rest.block, 0};
+    end = 0;
+    for (int32_t j = 0; j < range.chunks; j++) {
+        end += range.lengths[j];
+        int64_t k = rest.next[j];
+        while (k < end && range.ids[k] < w.to)
+            k++;
+        w.count += k - rest.next[j];
+        ends[j] = k;
+    }
+    return w;
+}
+
+template <class Take> void take_window(const ks_rest &rest, const int64_t *ends, Take take) {
+    for (int32_t j = 0; j < rest.range->chunks; j++) {
+        for (int64_t k = rest.next[j]; k < ends[j]; k++)
+            take(rest.range->ids[k], rest.weights[k]);
+        rest.next[j] = ends[j];
+    }
+}
+
+int64_t by_table(const ks_rest &rest, const Window &w, const int64_t *ends, int64_t *ids,
+                 uint32_t *weights) {
+    std::fill_n(rest.table, rest.block, 0);
+    take_window(rest, ends,
+                [&](int64_t id, uint32_t weight) { rest.table[id - w.from] = weight; });
+    int64_t n = 0; // at most those that were taken, so one beyond is room that there is
+    for (int64_t i = 0; i < rest.block; i++) {
+        ids[n] = w.from + i;
+        weights[n] = rest.table[i];
+        n += rest.table[i] != 0;
+    }
+    return n;
+}
+
+int64_t by_sort(const ks_rest &rest, const Window &w, const int64_t *ends, int64_t *ids,
+                uint32_t *weights) {
+    std::vector<uint64_t> pairs;
+    pairs.reserve(static_cast<std::size_t>(w.count));
+    take_window(rest, ends, [&](int64_t id, uint32_t weight) {
+        pairs.push_back(static_cast<uint64_t>(id - w.from) << 32 | weight);
+    });
+    std::sort(pairs.begin(), pairs.end());
+    int64_t n = 0;
+    for (uint64_t pair : pairs) {
+        ids[n] = w.from + static_cast<int64_t>(pair >> 32);
+        weights[n] = static_cast<uint32_t>(pair);
+        n += weights[n] != 0;
+    }
+    return n;
+}
+
+constexpr int64_t FEW = 32; // ids of a block for each that occurs, from which on these are sorted
+
+} // namespace
+
+int64_t ks_route_by_id(const ks_rest *rest, int64_t *ids, uint32_t *weights) {
+    int64_t n = 0, *ends = rest->next + rest->range->chunks;
+    while (n + rest->block < rest->most) {
+        Window w = next_window(*rest, ends);
+        if (!w.count)
+            break;
+        auto put = w.count < rest->block / FEW ? by_sort : by_table;
+        n += put(*rest, w, ends, ids + n, weights + n);
+    }
+    return n;
 }
 
 void ks_route_order(const uint32_t *around, int64_t n, uint32_t *takes, uint32_t *gives,

@@ -54,7 +54,7 @@ template <class W> void ks_routes::gather(int32_t j) {
     auto *to = reinterpret_cast<W *>(out.get());
     int64_t n = plan.first[j + 1] - plan.first[j];
     for (int64_t k = 0; k < n; k++)
-        to[k] = from[moves[static_cast<std::size_t>(k)]];
+        to[k] = from[move_of(k)];
 }
 
 // The same of features with several weights.
@@ -63,7 +63,7 @@ void ks_routes::gather_several(int32_t j) {
     int64_t n = plan.first[j + 1] - plan.first[j];
     char *to = out.get();
     for (int64_t k = 0; k < n; k++, to += size)
-        std::memcpy(to, here.get() + bytes(moves[static_cast<std::size_t>(k)]), size);
+        std::memcpy(to, here.get() + bytes(move_of(k)), size);
 }
 
 // Sends what chunk j released: into memory for the chunk after it, towards the file for the

@@ -95,7 +95,7 @@ struct ks_routes {
         here = tusk::take(static_cast<std::size_t>(region));
         next = tusk::take(static_cast<std::size_t>(region));
         out = tusk::take(static_cast<std::size_t>(weights * plan.weight_size));
-        moves.reset(new int32_t[static_cast<std::size_t>(weights)]);
+        moves = tusk::take(static_cast<std::size_t>(weights) * sizeof(int32_t));
         behind.take();
     }
     void drop_buffers() {
@@ -114,6 +114,9 @@ struct ks_routes {
     uint32_t several() const { return static_cast<uint32_t>(plan.several); }
     int64_t places(int32_t j) const { // of a chunk's region
         return (plan.region[j + 1] - plan.region[j]) / plan.weight_size;
+    }
+    int32_t move_of(int64_t k) const { // of the chunk in hand
+        return reinterpret_cast<const int32_t *>(moves.get())[k];
     }
     int32_t after(int32_t j) const { return (j + 1) % plan.chunks; }
 
@@ -135,12 +138,11 @@ struct ks_routes {
     // Of the chunk in hand, of the one after it, and of what goes away.
     tusk::Links links, next_links, sent_links;
     tusk::Behind behind;
-    tusk::Memory here, next, out;
-    std::unique_ptr<int32_t[]> moves;
-    tusk_frame frame{};            // of the chunk in hand
-    std::vector<tusk_frame> parts; // its buckets
-    int32_t asked = -1;            // the chunk whose region is or will be in `next`
-    int32_t source = -1;           // the chunk of which `next` has what the file lacks
+    tusk::Memory here, next, out, moves; // moves: int32
+    tusk_frame frame{};                  // of the chunk in hand
+    std::vector<tusk_frame> parts;       // its buckets
+    int32_t asked = -1;                  // the chunk whose region is or will be in `next`
+    int32_t source = -1;                 // the chunk of which `next` has what the file lacks
     int32_t held = -1;
     std::atomic<int32_t> ready{-1}; // the chunk whose region is in `next`, complete
     std::atomic<bool> has_moves{false}, sent{true};

@@ -36,7 +36,7 @@ class Online:
         self.training = run._training(chunks, frames.access, progress.step)
         self.n_rows = int(run.rows.groups["n_rows"][0])
         self.penalised = bool(run.options.l1 or run.options.l2)
-        self.pace = Pace(run.plan.threads, run.plan.max_iter)
+        self.pace = Pace(run.plan.threads, run.plan.max_iter, run.rows.nonzeros())
         self.passes = 0
         self.held: HeldOut | None = None
         if run.held is not None:

@@ -2,32 +2,37 @@
 
 Where all weights fit into a core's cache, threads that write to the same lines may take longer
 together than one alone (Niu, Recht, Re, Wright, Hogwild!, NIPS 2011, section 6, tells of the same
-for dense data). Short epochs are tried both ways, as no rule tells on every machine.
+for dense data). Short epochs are tried both ways, as no rule tells on every machine: by one
+thread, by all, and once more by one if all were faster, as the first epoch finds nothing in the
+caches. So where threads are in each other's way, one epoch alone is slower for the trial.
 """
 
+MOST_ENTRIES = 1 << 24
+"""Of the rows, where an epoch is tried on one thread, so that trials cost little."""
 LONGEST = 0.25
-"""Seconds of an epoch that is tried on one thread, so that trials cost little."""
-TRIALS = 2
-"""Epochs of either kind; the faster of them counts."""
+"""Seconds of an epoch on one thread after which there is no other trial."""
 LEAST_EPOCHS = 8
 """Epochs that a training may take, so that the faster way is worth trials."""
+LEAST_ALONE = 2
+"""Epochs by one thread before all threads are said to be faster."""
 
 
 class Pace:
     """The threads of the next epoch, by the seconds of those before."""
 
-    def __init__(self, most: int, epochs: int) -> None:
-        """most: threads, 1 at least; epochs: that the training may take."""
+    def __init__(self, most: int, epochs: int, entries: int = 0) -> None:
+        """most: threads, 1 at least; epochs: that the training may take; entries: of its rows."""
         self.most = most
         self._seconds: dict[int, list[float]] = {most: [], 1: []}
-        self._chosen = None if most > 1 and epochs >= LEAST_EPOCHS else most
+        tried = most > 1 and epochs >= LEAST_EPOCHS and entries <= MOST_ENTRIES
+        self._chosen = None if tried else most
 
     @property
     def threads(self) -> int:
         """For the next epoch."""
         if self._chosen is not None:
             return self._chosen
-        return self.most if len(self._seconds[self.most]) < TRIALS else 1
+        return self.most if len(self._seconds[1]) > len(self._seconds[self.most]) else 1
 
     @property
     def told(self) -> str:
@@ -40,7 +45,10 @@ class Pace:
         if self._chosen is not None:
             return
         self._seconds[self.threads].append(seconds)
-        if seconds > LONGEST:
+        alone, together = self._seconds[1], self._seconds[self.most]
+        if min(alone) > LONGEST:
             self._chosen = self.most
-        elif len(self._seconds[1]) == TRIALS:
-            self._chosen = min((self.most, 1), key=lambda n: min(self._seconds[n]))
+        elif together:
+            faster = min(together) < min(alone)
+            if not faster or len(alone) == LEAST_ALONE:
+                self._chosen = self.most if faster else 1

@@ -1,8 +1,9 @@
 """Seconds per epoch as the model outgrows the cache.
 
     cliff.py [--cache 2MiB] [--ratios 0.5,1,2,4,8,16,32,64] [--data uniform|tail] [--threads 2]
-             [--epochs 3] [--store DIR] [--keep-pages] [--json FILE]
+             [--epochs 3] [--store DIR] [--keep-pages] [--json FILE] [--out DIR]
     cliff.py --group 32MiB [--cache 16MiB] [--in-memory 16] [--minutes 20] [the others]
+    cliff.py --draw FILE [FILE ...] [--out DIR]     # the picture of --group's results
 
 Live bytes are those of the weights of features that occur, four bytes each. Per point: seconds per
 epoch (median of the epochs); megabytes of weights that an epoch must read and write once per chunk
@@ -69,7 +70,13 @@ def main() -> None:
     made.add_argument("--in-memory", type=float, default=16)
     made.add_argument("--minutes", type=float, default=20, help="for a training in a group")
     made.add_argument("--json", type=Path)
+    made.add_argument("--out", type=Path, help="folder of the picture")
+    made.add_argument("--draw", type=Path, nargs="+", help="JSON of runs: draws them, runs none")
     given = made.parse_args()
+    if given.draw:
+        drawn = [row for file in given.draw for row in json.loads(file.read_text())]
+        draw(drawn, given.out or Path("build/figures"))
+        return
     print(machine.sentence(machine.facts()))
     rows = []
     with tempfile.TemporaryDirectory(prefix="cliff-", dir=given.store) as root:
@@ -85,6 +92,18 @@ def main() -> None:
     print(f"goal: seconds over bound, worst: {worst}, asked <= {ASKED:g}")
     if given.json:
         given.json.write_text(json.dumps(rows, indent=2) + "\n")
+    if given.out:
+        draw(rows, given.out)
+
+
+def draw(rows: list[dict[str, Any]], folder: Path) -> None:
+    """Seconds per epoch by size; rows: of `group_point`, by size."""
+    import stored_plots
+
+    figure, (axes,) = stored_plots.panels(1, 5.6, 3.6)
+    stored_plots.sizes(axes, [row for row in rows if "bound" in row])
+    stored_plots.dress(axes, "Models that outgrow the cache", "weights / cache", "s per epoch")
+    stored_plots.save(figure, folder, "stored_cliff")
 
 
 def point(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,6 +61,20 @@ def bars(axes: Axes, groups: Sequence[str], heights: Mapping[str, Sequence[float
         axes.bar_label(drawn, fmt=lambda value: f"{value:.3g}", fontsize=7, padding=1)
     axes.margins(y=0.12)
     axes.set_xticks(range(len(groups)), groups)
+
+
+def sizes(axes: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Seconds of an epoch by the size of the model, beside the bound and a training in memory."""
+    lines = {"s/epoch": "stored", "bound": "bound", "in memory": "in memory"}
+    colours = {"stored": "#2b6cb0", "bound": "#c05621", "in memory": "#4a5568"}
+    places = [row["weights/cache"] for row in rows]
+    for key, name in lines.items():
+        axes.plot(places, [row[key] for row in rows], marker="o", ms=3.5, lw=1.5,
+                  label=name, color=colours[name], ls="-" if name == "stored" else "--")  # fmt: skip
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(places, [f"{place:g}" for place in places])
+    logarithmic(axes, "y")
+    axes.legend(frameon=False, fontsize="small")
 
 
 def save(figure: Figure, folder: Path, name: str) -> None:

@@ -1,0 +1,64 @@
+"""Arrays whose memory comes from the system itself, and returns there with their last view.
+
+The C library keeps what is freed, for its next caller: glibc maps large blocks at first, but
+raises its threshold to 32 MiB with the blocks that it frees (mallopt(3), M_MMAP_THRESHOLD). A
+training that has arrays of a share of its cache one after the other would hold several times the
+cache.
+"""
+
+import ctypes
+import math
+import mmap
+import tracemalloc
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+LEAST = 1 << 16
+"""Bytes of an array from which on this is worth a call of the system."""
+DOMAIN = 0x7475736B
+"""Of tracemalloc, which counts these arrays as it does NumPy's."""
+
+
+def empty(shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+    """As `numpy.empty`; MemoryError where the system has none. Pages never written take none."""
+    kind = np.dtype(dtype)
+    shape = (shape,) if isinstance(shape, int | np.integer) else shape
+    count = math.prod(int(n) for n in shape)
+    if count * kind.itemsize < LEAST:
+        return np.empty(shape, kind)
+    try:
+        pages = _Pages(count * kind.itemsize)
+    except OSError as error:
+        raise MemoryError(f"{count * kind.itemsize:,} bytes: {error.strerror}") from None
+    return np.frombuffer(pages, kind, count).reshape(shape)
+
+
+def narrowed(array: NDArray[Any], dtype: DTypeLike) -> NDArray[Any]:
+    """A copy of another type, which loses what that type cannot hold."""
+    out = empty(array.shape, dtype)
+    np.copyto(out, array, casting="unsafe")
+    return out
+
+
+class _Pages(mmap.mmap):
+    """Memory of this process alone."""
+
+    def __new__(cls, size: int) -> "_Pages":
+        made = super().__new__(cls, -1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        made.traced = 0
+        if tracemalloc.is_tracing():
+            made.traced = np.frombuffer(made, np.uint8).ctypes.data
+            _trace("PyTraceMalloc_Track", made.traced, ctypes.c_size_t(size))
+        return made
+
+    traced: int
+
+    def __del__(self) -> None:
+        if self.traced:
+            _trace("PyTraceMalloc_Untrack", self.traced)
+
+
+def _trace(name: str, at: int, *size: ctypes.c_size_t) -> None:
+    getattr(ctypes.pythonapi, name)(ctypes.c_uint(DOMAIN), ctypes.c_size_t(at), *size)
