@@ -161,12 +161,17 @@ TREES: dict[str, tuple[Any, list[Any]]] = {
     "tk_forests_numbers": (None, [ADDRESS, INT64, INT64, ADDRESS]),
     "tk_forests_copy": (None, [ADDRESS, INT64, ctypes.POINTER(trees.ForestArrays)]),
 }
-NET = ctypes.POINTER(nets.Net)
+NET, NET_VISIT = ctypes.POINTER(nets.Net), ctypes.POINTER(nets.Visit)
 NETS: dict[str, tuple[Any, list[Any]]] = {
     "tk_net_weights": (INT64, [NET, INT64]),
     "tk_net_bytes": (INT64, [NET, INT64, INT64]),
     "tk_train_nets": (INT, [PASS, NET, *[ADDRESS] * 4]),
     "tk_net_gradient": (INT, [PASS, NET, ADDRESS]),
+    "tk_net_floats": (INT64, [NET, INT64]),
+    "tk_net_begin": (INT, [NET, NET_VISIT, INT64, ADDRESS]),
+    "tk_visit_net": (INT, [PASS, NET, ADDRESS, NET_VISIT, ADDRESS]),
+    "tk_net_losses": (INT, [PASS, NET, ADDRESS, NET_VISIT, ADDRESS]),
+    "tk_net_end": (INT, [NET, NET_VISIT, INT64, ADDRESS, ADDRESS]),
 }
 PATHS: dict[str, tuple[Any, list[Any]]] = {
     "tk_paths_new": (INT, [PASS, ctypes.POINTER(paths.Spec), *[ADDRESS] * 3]),

@@ -206,6 +206,15 @@ class Learner(ABC):
         """Why a group's rows have to be in one place; None where `train_by_parts` suffices."""
         return f"task '{request.task.name}' needs all rows of a group in one place"
 
+    def hops(self, request: Request[Any, Any]) -> bool:
+        """Whether `train_by_parts` asks one part after the other: steps depend on each other."""
+        return False
+
+    @property
+    def orders(self) -> bool:
+        """Whether each of its trainings orders rows by a hash of their content and the seed."""
+        return False
+
     def train_by_parts(self, parts: Parts, request: Request[Any, Any]) -> Models | None:
         """Trains one group of which each part of the rows is elsewhere; None without a usable row.
 

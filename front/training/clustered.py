@@ -5,7 +5,7 @@ import math
 import secrets
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 
@@ -13,18 +13,29 @@ from tuskml.databases.database import Database
 from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.keeping import Into, keep
 from tuskml.errors import ClusterError, ClusterWarning, DataError, OptionError
+from tuskml.groups.execution.choosing import workers_of
 from tuskml.groups.execution.executor import Executor, Outcome
 from tuskml.learners.events import Event, tell
 from tuskml.model.by_group import Models
 from tuskml.model.model import Model
-from tuskml.shards.catalogue import catalogue_of
+from tuskml.shards.catalogue import Catalogue, catalogue_of
 from tuskml.text.expressions import quoted
 from tuskml.training.asked import Where
 from tuskml.training.collected import collected
-from tuskml.training.estimating import execution
+from tuskml.training.estimating import Execution, execution
 from tuskml.training.on_worker import WORK
 from tuskml.training.parted.groups import PartedGroups
-from tuskml.training.parted.placing import apart, placement_of, whole
+from tuskml.training.parted.placing import (
+    APPROACHES,
+    AUTO,
+    BY_NAME,
+    PLACEMENTS,
+    Placement,
+    apart,
+    placement_of,
+    refuse_chance,
+    whole,
+)
 from tuskml.training.reading import advice
 from tuskml.training.resuming import Finished
 from tuskml.training.training import Training, trained
@@ -50,20 +61,19 @@ def train_clustered(
     found = catalogue_of(checked, training.source.files, training.source.sql, training.keys)
     if not found.groups:
         return without_groups(checked, training, into, replace)
+    placed, estimated = chosen(checked, training, found, where, placed)
     large = apart(placed, found)
     why = whole(training) if large else None
     units = Units(checked, training, found, [] if why else large, placed.apart)
     parted = PartedGroups(units, [] if why else large, placed.at_once)
     if why is not None:
         why = f"placement is '{placed.name}', but each group is trained on one worker: {why}"
-    for note in filter(None, (why, advice(checked, units))):
-        warnings.warn(note, ClusterWarning, stacklevel=5)
+    warn(filter(None, (why, advice(checked, units))))
     began = time.monotonic()
     outcomes = list(finished(executor, units, parted, Finished(where.finished)))
     batches = {key: batch for key, (_, batch) in units.batches.items()} | parted.batches
     seconds = time.monotonic() - began
-    for note in dict.fromkeys(executor.notes):
-        warnings.warn(note, ClusterWarning, stacklevel=5)
+    warn(executor.notes)
     failed = [one for one in outcomes if one.answer is None]
     answers = [one.answer for one in outcomes if one.answer is not None]
     with arrow_view(checked, answers) as view:
@@ -73,11 +83,31 @@ def train_clustered(
         if into is not None:
             return keep(checked, into, query, replace)
         models = by_key(checked, query, training)
-    if explained(training) and executor.workers:  # 0 where all groups were finished before
-        ran = "TP" if why or placed.name == "gtp" else placed.name.upper()
-        took = execution(Units(checked, training, found), executor.workers, executor.remote)
-        models.execution = dataclasses.replace(took, ran=ran, seconds=seconds)
+    if explained(training) and executor.workers and estimated is None:
+        # of no worker all groups were finished before
+        estimated = execution(Units(checked, training, found), executor.workers, executor.remote)
+    ran = (PLACEMENTS[0] if why else placed).approach
+    models.execution = estimated and dataclasses.replace(estimated, ran=ran, seconds=seconds)
     return models
+
+
+def warn(notes: Iterable[str]) -> None:
+    """Warns of each once."""
+    for note in dict.fromkeys(notes):
+        warnings.warn(note, ClusterWarning, stacklevel=6)
+
+
+def chosen(
+    database: DuckDB, training: Training, found: Catalogue, where: Where, placed: Placement
+) -> tuple[Placement, Execution | None]:
+    """The placement, and where `auto` asks for it what each one is estimated to take."""
+    if placed.name != AUTO:
+        return placed, None
+    refuse_chance(training)
+    remote = where.executor != "threads"
+    units = Units(database, training, found)
+    estimated = execution(units, workers_of(where.executor), remote)
+    return BY_NAME[APPROACHES[estimated.chosen]], estimated
 
 
 def without_groups(

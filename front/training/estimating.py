@@ -15,10 +15,12 @@ import numpy as np
 
 from tuskml.connection import connect
 from tuskml.databases.duckdb import DuckDB
+from tuskml.learners.registry import learner_of
 from tuskml.schedule.simulation.estimates import Estimate, estimates
 from tuskml.schedule.simulation.workload import Costs, Workload
 from tuskml.shards.storages import register
 from tuskml.text.table import table
+from tuskml.training.parted.placing import possible
 from tuskml.training.units import BATCH_ROWS, Batch, Units
 
 ON_RAY = Costs(
@@ -57,7 +59,8 @@ class Pilot:
 class Execution:
     """How long a training by group takes on so many workers; seconds: what it took, or None.
 
-    estimates: of each approach, the shortest first; ran: the approach that ran, or would.
+    estimates: of each approach, the shortest first; ran: the approach that ran, or would; chosen:
+    the one that placement 'auto' takes.
     """
 
     workers: int
@@ -68,6 +71,7 @@ class Execution:
     estimates: tuple[Estimate, ...]
     ran: str = "TP"
     seconds: float | None = None
+    chosen: str = "TP"
 
     def __str__(self) -> str:
         pilot = self.pilot
@@ -87,6 +91,7 @@ class Execution:
         for mine in self.estimates:  # of switching there is no estimate
             if mine.approach == self.ran:
                 last += f", estimated {mine.seconds:.3g} s"
+        last += f"; placement 'auto' takes {self.chosen}"
         return f"{about}\n{table([*head, ''], lines)}\n{last}"
 
 
@@ -99,15 +104,20 @@ def seconds_of(one: Estimate) -> list[float]:
 def execution(units: Units, workers: int, remote: bool) -> Execution:
     """Estimates for the units' groups. remote: whether workers are other processes."""
     found = piloted(units)
-    s = len(units.training.asked.requests)
     groups = units.catalogue.groups
     sizes = np.array([group.rows for group in groups], np.int64)
-    work = Workload(sizes, s, found.passes, 1.0, 8.0 * found.coefficients)
+    asked = units.training.asked
+    s = len(asked.requests)
+    hops = any(learner_of(one.task).hops(one) for one in asked.requests)
+    work = Workload(sizes, s, found.passes, 1.0, 8.0 * found.coefficients, hops)
     trained = max(found.seconds - found.reading, 0.0) / (found.rows * found.passes * s)
     base = ON_RAY if remote else IN_THREADS
     costs = replace(base, row=trained, byte=found.reading / found.rows)
     made = tuple(estimates(work, workers, costs))
-    return Execution(workers, len(groups), int(sizes.sum()), s, found, made)
+    among = possible(units.training, groups, workers)
+    chosen = next(one.approach for one in made if one.approach in among)
+    rows = int(sizes.sum())
+    return Execution(workers, len(groups), rows, s, found, made, chosen=chosen)
 
 
 def piloted(units: Units) -> Pilot:

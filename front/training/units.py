@@ -14,6 +14,7 @@ from typing import Any
 from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.sources import Source
 from tuskml.groups.execution.executor import Unit
+from tuskml.learners.registry import learner_of
 from tuskml.shards.catalogue import Catalogue, Group, Shard
 from tuskml.shards.storages import storages
 from tuskml.training.on_worker import TASK
@@ -119,8 +120,18 @@ class Units:
             "shards": [asdict(shard)],
             "settings": self.settings,
             "storages": self.storages,
-            "ordered": self.training.asked.requests[0].options.ordered,
+            **self.order(),
             "tuskml": VERSION,
+        }
+
+    def order(self) -> dict[str, Any]:
+        """How a part orders and splits its rows."""
+        request = self.training.asked.requests[0]
+        options = request.options
+        return {
+            "ordered": options.ordered or learner_of(request.task).orders,
+            "held_out": options.validation,
+            "seed": options.seed,
         }
 
     def source(self, batch: Batch, shards: Sequence[Shard], whole: bool) -> Source:

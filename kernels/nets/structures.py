@@ -55,5 +55,20 @@ class Net(ctypes.Structure):
     ]
 
 
-STRUCTURES = {"tk_net": Net, "tk_net_trained": TRAINED}
+class Visit(ctypes.Structure):
+    """`tk_net_visit`."""
+
+    _fields_ = [
+        ("units", ADDRESS),
+        ("epoch", INT64),
+        ("part", INT64),
+        ("rows_before", INT64),
+        ("steps", INT64),
+        ("late", INT64),
+        ("loss", DOUBLE),
+        ("weight", DOUBLE),
+    ]
+
+
+STRUCTURES = {"tk_net": Net, "tk_net_trained": TRAINED, "tk_net_visit": Visit}
 """Each structure by its name in C, as `kernels.structures.STRUCTURES` has the others."""

@@ -1,7 +1,9 @@
 """Training of a dense net per group of a pass (`kernels/native/nets/api.h` has the objective)."""
 
 import ctypes
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +49,12 @@ class Rules:
     standardise: bool = True
     tables: tuple[tuple[int, int, int], ...] = ()
     seconds: float = 0.0
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> "Rules":
+        """The rules whose fields JSON had."""
+        tables = tuple(map(tuple, given["tables"]))
+        return cls(**{**given, "hidden": tuple(given["hidden"]), "tables": tables})
 
     def struct(self) -> Net:
         """The structure that kernels read, without groups."""

@@ -6,7 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tuskml.kernels.nets.training import ByGroup, Rules
+from tuskml.kernels.nets.visits import NetOnRows, Visited, lost
+from tuskml.kernels.nets.visits import stepped as stepped_net
 from tuskml.kernels.parts.hopping import epoch_of
+from tuskml.kernels.parts.keeping import PartRows
 from tuskml.kernels.parts.message import Array, packed, unpacked
 from tuskml.kernels.parts.sharded import ARRAYS
 from tuskml.kernels.passes import Pass
@@ -17,20 +21,26 @@ from tuskml.kernels.softmax import Softmax, Steps, classes_of
 Given = Mapping[str, Any]
 
 
-def answered(groups: NDArray[np.void] | None, message: bytes, threads: int) -> bytes:
-    """The answer to a message of `ShardedPass`. groups: one group (kernels.GROUP), None: no row
-    of it was usable; threads: how many may compute.
+def answered(rows: PartRows, message: bytes, threads: int) -> bytes:
+    """The answer to a message of `ShardedPass`; no array where no row of the part is asked for.
+
+    threads: how many may compute.
     """
     header, arrays = unpacked(message)
+    groups = rows.of(header["folds"])
     if header["method"] == "described":
         return packed({}, [described(groups)])
-    assert groups is not None
+    if groups is None or not groups["n_rows"].all():
+        return packed({})
     groups = groups.copy()
     groups["dim"] = header["d"]  # of sparse rows, the width of all parts
     own, rest = arrays[: len(ARRAYS)], arrays[len(ARRAYS) :]
     settings = {**header["settings"], **dict(zip(ARRAYS, own, strict=True))}
-    rows = Pass(groups, threads=threads, **settings)
-    found = METHODS[header["method"]](rows, rest, header["given"])
+    mine = Pass(groups, threads=threads, **settings)
+    method, given = header["method"], header["given"]
+    if method in VISITS:
+        return packed({}, VISITS[method](mine, rest, given, rows.memory))
+    found = METHODS[method](mine, rest, given)
     return packed({}, found)
 
 
@@ -94,6 +104,20 @@ def counted_classes(rows: Pass, arrays: list[Any], given: Given) -> list[Array]:
     return [label[0], count[0], np.array(size)]
 
 
+def of_net(visit: Callable[..., Visited]) -> Callable[[Pass, list[Any], Given, int], list[Array]]:
+    """A visit of a net: its state, the loss, the weight of the rows, its steps, and whether the
+    time was over."""
+
+    def answer(rows: Pass, arrays: list[Any], given: Given, memory: int) -> list[Array]:
+        classes, class_weight, units, state = arrays
+        by_group = ByGroup(classes=classes, class_weight=class_weight)
+        net = NetOnRows(rows, Rules.read(given["rules"]), by_group, units, memory)
+        found = visit(net, state, **given["where"])
+        return [state, np.array([found.loss, found.weight, found.steps, found.late])]
+
+    return answer
+
+
 METHODS: dict[str, Callable[[Pass, list[Any], Given], Any]] = {
     "labels": labels,
     "feature_moments": lambda rows, _, given: rows.feature_moments(given["sample"]),
@@ -114,3 +138,5 @@ METHODS: dict[str, Callable[[Pass, list[Any], Given], Any]] = {
     "softmax_scores": softmax_scores,
     "classes": counted_classes,
 }
+VISITS = {"net_steps": of_net(stepped_net), "net_losses": of_net(lost)}
+"""What copies rows, which is charged to an account."""

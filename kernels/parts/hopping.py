@@ -51,7 +51,8 @@ def hopped(
     epoch = replace(epoch, rows_of_all=int(counts.sum()), mean_weight=mean_weight(rows))
     v, loss, visited = weights.copy(), np.zeros(1), 0
     mean, more = np.zeros_like(v), np.zeros_like(v)
-    for place in order_of(epoch, len(counts)):
+    order = order_of(epoch.seed, int(epoch.epochs_done), len(counts), bool(epoch.shuffle))
+    for place in order:
         here = replace(epoch, rows_before=visited // rows.stride)
         scalars = {name: getattr(here, name) for name in SCALARS}
         arrays = [*beside, v, *(getattr(here, name) for name in ARRAYS)]
@@ -69,12 +70,11 @@ def hopped(
     return loss
 
 
-def order_of(epoch: Epoch, n_parts: int) -> NDArray[np.intp]:
-    """The parts, in the order of the epoch."""
-    if not epoch.shuffle:
+def order_of(seed: int, epoch: int, n_parts: int, shuffle: bool) -> NDArray[np.intp]:
+    """The parts, in the order of an epoch."""
+    if not shuffle:
         return np.arange(n_parts)
-    seed = epoch.seed & (2**64 - 1), int(epoch.epochs_done)
-    return np.random.default_rng(seed).permutation(n_parts)
+    return np.random.default_rng((seed & (2**64 - 1), epoch)).permutation(n_parts)
 
 
 def mean_weight(rows: "ShardedPass") -> float:

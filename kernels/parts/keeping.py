@@ -1,10 +1,37 @@
-"""Copies of rows for as long as their group is trained by parts."""
+"""Copies of rows for as long as their group is trained by parts, whole or dealt to folds."""
+
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tuskml.kernels.library import check_code, library, pointer
 from tuskml.kernels.passes import OwnedRows, Pass
+from tuskml.kernels.rows.cells import Cells
 from tuskml.kernels.structures import GROUP
+
+
+class PartRows:
+    """The usable rows of a part of a group.
+
+    groups: one group (GROUP), None: there is none; cells: the same rows by folds, None: they are
+    not dealt; memory: address of the account for copies.
+    """
+
+    def __init__(
+        self,
+        groups: NDArray[np.void] | None,
+        cells: Cells | None = None,
+        memory: int = 0,
+    ) -> None:
+        self.groups, self.cells, self.memory = groups, cells, memory
+
+    def of(self, folds: Sequence[int] | None) -> NDArray[np.void] | None:
+        """The rows of some folds, (1,), or all; they are valid until the next call."""
+        if self.cells is None:
+            assert folds is None or self.groups is None
+            return self.groups
+        return self.cells.linked(range(self.cells.folds) if folds is None else folds)
 
 
 def kept(rows: Pass, memory: int) -> OwnedRows:
@@ -12,3 +39,9 @@ def kept(rows: Pass, memory: int) -> OwnedRows:
     copy = np.zeros(rows.n_groups, GROUP)
     check_code(library().tk_keep(rows.struct, memory, pointer(copy)))
     return OwnedRows(copy)
+
+
+def split(rows: Pass, memory: int, seed: int, held_out: NDArray[np.int64]) -> Cells:
+    """The rows in the order of a hash of their content, those held out being the second fold."""
+    training, held = rows.shuffled(memory, seed, held_out)
+    return Cells(np.stack([training.groups, held.groups], axis=1), 2, 1)

@@ -28,6 +28,7 @@ from tuskml.kernels.structures import GROUP, LABELS
 
 SETTINGS = ("loss", "fit_intercept", "smoothing", "loss_only", "stride", "by_scores")
 """Of a pass, beside its arrays, which decide its sums."""
+EVERYTHING = {"method": "described", "folds": None}
 ARRAYS = ("positive", "class_weight", "parameter")
 
 
@@ -65,10 +66,12 @@ class Kept(OwnedRows):
 @dataclass(frozen=True)
 class ShardedPass(Pass):
     """groups has one group, whose rows are nowhere here; parts: who has them; classifies: whether
-    labels are classes."""
+    labels are classes; folds: the folds that parts deal their rows to which this is about, None:
+    all rows."""
 
     parts: Parts | None = None
     classifies: bool = False
+    folds: tuple[int, ...] | None = None
 
     @property
     def struct(self) -> structures.Pass:
@@ -142,10 +145,19 @@ class ShardedPass(Pass):
         return Kept(self.groups), Kept(np.zeros(self.n_groups, GROUP))
 
     def asked(self, method: str, *arrays: Array | None, **given: Any) -> list[list[Any]]:
-        """The arrays that each part answers. given: what the method takes beside arrays."""
+        """The arrays that each part with such rows answers. given: what the method takes beside
+        arrays."""
         assert self.parts is not None
         message = self.message(method, arrays, given)
-        return [unpacked(one)[1] for one in self.parts.ask(message)]
+        found = [unpacked(one)[1] for one in self.parts.ask(message)]
+        return [one for one in found if one]
+
+    def counts(self) -> NDArray[np.int64]:
+        """The rows of each part."""
+        assert self.parts is not None
+        message = packed({"method": "described", "folds": self.folds})
+        found = [unpacked(one)[1][0] for one in self.parts.ask(message)]
+        return np.array([0 if one is None else one[0] for one in found], np.int64)
 
     def asked_of(self, place: int, method: str, *arrays: Array | None, **given: Any) -> list[Any]:
         """The same of one part alone."""
@@ -157,7 +169,8 @@ class ShardedPass(Pass):
     ) -> bytes:
         """What is asked of a part."""
         settings = {name: getattr(self, name) for name in SETTINGS}
-        header = {"method": method, "given": given, "settings": settings, "d": self.n_features}
+        about = {"settings": settings, "d": self.n_features, "folds": self.folds}
+        header = {"method": method, "given": given, **about}
         own = [getattr(self, name) for name in ARRAYS]
         return packed(header, [*own, *arrays])
 
@@ -204,7 +217,7 @@ def of_parts(parts: Parts) -> NDArray[np.void] | None:
 
     DataError where features are not the same in all parts.
     """
-    found = [unpacked(one)[1][0] for one in parts.ask(packed({"method": "described"}))]
+    found = [unpacked(one)[1][0] for one in parts.ask(packed(EVERYTHING))]
     places = [place for place, one in enumerate(found) if one is not None and one[0] > 0]
     if not places:
         return None

@@ -88,6 +88,10 @@ class Linear(Learner):
         fine = plan.converge == "gradient" and 0 < plan.epsilon <= FINE
         return steps and fine and task.own is None and plan.transform is None
 
+    def hops(self, request: Request) -> bool:
+        known = ALGORITHMS.get(request.options.algorithm)
+        return known is not None and known.noisy
+
     def whole(self, request: Request) -> str | None:
         from tuskml.learners.linear.parted.training import whole
 

@@ -4,10 +4,11 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from tuskml.kernels.parts.sharded import Parts
 from tuskml.learners.explaining.text import written
 from tuskml.learners.learner import Groups, Learner, Request
 from tuskml.learners.models import Models
-from tuskml.learners.nets import explanation, training
+from tuskml.learners.nets import explanation, parted, training
 from tuskml.learners.nets.options import OPTIONS, NetOptions
 from tuskml.learners.nets.tables import embeds, tables_of
 from tuskml.learners.options.table import OptionTable
@@ -69,6 +70,19 @@ class Nets(Learner):
         self, groups: Groups, request: Request[Task, NetOptions], memory: int
     ) -> Iterator[Models]:
         return training.train(groups, request, memory)
+
+    @property
+    def orders(self) -> bool:
+        return True
+
+    def whole(self, request: Request[Task, NetOptions]) -> str | None:
+        return parted.whole(request)
+
+    def hops(self, request: Request[Task, NetOptions]) -> bool:
+        return True
+
+    def train_by_parts(self, parts: Parts, request: Request[Task, NetOptions]) -> Models | None:
+        return parted.train_by_parts(parts, request)
 
     def explain(
         self, groups: Groups, request: Request[Task, NetOptions], memory: int = 0

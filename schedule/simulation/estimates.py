@@ -73,6 +73,8 @@ def dp(work: Workload, workers: int, costs: Costs) -> Estimate:
     load = costs.loaded(work, work.rows)
     # The exchange is not shared among workers: each of them waits for it.
     idle = wait * steps + costs.task * len(work.sizes)
+    if work.sequential:  # one worker works on the only configuration, and the others wait
+        idle += wait * steps * (workers - 1) + computed(work, costs) * (1 - 1 / workers)
     return Estimate("DP", computed(work, costs), load, network, idle, workers, costs.start)
 
 
@@ -86,6 +88,9 @@ def gap(work: Workload, workers: int, costs: Costs) -> Estimate:
     network += costs.task * sum(1 for _ in batched(small, costs, work.configurations))
     network += costs.task * len(shards)
     wait = costs.sync * work.passes if exchanged else 0.0
+    if work.sequential:  # a group's parts wait for each other
+        each = costs.trained(work, 1, 0, work.configurations)
+        wait = wait * int(pieces.max(initial=1)) + each * unbalanced(work.sizes, workers)
     load = costs.loaded(work, work.rows)
     return Estimate("GAP", computed(work, costs), load, network, wait, workers, costs.start)
 

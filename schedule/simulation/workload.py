@@ -11,7 +11,9 @@ class Workload:
     """Notation of the paper's table 1: n_i, s, h and m; row_bytes: of a row in storage.
 
     sizes: rows of each group (G,); configurations: of each group; passes: of a configuration over
-    its rows; model_bytes: of what workers exchange of one configuration, such as a gradient.
+    its rows; model_bytes: of what workers exchange of one configuration, such as a gradient;
+    sequential: whether steps depend on each other, so that a configuration is on one worker at a
+    time.
     """
 
     sizes: Sizes
@@ -19,6 +21,7 @@ class Workload:
     passes: int = 10
     row_bytes: float = 100.0
     model_bytes: float = 1_000.0
+    sequential: bool = False
 
     @property
     def rows(self) -> int:

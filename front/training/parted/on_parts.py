@@ -21,9 +21,10 @@ from tuskml.errors import TuskError
 from tuskml.groups.execution.share import share
 from tuskml.kernels import passes
 from tuskml.kernels.parts.answering import answered as answer_of
-from tuskml.kernels.parts.keeping import kept
+from tuskml.kernels.parts.keeping import PartRows, kept, split
 from tuskml.kernels.passes import Pass
 from tuskml.learners.receiving import receiving
+from tuskml.learners.validation import held_out_counts
 from tuskml.schedule import budget
 from tuskml.training.on_worker import TASK, cursor, verify
 
@@ -35,23 +36,26 @@ NO_ROOM = re.compile("memory_limit|[Oo]ut of [Mm]emory|no memory")
 class Held:
     """The rows of a part, or what will be.
 
-    groups: one group, None where no row was usable; ordered: whether the rows' order has to be one
-    of their content, as with the option deterministic; stack: what frees them, None before they
-    are read. All are looked at with the lock, which is held while the rows are in use.
+    ordered: whether the rows' order has to be one of their content, as with the option
+    deterministic; held_out: the share of the rows that is held out, by a seed; stack: what frees
+    them, None before they are read. All are looked at with the lock, which is held while the rows
+    are in use.
     """
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.stack: ExitStack | None = None
-        self.groups: NDArray[np.void] | None = None
-        self.ordered = True
+        self.rows = PartRows(None)
+        self.ordered, self.held_out, self.seed = True, 0.0, 0
 
     def read(self, given: Mapping[str, Any]) -> None:
         """Packs the rows. DataError for a shard that is missing or damaged."""
         for shard in given["shards"]:
             verify(shard)
         place = given["settings"], given["storages"]
-        self.ordered = given["ordered"]
+        self.ordered, self.held_out, self.seed = (
+            given[name] for name in ("ordered", "held_out", "seed")
+        )
         with receiving(self.keep) as token, cursor(*place) as connection:
             query = given["query"].replace(TASK, token)
             DuckDB(connection).attempt(lambda session: session.execute(query).fetchall())
@@ -61,18 +65,22 @@ class Held:
         """Copies the rows, where it matters in an order that depends on their content alone."""
         seen = Pass(groups, 0, None, None, True, threads(), cancel_mark=passes.cancel_mark())
         stack = ExitStack()
-        if self.ordered:
-            own, held = seen.shuffled(memory, 0, np.zeros(1, np.int64))
+        if self.held_out:
+            counts = held_out_counts(groups["n_rows"], self.held_out)
+            cells = stack.enter_context(split(seen, memory, self.seed, counts))
+            self.rows = PartRows(None, cells, memory)
+        elif self.ordered:
+            own, held = seen.shuffled(memory, self.seed, np.zeros(1, np.int64))
             stack.enter_context(held)
+            self.rows = PartRows(stack.enter_context(own), memory=memory)
         else:
-            own = kept(seen, memory)
-        self.groups = stack.enter_context(own)
+            self.rows = PartRows(stack.enter_context(kept(seen, memory)), memory=memory)
         self.stack = stack
 
     def free(self) -> bool:
         """Frees the rows; whether there were any."""
         with self.lock:
-            stack, self.stack, self.groups = self.stack, None, None
+            stack, self.stack, self.rows = self.stack, None, PartRows(None)
         if stack is not None:
             stack.close()
         return stack is not None
@@ -125,7 +133,7 @@ def answer(held: Held, given: Mapping[str, Any], message: bytes) -> bytes:
     with held.lock:
         if held.stack is None:
             held.read(given)
-        return answer_of(held.groups, message, threads())
+        return answer_of(held.rows, message, threads())
 
 
 def free_another(held: Held) -> bool:

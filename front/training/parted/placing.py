@@ -36,6 +36,12 @@ class Placement:
     at_once: int = AT_ONCE
     apart: bool = False
 
+    @property
+    def approach(self) -> str:
+        """What the cost model calls it."""
+        names = {name: approach for approach, name in APPROACHES.items()}
+        return names.get(self.name, self.name.upper())
+
 
 def none(groups: Sequence[Group]) -> Sequence[Group]:
     """No group."""
@@ -66,8 +72,12 @@ PLACEMENTS = (
     Placement(
         "sp", "switching parallelism: dp for the larger half, gtp for others", upper_half, 1
     ),
+    Placement("auto", "the one of gtp, gap and dp that is estimated to take least", none),
 )
 BY_NAME = {one.name: one for one in PLACEMENTS}
+AUTO = "auto"
+APPROACHES = {"TP": "gtp", "GAP": "gap", "DP": "dp"}
+"""What `auto` chooses from: approaches of the cost model, and what they are called here."""
 
 
 def placement_of(where: Where) -> tuple[Executor, Placement]:
@@ -97,6 +107,27 @@ def whole(training: Training) -> str | None:
         return "features with names and labels that are text need all rows of a group in one place"
     request = training.asked.requests[0]
     return learner_of(request.task).whole(request)
+
+
+def possible(training: Training, groups: Sequence[Group], workers: int) -> list[str]:
+    """The approaches that `auto` chooses from.
+
+    GAP needs a group that it can cut, and DP parts of each group for all workers.
+    """
+    found = ["TP"]
+    if whole(training) is None and groups:
+        found += ["GAP"] if large(groups) else []
+        found += ["DP"] if min(len(one.shards) for one in groups) >= workers else []
+    return found
+
+
+def refuse_chance(training: Training) -> None:
+    """OptionError for a choice by measured seconds where all runs are to have the same bits."""
+    if any(request.options.deterministic for request in training.asked.requests):
+        raise OptionError(
+            "placement 'auto' chooses by seconds that it measures, which differ from run to run, "
+            "and option 'deterministic' is given: expected one of them, or placement 'gtp'"
+        )
 
 
 def apart(placement: Placement, catalogue: Catalogue) -> list[Group]:

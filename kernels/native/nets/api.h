@@ -96,6 +96,38 @@ TK_API int tk_train_nets(const tk_pass *pass, const tk_net *net, tusk_memory *me
  * of weights; out has as many. */
 TK_API int tk_net_gradient(const tk_pass *pass, const tk_net *net, double *out);
 
+/* A visit to a part of a group's rows, by a net that goes from part to part with its state: the
+ * weights as kernels have them, and the two numbers per weight of its steps, (3, floats).
+ * Source: S. Li and A. Kumar, Towards an Optimized GROUP BY Abstraction for Large-Scale Machine
+ * Learning, PVLDB 2021, section 4.2, sequential. */
+typedef struct tk_net_visit {
+    const double *units; /* shifts and scales (2, d) of features, shift and scale of labels, and
+                            what weights of rows are multiplied by, in all parts alike */
+    int64_t epoch;
+    int64_t part;        /* which one of all */
+    int64_t rows_before; /* that this epoch has visited in other parts */
+    int64_t steps;       /* of the state; a visit adds its own */
+    int64_t late;        /* set to 1 where the time was over */
+    double loss;         /* set to the sum of losses, in the net's units */
+    double weight;       /* set to the sum of the weights of the rows */
+} tk_net_visit;
+
+/* Floats of the weights of a net of d features as kernels have them. */
+TK_API int64_t tk_net_floats(const tk_net *net, int64_t d);
+/* The state (3, floats) of a net before its first step; `d` features. */
+TK_API int tk_net_begin(const tk_net *net, const tk_net_visit *visit, int64_t d, float *state);
+/* Steps over the rows of the pass's only group, a part of all: those of an epoch of
+ * `tk_train_nets` over the parts one after another, were each part's number of rows a multiple of
+ * the batch. The order of the rows within a part is its own. */
+TK_API int tk_visit_net(const tk_pass *pass, const tk_net *net, tusk_memory *memory,
+                        tk_net_visit *visit, float *state);
+/* The losses of the rows of the pass's only group, without any step. */
+TK_API int tk_net_losses(const tk_pass *pass, const tk_net *net, tusk_memory *memory,
+                         tk_net_visit *visit, const float *state);
+/* The weights in the layout and the units of the caller. */
+TK_API int tk_net_end(const tk_net *net, const tk_net_visit *visit, int64_t d, const float *state,
+                      double *weights);
+
 #ifdef __cplusplus
 }
 #endif

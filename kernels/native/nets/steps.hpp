@@ -13,6 +13,9 @@ public:
     // rate: the learning rate of this epoch.
     void step(double rate, const float *gradient, float *weights);
     int64_t steps() const { return steps_; }
+    // The two numbers per weight, (2, floats), and how many steps they come from.
+    float *numbers() { return first_; }
+    void go_on(int64_t steps) { steps_ = steps; }
 
 private:
     const tk_net *net_ = nullptr;

@@ -1,0 +1,245 @@
+// A net, rows of a group, and steps of the net over these.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "../shared/pool.hpp"
+#include "copied.hpp"
+#include "steps.hpp"
+
+namespace tusk {
+
+constexpr int64_t MOST_PARTS = 16; // of a batch, each with a gradient of its own
+// Rows times weights of a batch that is worth waking other threads; batches of 256 rows and 4,000
+// weights took half as long again with them, batches of 1,024 rows a sixth less.
+constexpr int64_t WORTH_WAKING = 1 << 21;
+
+// Into how many parts a batch is cut; from its size alone, so that no bit depends on threads.
+inline int64_t parts_of(const tk_net &net) {
+    return std::clamp<int64_t>(net.batch / ROWS, 1, MOST_PARTS);
+}
+
+inline int64_t classes_of(const tk_net &net) {
+    return net.loss == TK_NET_LOGISTIC ? 2 : net.outputs;
+}
+
+// Floats of the transposed matrices.
+inline int64_t turned_floats(const Shape &shape) {
+    int64_t n = shape.layers[0].out * padded(shape.embedded());
+    for (const Layer &layer : shape.layers)
+        n += layer.few ? 0 : layer.out * padded(layer.in);
+    return n;
+}
+
+// Of the order of the rows in an epoch, and of its dropout.
+inline uint64_t seed_of_epoch(const tk_net &net, int64_t number) {
+    return within(within(net.seed, 2), number);
+}
+
+// An epoch over rows that may be a part of all: which epoch, the seed of their order and that of
+// dropout, and the rows that the epoch has visited before.
+struct Visited {
+    int64_t number;
+    uint64_t order, dropout;
+    int64_t rows_before;
+};
+
+class Descent {
+public:
+    Descent(const tk_pass &pass, const tk_net &net, int64_t group, int threads,
+            tusk_memory *memory)
+        : pass_(pass), net_(net), index_(group), threads_(threads), memory_(memory),
+          shape_(net, pass.groups[group].dim), parts_(parts_of(net)) {}
+
+    const Shape &shape() const { return shape_; }
+    const Rows &rows() const { return rows_.rows(); }
+    const Rows &held() const { return held_.rows(); }
+    Stepper &stepper() { return stepper_; }
+    float *weights() { return weights_; }
+    float *best() { return best_; }
+    const float *gradient() const { return spaces_[0].gradient; }
+
+    // Copies the rows, and those held out, in the units.
+    int take_rows(const Units &units) {
+        const tusk_group &group = pass_.groups[index_];
+        const double *classes = net_.label ? net_.label + index_ * net_.outputs : nullptr;
+        Labels labels{&net_, pass_.positive ? pass_.positive[index_] : 1, classes};
+        int code = rows_.take(memory_, group, shape_, units, labels, pass_.cancel_mark);
+        if (!code && net_.held && net_.held[index_].n_rows)
+            code =
+                held_.take(memory_, net_.held[index_], shape_, units, labels, pass_.cancel_mark);
+        return code;
+    }
+
+    // Makes the weights of rows, times those of their classes, 1 on average over the training
+    // rows, so that the rate of a step does not depend on their unit. factor: 0 for that of these
+    // rows.
+    void weigh(double factor = 0) {
+        if (!rows().weight)
+            return;
+        const double *by_class = net_.class_weight;
+        by_class = by_class ? by_class + index_ * classes_of(net_) : nullptr;
+        factor = factor ? factor : (double)rows().n / rows_.total(by_class);
+        rows_.weigh(factor, by_class);
+        held_.weigh(factor, by_class);
+    }
+
+    // Memory for weights and steps.
+    int take_memory() {
+        int code = order_.take(memory_, rows().n);
+        code = code ? code : stepper_.take(memory_, net_, shape_);
+        code = code ? code : take_weights();
+        spaces_ = std::vector<Space>(parts_);
+        for (Space &space : spaces_)
+            code = code ? code : space.take(memory_, shape_);
+        return code;
+    }
+
+    // Steps over batches of the rows, and adds to the sum of the losses before them. late: whether
+    // the time was over.
+    int steps(const Visited &visit, const Deadline &deadline, double *loss, bool *late) {
+        int64_t n = rows().n;
+        draw_order(visit.order);
+        double rate = rate_of(net_, visit.number);
+        for (int64_t at = 0; at < n; at += net_.batch) {
+            if (cancelled(pass_.cancel_mark))
+                return TK_CANCELLED;
+            if ((*late = deadline.over()))
+                return TK_OK;
+            transpose();
+            uint64_t seed = within(visit.dropout, visit.rows_before + at + 1);
+            add_up(at, std::min<int64_t>(net_.batch, n - at), seed, loss);
+            if (cancelled(pass_.cancel_mark))
+                return TK_CANCELLED; // the gradient is incomplete
+            stepper_.step(rate, spaces_[0].gradient, weights_);
+        }
+        return TK_OK;
+    }
+
+    // Leaves the gradient of the mean loss of all rows in the first part's space.
+    void whole_gradient() {
+        std::iota(order_.data(), order_.data() + rows().n, 0U);
+        transpose();
+        double loss = 0;
+        add_up(0, rows().n, 0, &loss);
+    }
+
+    // The sum of the losses of rows, in the net's units, as the weights are now.
+    int sum_losses(const Rows &rows, double *loss) {
+        transpose();
+        Batch batch{&net_, &shape_, &view_, rows, nullptr, rows.n, pass_.cancel_mark};
+        double each[MOST_PARTS];
+        constexpr int64_t ONCE = 1 << 14; // rows between two looks at the cancel count
+        *loss = 0;
+        for (int64_t at = 0; at < rows.n; at += ONCE) {
+            if (cancelled(pass_.cancel_mark))
+                return TK_CANCELLED;
+            int64_t n = std::min(ONCE, rows.n - at);
+            for_parts(threads_, [&](int64_t p) {
+                each[p] =
+                    losses_of(batch, at + n * p / parts_, at + n * (p + 1) / parts_, spaces_[p]);
+            });
+            for (int64_t p = 0; p < parts_; p++)
+                *loss += each[p];
+        }
+        return cancelled(pass_.cancel_mark) ? (int)TK_CANCELLED : (int)TK_OK;
+    }
+
+    bool finite() const {
+        float all = 0;
+        for (int64_t i = 0; i < shape_.floats(); i++)
+            all += 0 * weights_[i];
+        return all == 0;
+    }
+
+private:
+    int take_weights() {
+        int64_t n = shape_.floats(), turned = turned_floats(shape_);
+        int code = flat_.take(memory_, 2 * n + turned);
+        if (code)
+            return code;
+        weights_ = flat_.data();
+        best_ = weights_ + n;
+        float *at = best_ + n;
+        std::fill_n(at, turned, 0.0f);
+        view_.flat = weights_;
+        for (const Layer &layer : shape_.layers) {
+            view_.transposed.push_back(layer.few ? weights_ + layer.weights : at);
+            at += layer.few ? 0 : layer.out * padded(layer.in);
+        }
+        view_.embedded = at;
+        return TK_OK;
+    }
+
+    // Renews the transposed matrices; of the first layer only the part of vectors is read.
+    void transpose() {
+        const Layer &lowest = shape_.layers[0];
+        auto *embedded = const_cast<float *>(view_.embedded);
+        for (int64_t j = 0, width = padded(shape_.embedded()); width && j < lowest.out; j++)
+            for (int64_t k = 0; k < shape_.embedded(); k++)
+                embedded[j * width + k] = weights_[lowest.place(shape_.plain + k, j)];
+        for (size_t l = 1; l < shape_.layers.size(); l++) {
+            const Layer &layer = shape_.layers[l];
+            if (layer.few)
+                continue;
+            auto *to = const_cast<float *>(view_.transposed[l]);
+            const float *from = weights_ + layer.weights;
+            int64_t in = padded(layer.in), out = padded(layer.out);
+            for (int64_t first = 0; first < out; first += PAD) // a cache line of each row
+                for (int64_t i = 0; i < layer.in; i++)
+                    for (int64_t j = first; j < std::min(first + PAD, layer.out); j++)
+                        to[j * in + i] = from[i * out + j];
+        }
+    }
+
+    void for_parts(int threads, Ref<void(int64_t)> body) { parallel_for(parts_, threads, body); }
+
+    // Leaves the gradient of the batch of the order's rows from `first` on in the first part's
+    // space, and adds to the sum of losses.
+    void add_up(int64_t first, int64_t n, uint64_t seed, double *loss) {
+        Batch batch{&net_, &shape_,          &view_, rows_.rows(), order_.data() + first,
+                    n,     pass_.cancel_mark};
+        double each[MOST_PARTS];
+        int threads = n * shape_.floats() < WORTH_WAKING ? 1 : threads_;
+        for_parts(threads, [&](int64_t p) {
+            std::fill_n(spaces_[p].gradient, shape_.floats(), 0.0f);
+            each[p] = add_gradient(batch, n * p / parts_, n * (p + 1) / parts_, within(seed, p),
+                                   spaces_[p]);
+        });
+        float *sum = spaces_[0].gradient;
+        for (int64_t p = 1; p < parts_; p++)
+            for (int64_t i = 0; i < shape_.floats(); i++)
+                sum[i] += spaces_[p].gradient[i];
+        for (int64_t p = 0; p < parts_; p++)
+            *loss += each[p];
+    }
+
+    void draw_order(uint64_t seed) {
+        uint32_t *order = order_.data();
+        auto n = (uint32_t)rows().n;
+        std::iota(order, order + n, 0U);
+        Random random(seed);
+        for (uint32_t i = n; net_.shuffle && i > 1; i--)
+            std::swap(order[i - 1], order[random.below(i)]);
+    }
+
+    const tk_pass &pass_;
+    const tk_net &net_;
+    int64_t index_;
+    int threads_;
+    tusk_memory *memory_;
+    Shape shape_;
+    int64_t parts_;
+    Copied rows_, held_;
+    Charged<uint32_t> order_;
+    Charged<float> flat_;
+    float *weights_ = nullptr, *best_ = nullptr;
+    Weights view_{};
+    Stepper stepper_;
+    std::vector<Space> spaces_;
+};
+
+} // namespace tusk

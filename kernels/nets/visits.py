@@ -1,0 +1,88 @@
+"""A net that visits the parts of a group's rows one after another, with all of its state.
+
+The state is an array (3, floats) of single precision: the weights as kernels have them, and the
+two numbers per weight of the algorithm. `units` is an array (2 d + 3,): the shifts of features,
+their scales, the shift and the scale of the labels, and what weights of rows are multiplied by.
+
+Source: S. Li and A. Kumar, Towards an Optimized GROUP BY Abstraction for Large-Scale Machine
+Learning, PVLDB 2021, section 4.2: gradient accumulation parallelism (GAP), sequential.
+"""
+
+import ctypes
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.library import Floats, check_code, library, pointer
+from tuskml.kernels.nets.structures import Visit
+from tuskml.kernels.nets.training import ByGroup, Rules
+from tuskml.kernels.passes import Pass
+
+State = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Visited:
+    """What a visit gave: the steps of the state so far, the sums of the losses, in the net's
+    units, and of the weights of the rows, and whether the time was over."""
+
+    steps: int
+    loss: float
+    weight: float
+    late: bool
+
+
+def begun(rules: Rules, units: Floats, start: Floats | None) -> State:
+    """The state before the first step; start: weights (1, weights) in the caller's units."""
+    net, d = rules.struct(), (len(units) - 3) // 2
+    ByGroup(start=start).put(net)
+    state = np.empty((3, library().tk_net_floats(net, d)), np.float32)
+    check_code(library().tk_net_begin(net, ctypes.byref(visit_of(units)), d, pointer(state)))
+    return state
+
+
+def ended(rules: Rules, units: Floats, state: State) -> Floats:
+    """The weights, (1, weights), in the layout and the units of `training.Trained`."""
+    net, d = rules.struct(), (len(units) - 3) // 2
+    out = np.empty((1, rules.weights(d)))
+    given = pointer(state), pointer(out)
+    check_code(library().tk_net_end(net, ctypes.byref(visit_of(units)), d, *given))
+    return out
+
+
+@dataclass(frozen=True)
+class NetOnRows:
+    """A net and the rows of a part; memory: address of the account that copies are charged to."""
+
+    rows: Pass
+    rules: Rules
+    given: ByGroup
+    units: Floats
+    memory: int = 0
+
+    def visited(self, name: str, state: State, where: dict[str, int]) -> Visited:
+        """What the kernel of this name gives."""
+        net, visit = self.rules.struct(), visit_of(self.units, **where)
+        self.given.put(net)
+        own = self.memory, ctypes.byref(visit), pointer(state)
+        check_code(getattr(library(), name)(self.rows.struct, net, *own))
+        return Visited(visit.steps, visit.loss, visit.weight, bool(visit.late))
+
+
+def stepped(net: NetOnRows, state: State, **where: int) -> Visited:
+    """Steps over the rows, which change the state.
+
+    where: the epoch, the number of the part, rows_before and steps (`tk_net_visit`).
+    """
+    return net.visited("tk_visit_net", state, where)
+
+
+def lost(net: NetOnRows, state: State, **where: int) -> Visited:
+    """The losses of the rows without a step."""
+    return net.visited("tk_net_losses", state, where)
+
+
+def visit_of(units: Floats, **where: int) -> Visit:
+    """The structure, which is valid while the units are."""
+    return Visit(units=pointer(units), **where)
