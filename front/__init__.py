@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
     from tuskml.groups.execution.activity import activity
     from tuskml.groups.last_training import last_training
+    from tuskml.groups.programs.running import run_program
     from tuskml.kernels.passes import cancel
     from tuskml.learners.linear.own.operators import (
         register_algorithm,
@@ -65,6 +66,7 @@ __all__ = [
     "register_algorithm",
     "register_operator",
     "register_task",
+    "run_program",
     "split",
     "train",
     "unregister_algorithm",
@@ -89,6 +91,7 @@ _HOMES = {
     ),
     "groups.execution.activity": ("activity",),
     "groups.last_training": ("last_training",),
+    "groups.programs.running": ("run_program",),
     "kernels.passes": ("cancel",),
     "learners.linear.own.operators": (
         "register_algorithm",

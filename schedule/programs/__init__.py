@@ -1,0 +1,1 @@
+"""Programs of scheduled model parallelism: three functions that engines run on workers."""

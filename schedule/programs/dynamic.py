@@ -1,0 +1,53 @@
+"""The dynamic engine: each iteration's jobs are chosen by the model, and iterations overlap.
+
+Source: the paper of `program.py`, sections 3.3.2 and 4.1, equation 3.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Any
+
+from tuskml.schedule.programs.program import After, Finished, Program, checked_jobs
+from tuskml.schedule.programs.workers import Workers
+
+
+@dataclass(frozen=True)
+class Dynamic:
+    """Iterations of `schedule`, one `update` per worker, and `aggregate`.
+
+    depth: how many iterations are on their way at most. With a depth of s, jobs are chosen and
+    updated by a model that lacks the results of at most s - 1 iterations before, which are
+    aggregated in their order; 1: of none.
+    """
+
+    iterations: int
+    depth: int = 1
+    after: After | None = None
+
+    def run(self, program: Program, A: Any, D: Any, workers: Workers) -> Finished:
+        """Runs a program from a model on."""
+        flying: deque[list[Any]] = deque()
+        done, begun, ended = 0, 0, False
+        while flying or (begun < self.iterations and not ended):
+            if begun < self.iterations and len(flying) < self.depth and not ended:
+                asked = self.ask(program, A, D, workers)
+                begun += 1
+                if asked:
+                    flying.append(asked)
+                    continue
+                ended = not flying
+            if flying:
+                A = program.aggregate(workers.get(flying.popleft()), A)
+                done += 1
+                ended |= bool(self.after is not None and self.after(done, A))
+        local = workers.get([workers.local(p) for p in range(workers.count)])
+        return Finished(A, local, done)
+
+    def ask(self, program: Program, A: Any, D: Any, workers: Workers) -> list[Any]:
+        """Handles of one iteration's results; none where nothing can be done yet."""
+        count = workers.count
+        expected = f"{count}, one per worker, or none"
+        jobs = checked_jobs(program.schedule(A, D), lambda n: n in (0, count), expected)
+        parts = [program.part(job, A) for job in jobs]
+        put = {id(part): workers.put(part) for part in {id(one): one for one in parts}.values()}
+        return [workers.update(p, job, put[id(parts[p])]) for p, job in enumerate(jobs)]
