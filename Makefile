@@ -1,6 +1,6 @@
 # Each target sets up what it needs: a virtual environment, the native build, the packages.
 #   make demo | test | nightly | test-duckdb | docs | bench | lint | types | format | native | wheel | smoke | sanitize
-#   make sanitize-postgres | clean
+#   make sanitize-learners | sanitize-postgres | clean
 
 SHELL := /bin/bash
 PYTHON ?= python3
@@ -17,6 +17,10 @@ PARALLEL ?= -n 3 --dist loadfile --no-loadscope-reorder
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 VERSION ?= 1.5.*
 DUCKDB_TESTS := tests/sql tests/udas/duckdb tests/faults tests/front tests/learners
+# What `make sanitize-learners` looks at, and by which tests.
+SANITIZED := kernels/native/trees kernels/native/nets kernels/native/shared udas
+SANITIZED_TESTS := tests/learners/trees tests/learners/nets tests/sql/trees tests/sql/nets tests/udas/trees \
+    tests/udas/nets tests/udas/duckdb/test_forged_trees.py tests/udas/duckdb/test_payload.py
 
 NATIVE := $(filter %.c %.h %.cpp %.hpp,$(wildcard kernels/native/*/* udas/rowblock/* udas/scalars/* udas/scalars/*/* \
     udas/duckdb/* udas/duckdb/*/* partitioner/native/* schedule/native/* kvstore/native/* kvstore/native/*/* \
@@ -24,8 +28,8 @@ NATIVE := $(filter %.c %.h %.cpp %.hpp,$(wildcard kernels/native/*/* udas/rowblo
 BUILD := setup.py pyproject.toml $(wildcard scripts/build/*.py)
 FORMATTED := $(NATIVE) $(filter %.c %.h,$(wildcard udas/postgres/* udas/postgres/*/*))
 
-.PHONY: demo test nightly test-duckdb docs bench lint types format native wheel smoke sanitize sanitize-postgres clean \
-    postgres-packages browser-packages
+.PHONY: demo test nightly test-duckdb docs bench lint types format native wheel smoke sanitize \
+    sanitize-learners sanitize-postgres clean postgres-packages browser-packages
 
 demo: $(READY)-demo
 	$(BIN)/tuskml demo
@@ -33,9 +37,11 @@ demo: $(READY)-demo
 test: $(READY)-test postgres-packages browser-packages
 	@$(ONE_THREAD) $(BIN)/pytest $(PARALLEL) $(PYTEST_ARGS)
 
-# What `make test` leaves out, and every property with twenty times as many examples.
+# What `make test` leaves out, every property with twenty times as many examples, and trees and nets
+# under sanitizers.
 nightly: $(READY)-nightly postgres-packages browser-packages
 	@TUSKML_EXAMPLES=20 $(ONE_THREAD) $(BIN)/pytest $(PARALLEL) -m "nightly or hypothesis" $(PYTEST_ARGS)
+	@$(MAKE) sanitize-learners PYTEST_ARGS=
 
 # The same build with the oldest DuckDB that is promised, or with VERSION='1.5.0'
 test-duckdb: $(READY)-test
@@ -91,6 +97,13 @@ sanitize: $(READY)-test
 	build/sanitize/venv/bin/pip install --quiet "$$(echo build/sanitize/*.whl)[test]"
 	scripts/sanitized.sh $(SANITIZE) build/sanitize/venv/bin/python -m pytest \
 	    --capture=sys -m "native and not memory" $(PYTEST_ARGS)
+
+# Runs the tests of trees and nets with their kernels and scorers under sanitizers. All else is built as ever.
+sanitize-learners: $(READY)-test
+	TUSKML_SANITIZE=$(SANITIZE) TUSKML_SANITIZE_ONLY="$(SANITIZED)" $(BIN)/python setup.py --quiet \
+	    build --build-lib build/sanitize/lib
+	PYTHONPATH=build/sanitize/lib $(ONE_THREAD) scripts/sanitized.sh $(SANITIZE) $(BIN)/python -m pytest \
+	    --capture=sys -m "not memory" $(or $(PYTEST_ARGS),$(SANITIZED_TESTS))
 
 # Runs the tests of the PostgreSQL extension with its C under sanitizers, in a server that is not.
 sanitize-postgres: $(READY)-test postgres-packages

@@ -28,6 +28,30 @@ def dense_bytes(groups: NDArray[np.void]) -> int:
     return int(groups["n_rows"] @ rows)
 
 
+SLAB = 1 << 21
+"""Bytes of the pieces of memory that the account counts, `TUSK_SLAB_BYTES`."""
+
+
+def charged(size: int) -> int:
+    """Bytes that the account counts for so many: a quarter of a slab or more has its own slabs."""
+    return size if size <= SLAB // 4 else -(-size // SLAB) * SLAB
+
+
+def dense_charged(group: np.void) -> tuple[int, int]:
+    """Bytes that the account counts for the segments of a dense group, and those of its features
+    among them, with what the last rows of a segment leave free."""
+    value = int(group["dim"]) * value_size(int(group["kind"]))
+    row = int(dense_row_bytes(int(group["dim"]), int(group["kind"]), int(group["extras"])))
+    place, whole, features = int(group["head"]), 0, 0
+    while place:
+        header = _view(place, SEGMENT, 1)[0]
+        cap_rows = int(header["cap_rows"])
+        whole += charged(SEGMENT.itemsize + cap_rows * row)
+        features += cap_rows * value
+        place = int(header["next"])
+    return whole, features
+
+
 def sparse_segments(
     group: np.void,
 ) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.int32]]]:

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from tuskml.kernels import passes
 from tuskml.kernels.passes import Floats, Pass
-from tuskml.kernels.segments import value_size
 from tuskml.kernels.trees.boosting import Targets, boosted
-from tuskml.learners.explaining.explanation import Document, document, row_bytes
+from tuskml.learners.explaining.explanation import Document, document
 from tuskml.learners.learner import Request
 from tuskml.learners.tasks import Task
 from tuskml.learners.trees import training
+from tuskml.learners.trees.memory import NEAR, most_bytes
 from tuskml.learners.trees.options import TreeOptions
 from tuskml.schedule import budget
 
@@ -33,9 +33,6 @@ FEW, MORE, MOST = 2, 6, 50
 """Iterations of the trials: one has FEW, another at least MORE, of small groups up to MOST."""
 TIMES = 3
 """Runs of a trial, the shortest of which counts: other programs may use the machine."""
-BIN_SAMPLE, NEAR, LARGE = 200_000, 1 << 18, 1 << 21
-"""Rows that bins are found of, and cells of a group in cache and of one worth several threads, as
-`kernels/native/trees` has them."""
 
 
 def explain(group: NDArray[np.void], request: Request[Task, TreeOptions], memory: int) -> Document:
@@ -102,30 +99,11 @@ def candidate(
         "iterations": span,
         "seconds_per_iteration": taken.each,
         "seconds": {name: taken.start + taken.each * trees for name, trees in span.items()},
-        "memory_bytes": row_bytes(group) + needed(group, options, taken.outputs),
+        "memory_bytes": most_bytes(group, options, taken.outputs),
         "store_requests": 0,
         "store_bytes": 0,
         "tried": None,
     }
-
-
-def needed(group: NDArray[np.void], options: TreeOptions, outputs: int) -> int:
-    """Bytes that the training of a group takes beside its rows.
-
-    They are those of the bins of all rows, margins, gradients, the order of rows by leaf and the
-    histograms of leaves; or, if that is more, those of the rows that bins are found of.
-    """
-    n, d, kind = (int(group[name][0]) for name in ("n_rows", "dim", "kind"))
-    alone = n * d < LARGE
-    least = max(3, min(options.min_child_rows, 20) * 2 // 5)  # rows of a bin
-    bins = d * min(options.max_bins + 1, n // least + 2)
-    leaves = min(options.num_leaves, n // options.min_child_rows + 1) + 1
-    drawn = 4 * (options.row_fraction < 1) + 37 * options.goss
-    per_row = d + 16 + 8 * outputs + 8 + (12 if outputs > 1 else 0) + drawn
-    near = 2 * n * d if alone and n * d <= NEAR else 0
-    histograms = leaves * bins * (16 if alone and n <= 1 << 16 else 24)
-    sample = min(n, BIN_SAMPLE) * d * value_size(kind)
-    return max(n * per_row + near + histograms, sample)
 
 
 def measured(group: NDArray[np.void], request: Request[Task, TreeOptions], memory: int) -> Seconds:

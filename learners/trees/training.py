@@ -19,6 +19,7 @@ from tuskml.kernels import passes
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.softmax import classes_of as labels_of
 from tuskml.kernels.trees.boosting import GINI, LOGISTIC, SOFTMAX, Forest, Rules, Targets, boosted
+from tuskml.kernels.trees.spent import spend
 from tuskml.learners import events
 from tuskml.learners.classes import (
     check_classes,
@@ -214,6 +215,8 @@ def grow(given: Rows, request: Request[Task, TreeOptions], memory: int) -> Model
             made, out = rows.shuffled(memory, options.seed, counts)
             kept = replace(rows, groups=stack.enter_context(made))
             held = replace(rows, groups=stack.enter_context(out))
+            if request.last:
+                spend(rows)
         kept = replace(kept, positive=np.ascontiguousarray(higher(options, given.labels)))
         rules = replace(rules_of(options, several), spends=int(request.last or held is not None))
         if isinstance(options, ForestOptions):

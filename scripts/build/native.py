@@ -114,7 +114,7 @@ def folders_below(top: str) -> list[str]:
 def libraries() -> list[Library]:
     """What this machine can build: the kernels once per instruction set, and the extension."""
     levels: dict[str, list[str]] = {"": []}
-    if platform.machine().lower() in ("x86_64", "amd64") and not sanitizer_flags():
+    if platform.machine().lower() in ("x86_64", "amd64") and not all_sanitized():
         levels |= X86_64_LEVELS
     kernels = [
         Library(KERNELS + suffix, [*KERNEL_FOLDERS, "udas/rowblock"], KERNEL_FLAGS + flags)
@@ -140,6 +140,22 @@ def sanitizer_flags() -> list[str]:
         "-O1",
         "-g",
     ]
+
+
+def sanitized_folders() -> list[str]:
+    """`TUSKML_SANITIZE_ONLY`: folders whose sources alone are sanitized; empty: all are."""
+    return os.environ.get("TUSKML_SANITIZE_ONLY", "").split()
+
+
+def all_sanitized() -> bool:
+    """Whether every source is compiled for a sanitizer, and so without wider instructions."""
+    return bool(sanitizer_flags()) and not sanitized_folders()
+
+
+def is_sanitized(source: Path) -> bool:
+    """Whether the flags of the sanitizers are for this source."""
+    folders = sanitized_folders()
+    return not folders or any(source.is_relative_to(folder) for folder in folders)
 
 
 def compiler(suffix: str) -> list[str]:
@@ -229,14 +245,15 @@ class BuildNative(build_ext):
     def run(self) -> None:
         """Builds, and removes the libraries of an earlier build that this one did not make.
 
-        A checkout is built for the machine it lies on; wheels carry every instruction set.
+        A checkout is built for the machine it lies on, as is what is sanitized in part; wheels
+        carry every instruction set.
         """
-        if self.inplace or self.editable_mode:
+        if (self.inplace or self.editable_mode or sanitized_folders()) and not all_sanitized():
             best = KERNELS + instruction_sets()[0]
             self.extensions = [
                 ext
                 for ext in self.extensions
-                if not ext.name.startswith(KERNELS) or sanitizer_flags() or ext.name == best
+                if not ext.name.startswith(KERNELS) or ext.name == best
             ]
         super().run()
         folders = [f"{self.build_lib}/tuskml/kernels"] + ["kernels"] * bool(self.inplace)
@@ -260,7 +277,9 @@ class BuildNative(build_ext):
 
     def _command(self, ext: Library, source: Path) -> list[str]:
         _, _, standard = LANGUAGES[source.suffix]
-        flags = [*standard, *COMMON_FLAGS, *ext.flags, *sanitizer_flags()]
+        flags = [*standard, *COMMON_FLAGS, *ext.flags]
+        if is_sanitized(source):
+            flags += sanitizer_flags()
         if ext.name == EXTENSION:
             flags += self._extension_flags()
         return [*compiler(source.suffix), *flags]

@@ -41,6 +41,9 @@ TK_API int tk_shuffle(const tk_pass *pass, tusk_memory *memory, uint64_t seed,
 /* Copies each group's rows in the order in which they lie; kept owns its segments. */
 TK_API int tk_keep(const tk_pass *pass, tusk_memory *memory, tusk_group *kept);
 TK_API void tk_free_groups(tusk_group *groups, int64_t n);
+/* Gives back the memory of the values of dense groups of at least so many cells, which nobody
+ * reads again; their labels stay. Smaller groups share pages. */
+TK_API void tk_spend(const tk_pass *pass, int64_t cells);
 
 /* --- folds --- */
 /* What decides the fold of a row: chance; the number that rows have as TUSK_FOLDS, equal numbers

@@ -354,6 +354,16 @@ int tk_shuffle(const tk_pass *pass, tusk_memory *memory, uint64_t seed, const in
     return code;
 }
 
+void tk_spend(const tk_pass *pass, int64_t cells) {
+    for (int64_t g = 0; g < pass->n_groups; g++) {
+        const tusk_group &group = pass->groups[g];
+        if (group.n_rows * group.dim < cells)
+            continue;
+        for (const tusk_segment *s : tusk::SegmentsOf(group))
+            tusk_segment_spend(const_cast<tusk_segment *>(s), tusk_shape_of(&group));
+    }
+}
+
 void tk_free_groups(tusk_group *groups, int64_t n) {
     for (int64_t g = 0; g < n; g++) {
         tusk_segments_free(const_cast<tusk_segment *>(groups[g].head));

@@ -159,7 +159,9 @@ private:
         if (draws())
             std::copy_n(drawn_.data(), n, which_.data());
         else
-            std::iota(which_.data(), which_.data() + n, 0U);
+            in_stretches(n, [&](int64_t begin, int64_t end) {
+                std::iota(which_.data() + begin, which_.data() + end, (uint32_t)begin);
+            });
         Rows rows = rows_.adding(k, bins_, threads_);
         if (by_side_.n)
             rows_.count_several_times(by_side_, drawn_.data());
@@ -174,16 +176,37 @@ private:
                 ? near_->grow(features, which_.data(), n, rows_.margins(k), &tree)
                 : grower.grow(rule, rows, features, Order{which_.data(), scratch_.data(), n},
                               rows_.has_own_values() ? &own : nullptr, rows_.margins(k), &tree);
-        for (int64_t row = 0, drawn = 0; !code && n < rows_.n() && row < rows_.n(); row++) {
-            if (drawn < n && drawn_.data()[drawn] == row)
-                drawn++;
-            else
-                rows_.add(tree, k, row);
-        }
-        for (int64_t row = 0; !code && held_ && row < held_->n(); row++)
-            held_->add(tree, k, row);
+        if (!code)
+            add_to_others(tree, k, n);
         out->trees.push_back(std::move(tree));
         return code;
+    }
+
+    // Adds what a tree says of the rows that it did not grow on.
+    void add_to_others(const Tree &tree, int64_t k, int64_t n) {
+        const uint32_t *drawn = drawn_.data();
+        if (n < rows_.n())
+            in_stretches(rows_.n(), [&](int64_t begin, int64_t end) {
+                const uint32_t *next = std::lower_bound(drawn, drawn + n, (uint32_t)begin);
+                for (int64_t row = begin; row < end; row++) {
+                    if (next < drawn + n && *next == row)
+                        next++;
+                    else
+                        rows_.add(tree, k, row);
+                }
+            });
+        if (held_)
+            in_stretches(held_->n(), [&](int64_t begin, int64_t end) {
+                for (int64_t row = begin; row < end; row++)
+                    held_->add(tree, k, row);
+            });
+    }
+
+    // Calls body(begin, end) for parts of n rows, by all threads.
+    template <class Body> void in_stretches(int64_t n, Body body) const {
+        constexpr int64_t STRETCH = 1 << 14;
+        parallel_for((n + STRETCH - 1) / STRETCH, threads_,
+                     [&](int64_t i) { body(i * STRETCH, std::min(n, (i + 1) * STRETCH)); });
     }
 
     // Trees without a split change nothing, and neither would those of the next iteration if none

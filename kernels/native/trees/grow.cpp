@@ -47,7 +47,7 @@ template <class Cell> double Grower<Cell>::value_of(const Leaf &leaf) const {
 
 template <class Cell> void Grower<Cell>::renew(const LeafValue &own) {
     for (const Leaf &leaf : leaves_)
-        made_[leaf.node].value = boost_.learning_rate * own(order_.which + leaf.begin, leaf.n);
+        made_[leaf.node].value = boost_.learning_rate * own(rows_of(leaf), leaf.n);
 }
 
 template <class Cell> Split Grower<Cell>::best_of(const Leaf &leaf) {
@@ -74,23 +74,36 @@ template <class Cell> Split Grower<Cell>::best_of_drawn(const Leaf &leaf) {
 
 template <class Cell> void Grower<Cell>::search(Leaf &leaf) {
     leaf.best = Split{};
-    if (leaf.slot < 0)
-        return;
-    leaf.best = boost_.node_fraction < 1 ? best_of_drawn(leaf) : best_of(leaf);
-    if (leaf.best.feature >= 0)
+    if (leaf.slot >= 0)
+        leaf.best = boost_.node_fraction < 1 ? best_of_drawn(leaf) : best_of(leaf);
+}
+
+// Gives up the histogram of a leaf that stays one.
+template <class Cell> void Grower<Cell>::leave(Leaf &leaf) {
+    if (leaf.slot < 0 || leaf.best.feature >= 0)
         return;
     free_.push_back(leaf.slot);
     leaf.slot = -1;
 }
 
-template <class Cell> int64_t Grower<Cell>::partition(const Leaf &leaf) {
+// By two threads, unless features are drawn, whose list is the grower's.
+template <class Cell> void Grower<Cell>::search_both(Leaf &left, Leaf &right) {
+    Leaf *both[] = {&left, &right};
+    bool alone = boost_.node_fraction < 1 || left.slot < 0 || right.slot < 0;
+    parallel_for(2, alone ? 1 : threads_, [&](int64_t i) { search(*both[i]); });
+    leave(left);
+    leave(right);
+}
+
+template <class Cell> Halves Grower<Cell>::partition(const Leaf &leaf) {
     const Split &best = leaf.best;
-    const uint8_t *codes = rows_->codes + best.feature;
-    uint32_t *which = order_.which + leaf.begin, *scratch = order_.scratch + leaf.begin;
-    int32_t d = bins_.features();
-    return best.by_level
-               ? partition_rows(codes, d, best.set, which, scratch, leaf.n, threads_)
-               : partition_rows(codes, d, side_of(best, bins_), which, scratch, leaf.n, threads_);
+    uint32_t *other = (leaf.away ? order_.which : order_.scratch) + leaf.begin;
+    Part part{rows_of(leaf), other, leaf.n, &sides_};
+    int32_t d = rows_->columns ? 1 : bins_.features();
+    const uint8_t *codes = rows_->columns ? rows_->columns + (size_t)best.feature * rows_->n
+                                          : rows_->codes + best.feature;
+    return best.by_level ? partition_rows(codes, d, best.set, part, threads_)
+                         : partition_rows(codes, d, side_of(best, bins_), part, threads_);
 }
 
 // Only the smaller child's rows are read. The larger child's sums are the parent's less these.
@@ -104,7 +117,7 @@ void Grower<Cell>::fill_children(const Leaf &parent, Leaf &left, Leaf &right) {
     small.slot = take_slot();
     large.slot = parent.slot;
     Cell *of_small = histogram(small.slot), *of_large = histogram(large.slot);
-    add_up(*rows_, order_.which + small.begin, small.n, threads_, of_small, blocks_);
+    add_up(*rows_, rows_of(small), small.n, threads_, of_small, blocks_);
     subtract(of_small, bins_.total(), of_large);
     if (may_split(small))
         return;
@@ -116,14 +129,15 @@ template <class Cell> void Grower<Cell>::split(Leaf &leaf) {
     Leaf parent = leaf;
     const Split &best = parent.best;
     bool last = (int32_t)leaves_.size() + 1 == boost_.num_leaves;
-    int64_t n_left = partition(parent);
+    auto [n_left, moved] = partition(parent);
+    bool away = parent.away != moved;
     auto node = (int32_t)made_.size();
     int64_t n_right = parent.n - n_left;
     int32_t depth = parent.depth + 1;
     Sum sum = parent.sum - best.left;
     ChildLimits limits = limits_behind(*rule_, best, sum, parent.limits);
-    Leaf left{parent.begin, n_left, node, depth, -1, best.left, limits.left, {}};
-    Leaf right{parent.begin + n_left, n_right, node + 1, depth, -1, sum, limits.right, {}};
+    Leaf left{parent.begin, n_left, away, node, depth, -1, best.left, limits.left, {}};
+    Leaf right{parent.begin + n_left, n_right, away, node + 1, depth, -1, sum, limits.right, {}};
     made_[parent.node].split = best;
     made_[parent.node].left = node;
     made_[parent.node].right = node + 1;
@@ -133,8 +147,7 @@ template <class Cell> void Grower<Cell>::split(Leaf &leaf) {
         free_.push_back(parent.slot);
     else
         fill_children(parent, left, right);
-    search(left);
-    search(right);
+    search_both(left, right);
     leaf = left;
     leaves_.push_back(right);
 }
@@ -186,13 +199,14 @@ int Grower<Cell>::grow(const Rule &rule, const Rows &rows, const std::vector<int
     order_ = order;
     leaves_.clear();
     made_.clear();
-    Leaf root{0, order.n, 0, 0, take_slot(), {}, {}, {}};
+    Leaf root{0, order.n, false, 0, 0, take_slot(), {}, {}, {}};
     add_up(rows, order.which, order.n, threads_, histogram(root.slot), blocks_);
     root.sum = Sum{0, 0, 0};
     for (int32_t b = 0; b < bins_.count(0); b++) // every row is in one bin of feature 0
         root.sum += sum_of(histogram(root.slot)[b]);
     made_.push_back(Made{{}, -1, -1, order.n, value_of(root)});
     search(root);
+    leave(root);
     leaves_.push_back(root);
     bool all = boost_.num_leaves >= order.n / std::max<int64_t>(boost_.min_child_rows, 1);
     if (int code = all ? split_all() : split_best())
@@ -212,8 +226,8 @@ template <class Cell> void Grower<Cell>::add_values(double *margins) const {
     parallel_for((int64_t)leaves_.size(), threads_, [&](int64_t i) {
         const Leaf &leaf = leaves_[i];
         double value = made_[leaf.node].value;
-        for (const uint32_t *row = order_.which + leaf.begin;
-             row < order_.which + leaf.begin + leaf.n; row++)
+        const uint32_t *row = rows_of(leaf);
+        for (const uint32_t *end = row + leaf.n; row < end; row++)
             margins[*row] += value;
     });
 }

@@ -59,7 +59,9 @@ struct Rows {
     const uint8_t *codes; // (n, d)
     const Addend *addends;
     const Bins *bins;
-    const uint16_t *cells = nullptr; // (n, d) numbers of cells times two, or NULL
+    const uint16_t *cells = nullptr;  // (n, d) numbers of cells times two, or NULL
+    const uint8_t *columns = nullptr; // (d, n) the codes once more, or NULL
+    int64_t n = 0;
 };
 
 // Sums over rows[0 .. n - 1] into out, one cell per bin of all features. blocks: scratch memory.

@@ -1,6 +1,9 @@
 // Divides the rows of a leaf between its children.
 #include <algorithm>
-#include <cstring>
+
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
 
 #include "../shared/pool.hpp"
 #include "tree.hpp"
@@ -37,46 +40,101 @@ int64_t divide(const uint8_t *column, int32_t d, const Left &side, uint32_t *whi
     return left;
 }
 
+// Notes which of n rows go left, as bits. Returns how many.
 template <class Left>
-int64_t partition(const uint8_t *codes, int32_t d, const Left &side, uint32_t *which,
-                  uint32_t *scratch, int64_t n, int threads) {
-    if (n && (int64_t)(which[n - 1] - which[0]) * d <= NEAR) { // rows rise
-        int64_t left = divide<false>(codes, d, side, which, scratch, n);
-        std::copy_n(scratch, n - left, which + left);
-        return left;
+int64_t note(const uint8_t *column, int32_t d, const Left &side, const uint32_t *which, int64_t n,
+             uint64_t *goes_left) {
+    int64_t left = 0;
+    for (int64_t begin = 0; begin < n; begin += 64) {
+        uint64_t set = 0;
+        for (int64_t i = begin, end = std::min(begin + 64, n); i < end; i++) {
+            if (i + AHEAD < n)
+                __builtin_prefetch(column + (size_t)which[i + AHEAD] * d);
+            set |= (uint64_t)is_left(side, column[(size_t)which[i] * d]) << (i - begin);
+        }
+        goes_left[begin / 64] = set;
+        left += __builtin_popcountll(set);
     }
-    int64_t parts = std::clamp<int64_t>(n / LEAST, 1, threads);
-    int64_t length = (n + parts - 1) / parts;
-    std::vector<int64_t> left(parts);
-    auto size = [&](int64_t part) { return std::min(length, n - part * length); };
+    return left;
+}
+
+// Writes those of 64 rows that a set has, and nothing behind them. Returns where they end.
+inline uint32_t *list(const uint32_t *which, uint64_t set, uint32_t *out) {
+#if defined(__AVX512F__)
+    for (int part = 0; part < 4; part++, which += 16) {
+        auto bits = (__mmask16)(set >> 16 * part);
+        int n = __builtin_popcount(bits);
+        __m512i rows = _mm512_maskz_compress_epi32(bits, _mm512_maskz_loadu_epi32(bits, which));
+        _mm512_mask_storeu_epi32(out, (__mmask16)((1U << n) - 1), rows);
+        out += n;
+    }
+#else
+    for (; set; set &= set - 1)
+        *out++ = which[__builtin_ctzll(set)];
+#endif
+    return out;
+}
+
+// Copies n rows to either side.
+void copy(const uint32_t *which, int64_t n, const uint64_t *goes_left, uint32_t *left,
+          uint32_t *right) {
+    for (int64_t at = 0; at < n; at += 64, which += 64) {
+        uint64_t set = goes_left[at / 64],
+                 all = n - at < 64 ? (UINT64_C(1) << (n - at)) - 1 : ~UINT64_C(0);
+        left = list(which, set, left);
+        right = list(which, all & ~set, right);
+    }
+}
+
+// Several threads first note which rows go left, and then copy those of each part to the place
+// that the parts before leave.
+template <class Left>
+Halves divide_far(const uint8_t *codes, int32_t d, const Left &side, const Part &rows,
+                  int64_t parts, int threads) {
+    int64_t length = ((rows.n + parts - 1) / parts + 63) / 64 * 64;
+    auto size = [&](int64_t part) {
+        return std::clamp<int64_t>(rows.n - part * length, 0, length);
+    };
+    std::vector<int64_t> before(parts + 1); // that go left
+    rows.sides->resize((rows.n + 63) / 64);
+    uint64_t *sides = rows.sides->data();
     parallel_for(parts, threads, [&](int64_t part) {
         int64_t at = part * length;
-        left[part] = divide<true>(codes, d, side, which + at, scratch + at, size(part));
+        before[part + 1] = note(codes, d, side, rows.which + at, size(part), sides + at / 64);
     });
-    int64_t at = left[0];
-    for (int64_t part = 1; part < parts; part++) {
-        std::memmove(which + at, which + part * length, left[part] * sizeof *which);
-        at += left[part];
-    }
-    int64_t all_left = at;
-    for (int64_t part = 0; part < parts; part++) {
-        int64_t right = size(part) - left[part];
-        std::memcpy(which + at, scratch + part * length, right * sizeof *which);
-        at += right;
-    }
-    return all_left;
+    for (int64_t part = 0; part < parts; part++)
+        before[part + 1] += before[part];
+    parallel_for(parts, threads, [&](int64_t part) {
+        int64_t at = part * length;
+        uint32_t *right = rows.other + before[parts] + std::min(at, rows.n) - before[part];
+        copy(rows.which + at, size(part), sides + at / 64, rows.other + before[part], right);
+    });
+    return {before[parts], true};
+}
+
+template <class Left>
+Halves partition(const uint8_t *codes, int32_t d, const Left &side, const Part &rows,
+                 int threads) {
+    uint32_t *which = rows.which;
+    int64_t n = rows.n, parts = std::clamp<int64_t>(n / LEAST, 1, threads);
+    if (parts > 1)
+        return divide_far(codes, d, side, rows, parts, threads);
+    bool near = n && (int64_t)(which[n - 1] - which[0]) * d <= NEAR; // rows rise
+    int64_t left = near ? divide<false>(codes, d, side, which, rows.other, n)
+                        : divide<true>(codes, d, side, which, rows.other, n);
+    std::copy_n(rows.other, n - left, which + left);
+    return {left, false};
 }
 
 } // namespace
 
-int64_t partition_rows(const uint8_t *codes, int32_t d, Side side, uint32_t *which,
-                       uint32_t *scratch, int64_t n, int threads) {
-    return partition(codes, d, side, which, scratch, n, threads);
+Halves partition_rows(const uint8_t *codes, int32_t d, Side side, const Part &rows, int threads) {
+    return partition(codes, d, side, rows, threads);
 }
 
-int64_t partition_rows(const uint8_t *codes, int32_t d, const CodeSet &side, uint32_t *which,
-                       uint32_t *scratch, int64_t n, int threads) {
-    return partition(codes, d, side, which, scratch, n, threads);
+Halves partition_rows(const uint8_t *codes, int32_t d, const CodeSet &side, const Part &rows,
+                      int threads) {
+    return partition(codes, d, side, rows, threads);
 }
 
 } // namespace tusk

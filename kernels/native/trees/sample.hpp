@@ -25,7 +25,8 @@ public:
         if (int code = codes_.take(memory, n * group_.dim))
             return code;
         code_rows(group_, bins, threads, codes_.data(), spends);
-        int code = margins_.take(memory, n * outputs_);
+        int code = grows ? take_columns(threads, memory) : TK_OK;
+        code = code ? code : margins_.take(memory, n * outputs_);
         if (!code && several())
             code = softmax_.take(memory, group_, classes_, outputs_);
         if (!code && grows)
@@ -84,7 +85,7 @@ public:
     Rows adding(int64_t output, const Bins &bins, int threads) {
         if (several())
             softmax_.addends(margins(0), output, threads, addends_.data(), &units_);
-        return {codes_.data(), addends_.data(), &bins, cells_.data()};
+        return {codes_.data(), addends_.data(), &bins, cells_.data(), columns_.data(), n()};
     }
     // Leaves room for rows that count so many times.
     void make_room(double room) {
@@ -138,6 +139,24 @@ public:
     }
 
 private:
+    // The bins of a large group once more, feature by feature: a split reads one feature, of which
+    // a cache holds that of many more rows. Where features are given back, that is more memory.
+    int take_columns(int threads, tusk_memory *memory) {
+        constexpr int64_t TILE = 1024; // rows of one piece of work
+        size_t d = group_.dim, rows = n();
+        if (n() * group_.dim < LARGE)
+            return TK_OK;
+        if (int code = columns_.take(memory, rows * d))
+            return code;
+        parallel_for((n() + TILE - 1) / TILE, threads, [&](int64_t tile) {
+            size_t begin = tile * TILE, end = std::min<size_t>(begin + TILE, rows);
+            for (size_t f = 0; f < d; f++)
+                for (size_t row = begin; row < end; row++)
+                    columns_.data()[f * rows + row] = codes_.data()[row * d + f];
+        });
+        return TK_OK;
+    }
+
     bool weighted() const { return group_.extras & TUSK_WEIGHTS; }
     double weighted_lacking(const uint32_t *which, int64_t n) const {
         for (int64_t i = 0; i < n; i++)
@@ -153,7 +172,7 @@ private:
     bool grows_ = false;
     Units units_{};
     ClassLosses softmax_;
-    Charged<uint8_t> codes_;
+    Charged<uint8_t> codes_, columns_;
     Charged<uint16_t> cells_;
     Charged<double> margins_, y_, lacks_, weight_;
     Charged<Weighted> weighted_lacks_;

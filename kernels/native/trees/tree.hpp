@@ -63,6 +63,18 @@ struct Order {
     int64_t n;
 };
 
+// The n rows of a leaf, room for as many, and scratch memory.
+struct Part {
+    uint32_t *which, *other;
+    int64_t n;
+    std::vector<uint64_t> *sides;
+};
+// How many rows go left, and whether all are in `other` now.
+struct Halves {
+    int64_t left;
+    bool moved;
+};
+
 // What a leaf says, if not what its sums say: from the numbers of its rows.
 using LeafValue = Ref<double(const uint32_t *, int64_t)>;
 
@@ -83,7 +95,8 @@ public:
 
 private:
     struct Leaf {
-        int64_t begin, n; // in `which`
+        int64_t begin, n; // in `which`, or if they are away in `scratch`
+        bool away;
         int32_t node, depth, slot;
         Sum sum;
         Limits limits;
@@ -93,15 +106,20 @@ private:
     bool may_split(const Leaf &leaf) const;
     Split best_of(const Leaf &leaf);
     Split best_of_drawn(const Leaf &leaf);
+    void search_both(Leaf &left, Leaf &right);
     int split_best();
     int split_all();
     void search(Leaf &leaf);
+    void leave(Leaf &leaf);
     double value_of(const Leaf &leaf) const;
     void renew(const LeafValue &own);
     void split(Leaf &leaf);
     void fill_children(const Leaf &parent, Leaf &left, Leaf &right);
     int32_t take_slot();
-    int64_t partition(const Leaf &leaf);
+    Halves partition(const Leaf &leaf);
+    uint32_t *rows_of(const Leaf &leaf) const {
+        return (leaf.away ? order_.scratch : order_.which) + leaf.begin;
+    }
     void choose_features(const std::vector<int32_t> &features);
     // Cells of a histogram, and as many behind them as a search reads beyond the last bin.
     size_t histogram_size() const { return bins_.total() + LANES; }
@@ -119,6 +137,7 @@ private:
     int32_t together_;
     std::vector<int32_t> free_;
     std::vector<Addend> blocks_;
+    std::vector<uint64_t> sides_;
     std::vector<Leaf> leaves_;
 
     std::vector<Made> made_; // of the tree that grows
@@ -129,11 +148,10 @@ private:
     uint64_t seed_ = 0;
 };
 
-// Moves the rows that go left before the others; both keep their order. codes: the first row's of
-// the split's feature, of rows of d codes. Returns how many go left.
-int64_t partition_rows(const uint8_t *codes, int32_t d, Side side, uint32_t *which,
-                       uint32_t *scratch, int64_t n, int threads);
-int64_t partition_rows(const uint8_t *codes, int32_t d, const CodeSet &side, uint32_t *which,
-                       uint32_t *scratch, int64_t n, int threads);
+// Puts the rows that go left before the others; both keep their order. codes: the first row's of
+// the split's feature, of rows that are d codes apart.
+Halves partition_rows(const uint8_t *codes, int32_t d, Side side, const Part &rows, int threads);
+Halves partition_rows(const uint8_t *codes, int32_t d, const CodeSet &side, const Part &rows,
+                      int threads);
 
 } // namespace tusk

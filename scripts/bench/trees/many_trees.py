@@ -1,19 +1,25 @@
 """Many small groups of boosted trees in one statement: time, and memory beside the rows'.
 
 python scripts/bench/run.py many_trees --groups 100000 --threads 2
+python scripts/bench/run.py many_trees --groups 1000 --threads 1 --shared 15 31 63
 
 Groups of 270 rows and 10 float32 features, 50 trees of 15 leaves. The rows' bytes are those of
 features and labels. The peak is the growth of the process's resident memory while the statement
-runs, so it has the packed rows and the models, but not the table that is read.
+runs, so it has the packed rows and the models, but not the table that is read. --shared compares
+bins of each group with bins that all groups share, whose bounds are so many quantiles of all rows,
+by time and by the log loss of other rows of the same groups.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import statistics
 import time
 from pathlib import Path
 
+import duckdb
 import numpy as np
 from boosting import GROUP_ROWS
 
@@ -36,13 +42,53 @@ def memory(field: str) -> int:
     return next(int(line.split()[1]) for line in lines if line.startswith(field)) * 1024
 
 
+def shared(con: duckdb.DuckDBPyConnection, given: argparse.Namespace) -> None:
+    """Prints time and losses with bins of each group's own, and with shared ones."""
+    n = given.groups * GROUP_ROWS
+    con.execute(f"CREATE TABLE every AS {ROWS.format(rows=2 * n).split(' AS', 1)[1]}")
+    con.execute("CREATE TABLE t AS SELECT g // 2 AS g, x, y FROM every WHERE g % 2 = 0")
+    con.execute("CREATE TABLE other AS SELECT g // 2 AS g, x, y FROM every WHERE g % 2 = 1")
+    options = {0: json.loads(OPTIONS.format(given.threads))}
+    for size in given.shared:
+        shares = [(i + 1) / (size + 1) for i in range(size)]
+        listed = ", ".join(f"quantile_cont(x[{j + 1}], {shares})" for j in range(FEATURES))
+        bounds = con.execute(f"SELECT {listed} FROM t").fetchall()[0]
+        options[size] = options[0] | {"bounds": [list(map(float, of)) for of in bounds]}
+    times: dict[int, list[float]] = {size: [] for size in options}
+    for _ in range(given.repeat):
+        for size, chosen in options.items():
+            call = f"train_model('gbdt', y, x, '{json.dumps(chosen)}')"
+            began = time.process_time()
+            con.execute(
+                f"CREATE OR REPLACE TABLE m{size} AS SELECT g, {call} AS m FROM t GROUP BY g"
+            )
+            times[size].append(time.process_time() - began)
+    for size, taken in times.items():
+        losses = con.execute(
+            f"""SELECT (SELECT avg(m.loss) FROM m{size}), log_loss(y, predict_proba(m, x))
+            FROM other JOIN m{size} USING (g)"""
+        ).fetchall()[0]
+        name = f"{size} shared bounds" if size else "bins of each group"
+        each = statistics.median(taken) / given.groups * 1e3
+        print(
+            f"{name:<20} {each:.3f} ms of a processor per group, log loss {losses[0]:.4f} in "
+            f"training, {losses[1]:.4f} of other rows"
+        )
+
+
 def main() -> None:
     """Prints seconds and bytes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--groups", type=int, default=3000)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--shared", type=int, nargs="*", help="numbers of shared bounds")
+    parser.add_argument("--repeat", type=int, default=3, help="with --shared")
     given = parser.parse_args()
     print(f"load {os.getloadavg()[0]:.1f}, {given.threads} threads")
+    if given.shared:
+        with tuskml.connect(threads=given.threads) as con:
+            shared(con, given)
+        return
     n = given.groups * GROUP_ROWS
     with tuskml.connect(threads=given.threads) as con:
         con.execute(ROWS.format(rows=n)).fetchall()

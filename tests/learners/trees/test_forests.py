@@ -75,14 +75,21 @@ def test_order_and_threads_change_no_bit(seed, threads) -> None:
 
 
 def test_large_groups_are_the_same_for_any_number_of_threads() -> None:
-    """The group is large enough for several threads, and for bins from a sample."""
+    """The group is large enough for several threads, and for bins from a sample. Its leaves have
+    their rows divided by one thread or by several, in any mixture."""
     rng = np.random.default_rng(5)
     x = rng.normal(size=(230_000, 10)).astype(np.float32)
     y = x[:, 0] * x[:, 1] + np.sin(3 * x[:, 2])
-    order = rng.permutation(len(x))
-    one = grown(x, y, 1, trees=5)
-    two = grown(x[order], y[order], 2, trees=5)
-    assert one.nodes.tobytes() == two.nodes.tobytes()
+    x[rng.random(x.shape) < 0.1] = np.nan
+    x[:, 9] = rng.integers(0, 40, len(x))
+    how = {"trees": 5, "categorical": [9]}
+    one = grown(x, y, 1, **how)
+    assert one.loss[-1] == pytest.approx(((margins(one, x) - y) ** 2).mean() / 2, rel=1e-9)
+    for threads in (2, 3, 7):
+        order = rng.permutation(len(x))
+        other = grown(x[order], y[order], threads, **how)
+        assert one.nodes.tobytes() == other.nodes.tobytes()
+        assert one.rows.tobytes() == other.rows.tobytes()
 
 
 @pytest.mark.parametrize("limit", ["num_leaves", "max_depth", "min_child_rows", "min_gain"])

@@ -1,5 +1,6 @@
 """Large groups give the memory of their features back once these are in bins."""
 
+import json
 from dataclasses import replace
 
 import duckdb
@@ -40,6 +41,42 @@ def test_training_needs_no_bytes_beyond_those_of_the_rows(trained) -> None:
     _, used = trained("gbdt", 1 << 30)
     assert used["peak"] < alone + 1.3 * CELLS
     assert used["resident"] == used["spilled"] == 0
+
+
+def test_rows_that_were_copied_to_hold_some_out_are_given_back(trained) -> None:
+    """All but the copies comes when the features are gone."""
+    alone = trained("logistic", 1 << 30, FEW)[1]["peak"]
+    _, used = trained("gbdt", 1 << 30, OPTIONS[:-1] + ', "validation": 0.2}')
+    copies = ROWS * (4 * FEATURES + 8)
+    assert alone + 0.9 * copies < used["peak"] < alone + copies + 0.9 * CELLS
+
+
+@pytest.mark.parametrize(
+    ("rows", "more"),
+    [
+        (ROWS, {}),
+        (ROWS, {"validation": 0.2}),
+        (ROWS, {"row_fraction": 0.5, "num_leaves": 63}),
+        (ROWS, {"objective": "quantile"}),
+        (60_000, {"max_bins": 255}),
+    ],
+)
+def test_the_memory_that_is_foretold_is_what_the_account_counts(
+    new_con: duckdb.DuckDBPyConnection, tmp_path, rows: int, more: dict[str, object]
+) -> None:
+    """Within a fifth: memory comes in pieces of 2 MiB."""
+    new_con.execute(CREATE.replace(f"range({ROWS})", f"range({rows})"))
+    options = json.loads(OPTIONS) | more
+    told = json.dumps(options | {"format": "json"})
+    new_con.execute("SELECT tuskml_set_memory(?, ?)", [1 << 30, str(tmp_path)]).fetchall()
+    train = f"SELECT train_model('gbdt', y, x, '{json.dumps(options)}') FROM t"
+    new_con.execute(train).fetchall()
+    ((used,),) = new_con.execute("SELECT tuskml_memory()").fetchall()
+    ask = f"SELECT explain_training('gbdt', y, x, '{told}') FROM t"
+    ((answer,),) = new_con.execute(ask).fetchall()
+    (one,) = json.loads(answer)["candidates"]
+    assert used["spilled"] == 0
+    assert used["peak"] / 1.2 < one["memory_bytes"] < 1.2 * used["peak"]
 
 
 def test_what_is_not_the_last_reading_keeps_the_rows(trained, monkeypatch) -> None:

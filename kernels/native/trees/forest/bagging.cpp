@@ -49,8 +49,10 @@ private:
 
     int prepare(Forest *out) {
         size_t n = group_.n_rows;
-        int code = codes_.take(job_.memory, n * group_.dim);
-        code = code ? code : addends_.take(job_.memory, n);
+        if (int code = codes_.take(job_.memory, n * group_.dim))
+            return code;
+        code_rows(group_, bins_, job_.threads, codes_.data(), boost_.spends);
+        int code = addends_.take(job_.memory, n);
         code = code ? code : which_.take(job_.memory, n);
         code = code ? code : scratch_.take(job_.memory, n);
         code = code ? code : order_.take(job_.memory, n);
@@ -62,7 +64,6 @@ private:
         code = code ? code : weight_.take(job_.memory, n);
         if (code)
             return code;
-        code_rows(group_, bins_, job_.threads, codes_.data(), boost_.spends);
         copy_labels(group_, y_.data());
         copy_weights(group_, weight_.data());
         std::fill_n(trees_of_.data(), n, 0U);
