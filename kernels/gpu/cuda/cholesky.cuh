@@ -1,8 +1,9 @@
 // Solves H step = gradient by Cholesky, in the shared memory of one block.
 //
-// As in kernels/native/linear/solve.cpp, a coordinate whose pivot vanishes depends on earlier
-// ones. It is left out, and the others are solved exactly. Columns are finished one after another,
-// so that the threads compute a column's entries, and the updates to its right, in parallel.
+// As in kernels/native/linear/systems/factor.hpp, a coordinate whose pivot vanishes depends on
+// earlier ones. It is left out, and the others are solved exactly. Columns are finished one after
+// another, so that the threads compute a column's entries, and the updates to its right, in
+// parallel.
 
 #define DEPENDENT 1e-13
 #define PITCH (P | 1)
