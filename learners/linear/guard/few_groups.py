@@ -25,6 +25,8 @@ from tuskml.optimizer.curves import Interval
 
 MANY_GROUPS, STAND_INS = 64, 4
 """Groups of a batch, at least, and how many of them are tried, from small to large."""
+THREADS = 2
+"""Up to which so many groups suffice: one thread tries plans while the others wait."""
 WORTH = 0.06
 """Seconds of a batch, below which none of its groups is tried."""
 RIVAL = 3.0
@@ -61,9 +63,16 @@ class Limited:
         return self.over
 
 
+def least_groups(threads: int) -> int:
+    """Groups from which on trying a few of them takes a small share of what the batch takes."""
+    return MANY_GROUPS * max(1, threads // THREADS)
+
+
 def worth_groups(question: Question, candidates: Sequence[Candidate]) -> list[Candidate]:
     """The plans to try on some groups, of the fewest passes first; none if that does not pay."""
-    if question.seen.groups < MANY_GROUPS or not question.task.smooth or question.gpu:
+    if question.seen.groups < least_groups(question.threads):
+        return []
+    if not question.task.smooth or question.gpu:
         return []
     known = [
         one

@@ -111,19 +111,23 @@ def guard_for(
     mine = next((one for one in chosen.candidates if one.plan.algorithm == plan.algorithm), None)
     if mine is None or len(before.names) >= MOST_SWITCHES:
         return None
-    other = next_best(chosen, mine, before)
+    other = next_best(chosen, mine, before, question.seen.sparse)
     if other is None:
         return None
     known = other.certain or solves(other)
     return Guard(mine, other, SURE if known else GUESSED)
 
 
-def next_best(chosen: Choice, mine: Candidate, before: Before) -> Candidate | None:
+def next_best(
+    chosen: Choice, mine: Candidate, before: Before, sparse: bool = False
+) -> Candidate | None:
     """The plan that is expected to take least, of those that are known well and were not tried.
 
     Where a plan falls behind that the condition of the problem slows down, it slows down others
     too: then it is one that solves its systems, if that is possible, and estimates of those that
-    follow gradients are not believed any more. Where none is known well it
+    follow gradients are not believed any more. On sparse rows, where features differ more by how
+    often they occur than by anything else, which preconditioners take away, conjugate gradients
+    may go on too. Where none is known well it
     is any, from which the training may come back; but not for a plan that solves its systems,
     whose errors do not tell what is left of it. After one that follows gradients such a plan goes
     on to the end: the condition slows down products of conjugate gradients too.
@@ -141,7 +145,7 @@ def next_best(chosen: Choice, mine: Candidate, before: Before) -> Candidate | No
         fresh = [one for one in fresh if speeds_up(one)]
     solving = [one for one in fresh if solves(one)]
     known = [one for one in fresh if one.certain or solves(one)]
-    if solving and not solves(mine):
+    if solving and not solves(mine) and not sparse:
         known = solving
     if not known and not solves(mine):
         known = fresh

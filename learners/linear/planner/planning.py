@@ -32,10 +32,10 @@ HOPELESS = 2.5
 """A candidate that is expected to take so many times the best one's seconds is not tried."""
 TOO_WIDE = 0.125
 """Features of sparse rows for each of them, beyond which none is tried on a sample."""
-LEAST_OVERHEAD = 0.0012
+LEAST_OVERHEAD = 0.001
 """Seconds that a sketch may take of however short a training: 2 ms with all that comes before."""
 TABLES = 0.0015
-"""Seconds of what planning does beside a second sketch."""
+"""Seconds of what planning does beside a second sketch, or beside trials."""
 
 
 NARROW, NARROW_QUADRATIC = 64, 128
@@ -184,7 +184,7 @@ def decide(problem: Problem, start: Floats, own: Plan, question: Question) -> Ch
         return first
     seconds = most_overhead(first.candidates)
     if question.sketch is not None:
-        seconds -= TABLES + LEAST_OVERHEAD
+        seconds -= LEAST_OVERHEAD
     instant = choice.takes_less(first.candidates, own, choice.INSTANT)
     if not instant and kept is None and sketching.finer(question, first.plan, seconds):
         seen, kept = looked_closer(problem, start, question, first.plan, seconds)
@@ -242,7 +242,8 @@ def after_trials(
     else:
         tried = [] if too_wide(question) else worth_trying(first.candidates)
         least = min((c.seconds.low for c in first.candidates if c.refusal is None), default=0.0)
-        allowed = budget(least)
+        looked = LEAST_OVERHEAD if question.sketch is not None else 0.0
+        allowed = budget(least) - TABLES - looked
     if not tried:
         return first
     if question.options.time is not None:
@@ -274,7 +275,7 @@ def most_overhead(candidates: tuple[Candidate, ...]) -> float:
     best = min(possible, key=lambda one: one.expected, default=None)
     if best is None:
         return LEAST_OVERHEAD
-    return max(LEAST_OVERHEAD, 0.9 * SHARE * best.seconds.low)
+    return max(LEAST_OVERHEAD, 0.9 * SHARE * best.seconds.low - TABLES)
 
 
 def estimated(chosen: Choice) -> Choice:

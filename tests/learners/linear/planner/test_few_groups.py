@@ -9,7 +9,7 @@ import pytest
 from tuskml.kernels.rows.meter import Meter
 from tuskml.learners.linear.algorithms import newton_cg
 from tuskml.learners.linear.estimates.costs import Cost, Parts
-from tuskml.learners.linear.estimates.question import Statistics
+from tuskml.learners.linear.estimates.question import Question, Statistics
 from tuskml.learners.linear.guard import few_groups
 from tuskml.learners.linear.guard.few_groups import AT_LEAST, Tried
 from tuskml.learners.linear.options import parse
@@ -119,3 +119,20 @@ def test_passes_on_a_few_groups_count_for_all():
     assert made.iterations.point == 6
     ended = Tried(6, passes, False).of(one)
     assert ended.iterations.point == 6 * AT_LEAST
+
+
+@pytest.mark.parametrize(
+    ("groups", "threads", "tried"),
+    [(63, 2, False), (64, 2, True), (200, 16, False), (512, 16, True)],
+)
+def test_more_threads_ask_for_more_groups(groups, threads, tried):
+    """One thread tries the plans, so its share of what all threads take has to stay small."""
+    task, options = LINEAR["logistic"], parse("{}")
+    cost = Cost(0.5, 1.0, 0.25, 0.0, 0.0, 10.0, 0.01, Parts(0.1, 0.02))
+    seen = Statistics(512, 100, True, 512 * groups, 9 * 512 * groups, groups)
+    rivals = [
+        Candidate(choose(task, options, seen, name), cost, Interval(2, 4, 8), 0.0, False, None)
+        for name in ("newton", "newton_cg")
+    ]
+    question = Question(task, options, seen, threads)
+    assert bool(few_groups.worth_groups(question, rivals)) == tried
