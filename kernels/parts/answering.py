@@ -7,19 +7,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.parts.hopping import epoch_of
+from tuskml.kernels.parts.keeping import Beside
 from tuskml.kernels.parts.message import Array, packed, unpacked
 from tuskml.kernels.parts.sharded import ARRAYS
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.rows.entries import entry_sums
 from tuskml.kernels.rows.reach import margin_reach
 from tuskml.kernels.softmax import Softmax, Steps, classes_of
+from tuskml.kernels.trees.parted import binning, part
 
 Given = Mapping[str, Any]
+Keeping = Callable[[Pass, list[Any], Given, Beside], list[Array]]
 
 
-def answered(groups: NDArray[np.void] | None, message: bytes, threads: int) -> bytes:
+def answered(
+    groups: NDArray[np.void] | None, message: bytes, threads: int, beside: Beside
+) -> bytes:
     """The answer to a message of `ShardedPass`. groups: one group (kernels.GROUP), None: no row
-    of it was usable; threads: how many may compute.
+    of it was usable; threads: how many may compute; beside: what is kept beside the rows.
     """
     header, arrays = unpacked(message)
     if header["method"] == "described":
@@ -30,7 +35,10 @@ def answered(groups: NDArray[np.void] | None, message: bytes, threads: int) -> b
     own, rest = arrays[: len(ARRAYS)], arrays[len(ARRAYS) :]
     settings = {**header["settings"], **dict(zip(ARRAYS, own, strict=True))}
     rows = Pass(groups, threads=threads, **settings)
-    found = METHODS[header["method"]](rows, rest, header["given"])
+    method, given = header["method"], header["given"]
+    if method in KEEPING:
+        return packed({}, KEEPING[method](rows, rest, given, beside))
+    found = METHODS[method](rows, rest, given)
     return packed({}, found)
 
 
@@ -114,3 +122,9 @@ METHODS: dict[str, Callable[[Pass, list[Any], Given], Any]] = {
     "softmax_scores": softmax_scores,
     "classes": counted_classes,
 }
+KEEPING: dict[str, Keeping] = {
+    "tree_about": lambda rows, _, given, __: binning.about(rows, given),
+    "tree_values": lambda rows, _, given, __: binning.values(rows, given),
+    "tree": part.answered,
+}
+"""Those that keep something beside the rows from message to message."""

@@ -55,6 +55,7 @@ KERNEL_FOLDERS = [
         "trees/forest",
         "trees/losses",
         "trees/near",
+        "trees/parts",
         "nets",
         "nets/arithmetic",
         "paths",

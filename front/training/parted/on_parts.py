@@ -21,7 +21,7 @@ from tuskml.errors import TuskError
 from tuskml.groups.execution.share import share
 from tuskml.kernels import passes
 from tuskml.kernels.parts.answering import answered as answer_of
-from tuskml.kernels.parts.keeping import kept
+from tuskml.kernels.parts.keeping import Beside, kept
 from tuskml.kernels.passes import Pass
 from tuskml.learners.receiving import receiving
 from tuskml.schedule import budget
@@ -36,8 +36,9 @@ class Held:
     """The rows of a part, or what will be.
 
     groups: one group, None where no row was usable; ordered: whether the rows' order has to be one
-    of their content, as with the option deterministic; stack: what frees them, None before they
-    are read. All are looked at with the lock, which is held while the rows are in use.
+    of their content, as with the option deterministic; beside: what was computed of them; stack:
+    what frees them, None before they are read. All are looked at with the lock, which is held
+    while the rows are in use.
     """
 
     def __init__(self) -> None:
@@ -45,6 +46,7 @@ class Held:
         self.stack: ExitStack | None = None
         self.groups: NDArray[np.void] | None = None
         self.ordered = True
+        self.beside = Beside()
 
     def read(self, given: Mapping[str, Any]) -> None:
         """Packs the rows. DataError for a shard that is missing or damaged."""
@@ -67,11 +69,13 @@ class Held:
         else:
             own = kept(seen, memory)
         self.groups = stack.enter_context(own)
+        self.beside.memory = memory
         self.stack = stack
 
     def free(self) -> bool:
         """Frees the rows; whether there were any."""
         with self.lock:
+            self.beside.close()
             stack, self.stack, self.groups = self.stack, None, None
         if stack is not None:
             stack.close()
@@ -125,7 +129,7 @@ def answer(held: Held, given: Mapping[str, Any], message: bytes) -> bytes:
     with held.lock:
         if held.stack is None:
             held.read(given)
-        return answer_of(held.groups, message, threads())
+        return answer_of(held.groups, message, threads(), held.beside)
 
 
 def free_another(held: Held) -> bool:

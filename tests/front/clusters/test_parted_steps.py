@@ -139,7 +139,7 @@ def test_no_two_workers_are_on_one_model(
     [
         ("logistic", {"algorithm": "svrg"}, "algorithm 'svrg' needs all rows"),
         ("logistic", {"algorithm": "mgd", "sampler": "bernoulli"}, "algorithm 'mgd' needs all"),
-        ("gbdt", {"trees": 2}, "task 'gbdt' needs all rows"),
+        ("random_forest", {"trees": 2}, "task 'random_forest' needs all rows"),
         ("mlp", {"max_iter": 2}, "task 'mlp' needs all rows"),
     ],
 )
