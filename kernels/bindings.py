@@ -155,6 +155,33 @@ FACTORIZATION: dict[str, tuple[Any, list[Any]]] = {
     "tk_stored_factors_epoch": (INT, [STORED_FACTORS]),
     "tk_stored_factors_loss": (INT, [STORED_FACTORS]),
 }
+BOOST, BINS = ctypes.POINTER(trees.Boost), ctypes.POINTER(trees.Bins)
+TREE_PARTS: dict[str, tuple[Any, list[Any]]] = {
+    "tk_weights": (None, [ADDRESS, ADDRESS]),
+    "tk_gaps": (None, [ADDRESS, ADDRESS]),
+    "tk_bin_sample_new": (INT, [ADDRESS, INT64, ADDRESS, ADDRESS]),
+    "tk_bin_sample_free": (None, [ADDRESS]),
+    "tk_bin_sample_values": (INT64, [ADDRESS, INT64, ADDRESS]),
+    "tk_level_counts": (INT, [ADDRESS, INT64, ADDRESS]),
+    "tk_bounds_of": (INT64, [ADDRESS, INT64, BOOST, ADDRESS]),
+    "tk_levels_of": (INT64, [ADDRESS, BOOST, ADDRESS]),
+    "tk_base_of": (DOUBLE, [BOOST, DOUBLE, DOUBLE]),
+    "tk_part_new": (INT, [PASS, BOOST, BINS, *[ADDRESS] * 3]),
+    "tk_part_free": (None, [ADDRESS]),
+    "tk_part_sums": (INT, [ADDRESS, ADDRESS]),
+    "tk_part_start": (None, [ADDRESS, ADDRESS]),
+    "tk_part_losses": (INT, [ADDRESS, ADDRESS]),
+    "tk_part_begin": (INT, [ADDRESS, INT64, ADDRESS, ADDRESS]),
+    "tk_part_divide": (INT, [ADDRESS, ADDRESS, INT64, ADDRESS]),
+    "tk_part_add": (INT, [ADDRESS, INT64, *[ADDRESS] * 3]),
+    "tk_summed_new": (INT, [BOOST, BINS, ADDRESS]),
+    "tk_summed_free": (None, [ADDRESS]),
+    "tk_summed_begin": (INT, [ADDRESS, INT64, INT64, ADDRESS, ADDRESS]),
+    "tk_summed_wanted": (INT64, [ADDRESS, INT64, ADDRESS]),
+    "tk_summed_given": (INT, [ADDRESS, ADDRESS]),
+    "tk_summed_sizes": (None, [ADDRESS, ADDRESS]),
+    "tk_summed_copy": (None, [ADDRESS, ctypes.POINTER(trees.SummedArrays)]),
+}
 TREES: dict[str, tuple[Any, list[Any]]] = {
     "tk_boost_groups": (INT, [PASS, ctypes.POINTER(trees.Boost), ADDRESS, ADDRESS]),
     "tk_forests_free": (None, [ADDRESS]),
@@ -179,7 +206,19 @@ PATHS: dict[str, tuple[Any, list[Any]]] = {
     "tk_paths_copy": (None, [ADDRESS, INT64, ADDRESS, ADDRESS]),
     "tk_paths_free": (None, [ADDRESS]),
 }
-FUNCTIONS = PATHS | NETS | TREES | SHARED | ROWS | LINEAR | HINGE | EPOCHS | STORE | FACTORIZATION
+FUNCTIONS = (
+    PATHS
+    | NETS
+    | TREES
+    | TREE_PARTS
+    | SHARED
+    | ROWS
+    | LINEAR
+    | HINGE
+    | EPOCHS
+    | STORE
+    | FACTORIZATION
+)
 """By name what a function returns and takes."""
 
 

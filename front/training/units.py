@@ -113,8 +113,12 @@ class Units:
         """What a worker reads of the rows of a group in a shard (`parted/on_parts.py`)."""
         shard = absolute(self.catalogue.shards[place])
         source = self.source(Batch((group,)), [shard], self.held[place] == 1)
+        options = self.training.asked.requests[0].options
+        # The task decides what becomes of gaps where no option does, and a part has no task.
+        given = json.loads(self.training.options) | {"missing": options.missing}
+        text = json.dumps(given, ensure_ascii=False)
         asked = replace(self.training.asked, task=TASK)
-        training = replace(self.training, asked=asked, source=source, keys=())
+        training = replace(self.training, asked=asked, source=source, keys=(), options=text)
         return {
             "query": training.query(self.database, "explain_training"),
             "shards": [asdict(shard)],

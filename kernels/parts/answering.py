@@ -10,15 +10,17 @@ from tuskml.kernels.nets.training import ByGroup, Rules
 from tuskml.kernels.nets.visits import NetOnRows, Visited, lost
 from tuskml.kernels.nets.visits import stepped as stepped_net
 from tuskml.kernels.parts.hopping import epoch_of
-from tuskml.kernels.parts.keeping import PartRows
+from tuskml.kernels.parts.keeping import Beside, PartRows
 from tuskml.kernels.parts.message import Array, packed, unpacked
 from tuskml.kernels.parts.sharded import ARRAYS
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.rows.entries import entry_sums
 from tuskml.kernels.rows.reach import margin_reach
 from tuskml.kernels.softmax import Softmax, Steps, classes_of
+from tuskml.kernels.trees.parted import binning, part
 
 Given = Mapping[str, Any]
+Keeping = Callable[[Pass, list[Any], Given, Beside], list[Array]]
 
 
 def answered(rows: PartRows, message: bytes, threads: int) -> bytes:
@@ -38,8 +40,8 @@ def answered(rows: PartRows, message: bytes, threads: int) -> bytes:
     settings = {**header["settings"], **dict(zip(ARRAYS, own, strict=True))}
     mine = Pass(groups, threads=threads, **settings)
     method, given = header["method"], header["given"]
-    if method in VISITS:
-        return packed({}, VISITS[method](mine, rest, given, rows.memory))
+    if method in KEEPING:
+        return packed({}, KEEPING[method](mine, rest, given, rows.beside))
     found = METHODS[method](mine, rest, given)
     return packed({}, found)
 
@@ -104,14 +106,14 @@ def counted_classes(rows: Pass, arrays: list[Any], given: Given) -> list[Array]:
     return [label[0], count[0], np.array(size)]
 
 
-def of_net(visit: Callable[..., Visited]) -> Callable[[Pass, list[Any], Given, int], list[Array]]:
+def of_net(visit: Callable[..., Visited]) -> Keeping:
     """A visit of a net: its state, the loss, the weight of the rows, its steps, and whether the
     time was over."""
 
-    def answer(rows: Pass, arrays: list[Any], given: Given, memory: int) -> list[Array]:
+    def answer(rows: Pass, arrays: list[Any], given: Given, beside: Beside) -> list[Array]:
         classes, class_weight, units, state = arrays
         by_group = ByGroup(classes=classes, class_weight=class_weight)
-        net = NetOnRows(rows, Rules.read(given["rules"]), by_group, units, memory)
+        net = NetOnRows(rows, Rules.read(given["rules"]), by_group, units, beside.memory)
         found = visit(net, state, **given["where"])
         return [state, np.array([found.loss, found.weight, found.steps, found.late])]
 
@@ -138,5 +140,12 @@ METHODS: dict[str, Callable[[Pass, list[Any], Given], Any]] = {
     "softmax_scores": softmax_scores,
     "classes": counted_classes,
 }
-VISITS = {"net_steps": of_net(stepped_net), "net_losses": of_net(lost)}
-"""What copies rows, which is charged to an account."""
+KEEPING: dict[str, Keeping] = {
+    "net_steps": of_net(stepped_net),
+    "net_losses": of_net(lost),
+    "tree_about": lambda rows, _, given, __: binning.about(rows, given),
+    "tree_values": lambda rows, _, given, __: binning.values(rows, given),
+    "tree": part.answered,
+}
+"""Those that copy rows, which is charged to an account, or keep something beside them from message
+to message."""

@@ -1,6 +1,8 @@
 """Copies of rows for as long as their group is trained by parts, whole or dealt to folds."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,11 +13,33 @@ from tuskml.kernels.rows.cells import Cells
 from tuskml.kernels.structures import GROUP
 
 
+class Closing(Protocol):
+    """What is to be freed."""
+
+    def close(self) -> None:
+        """Frees it."""
+        ...
+
+
+@dataclass
+class Beside:
+    """What a part keeps beside its rows, for as long as these; memory: address of the account."""
+
+    memory: int = 0
+    kept: dict[str, Closing] = field(default_factory=dict)
+
+    def close(self) -> None:
+        """Frees all of it."""
+        for one in self.kept.values():
+            one.close()
+        self.kept.clear()
+
+
 class PartRows:
     """The usable rows of a part of a group.
 
     groups: one group (GROUP), None: there is none; cells: the same rows by folds, None: they are
-    not dealt; memory: address of the account for copies.
+    not dealt; memory: address of the account for copies; beside: what was computed of them.
     """
 
     def __init__(
@@ -24,7 +48,7 @@ class PartRows:
         cells: Cells | None = None,
         memory: int = 0,
     ) -> None:
-        self.groups, self.cells, self.memory = groups, cells, memory
+        self.groups, self.cells, self.beside = groups, cells, Beside(memory)
 
     def of(self, folds: Sequence[int] | None) -> NDArray[np.void] | None:
         """The rows of some folds, (1,), or all; they are valid until the next call."""

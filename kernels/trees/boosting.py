@@ -128,17 +128,7 @@ def boosted(
     TuskError, and DataError for a category's values that are no levels.
     """
     before = None if targets.started is None else _started(targets.started)
-    boost = Boost(
-        **{name: getattr(rules, name) for name in Rules.__dataclass_fields__},
-        held=None if held is None else address_of(held.groups),
-        classes=pointer(targets.classes),
-        n_classes=targets.outputs,
-        monotone=pointer(targets.monotone),
-        categorical=pointer(targets.categorical),
-        bounds=pointer(targets.bounds[0]) if targets.bounds else None,
-        bound_start=pointer(targets.bounds[1]) if targets.bounds else None,
-        **{"from": None if before is None else ctypes.addressof(before)},
-    )
+    boost = boost_of(rules, targets, held, before)
     handle = ctypes.c_void_p()
     kernels = library()
     code = kernels.tk_boost_groups(rows.struct, boost, memory, ctypes.byref(handle))
@@ -158,6 +148,23 @@ def boosted(
         return [_forest(handle, g, shape, about[g]) for g in range(len(about))]
     finally:
         kernels.tk_forests_free(handle)
+
+
+def boost_of(
+    rules: Rules, targets: Targets, held: Pass | None = None, before: Started | None = None
+) -> Boost:
+    """The structure that kernels read; it is valid while what it is made of is."""
+    return Boost(
+        **{name: getattr(rules, name) for name in Rules.__dataclass_fields__},
+        held=None if held is None else address_of(held.groups),
+        classes=pointer(targets.classes),
+        n_classes=targets.outputs,
+        monotone=pointer(targets.monotone),
+        categorical=pointer(targets.categorical),
+        bounds=pointer(targets.bounds[0]) if targets.bounds else None,
+        bound_start=pointer(targets.bounds[1]) if targets.bounds else None,
+        **{"from": None if before is None else ctypes.addressof(before)},
+    )
 
 
 def _numbers(

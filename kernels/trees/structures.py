@@ -86,7 +86,46 @@ class ForestArrays(ctypes.Structure):
     ]
 
 
+SIDE = np.dtype([("bin", np.int16), ("also", np.int16), ("set", np.int32)])
+"""`tk_side`."""
+PART_SPLIT = np.dtype(
+    [
+        *((name, np.int32) for name in ("leaf", "left", "right", "feature", "wanted", "by_level")),
+        ("side", SIDE),
+        ("set", np.uint64, (4,)),
+    ]
+)
+"""`tk_part_split`."""
+EXTENT = np.dtype(
+    [(name, np.float64) for name in ("total", "most", "held", "derivative", "curvature")]
+)
+"""`tk_extent`."""
+
+
+class Bins(ctypes.Structure):
+    """`tk_bins`."""
+
+    _fields_ = [
+        ("bound", ADDRESS),
+        ("first", ADDRESS),
+        ("missing", ADDRESS),
+        ("by_level", ADDRESS),
+        ("features", INT64),
+    ]
+
+
+class SummedArrays(ctypes.Structure):
+    """`tk_summed_arrays`."""
+
+    _fields_ = [(name, ADDRESS) for name in ("nodes", "gain", "rows", "sides", "codes", "sets")]
+
+
 STRUCTURES = {
+    "tk_side": SIDE,
+    "tk_part_split": PART_SPLIT,
+    "tk_extent": EXTENT,
+    "tk_bins": Bins,
+    "tk_summed_arrays": SummedArrays,
     "tk_started": Started,
     "tk_boost": Boost,
     "tk_node": NODE,

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from tuskml.kernels.parts.sharded import Parts
 from tuskml.learners.explaining.text import written
 from tuskml.learners.learner import Groups, Learner, Request
 from tuskml.learners.models import Models
@@ -14,6 +15,7 @@ from tuskml.learners.tasks import Task, built_in
 from tuskml.learners.trees import explanation, training
 from tuskml.learners.trees.forest_options import FOREST_OPTIONS
 from tuskml.learners.trees.options import OPTIONS, TreeOptions
+from tuskml.learners.trees.parted import training as parted
 
 TASKS = built_in(
     Task(
@@ -81,6 +83,12 @@ class Trees(Learner):
     def numbers_levels(self, options: TreeOptions) -> bool:
         return options.category_encoding == "native" and not options.interactions
 
+    def whole(self, request: Request[Task, TreeOptions]) -> str | None:
+        return parted.whole(request.options)
+
+    def train_by_parts(self, parts: Parts, request: Request[Task, TreeOptions]) -> Models | None:
+        return parted.train_by_parts(parts, request)
+
     def train(
         self, groups: Groups, request: Request[Task, TreeOptions], memory: int
     ) -> Iterator[Models]:
@@ -112,6 +120,9 @@ class Forests(Trees):
     @property
     def classifying(self) -> Mapping[str, str]:
         return {"objective": "gini"}
+
+    def whole(self, request: Request[Task, TreeOptions]) -> str | None:
+        return Learner.whole(self, request)
 
     def explain(
         self, groups: Groups, request: Request[Task, TreeOptions], memory: int = 0

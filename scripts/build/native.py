@@ -56,6 +56,7 @@ KERNEL_FOLDERS = [
         "trees/forest",
         "trees/losses",
         "trees/near",
+        "trees/parts",
         "nets",
         "nets/arithmetic",
         "paths",

@@ -80,6 +80,7 @@ class Held:
     def free(self) -> bool:
         """Frees the rows; whether there were any."""
         with self.lock:
+            self.rows.beside.close()
             stack, self.stack, self.rows = self.stack, None, PartRows(None)
         if stack is not None:
             stack.close()

@@ -146,6 +146,101 @@ TK_API void tk_forests_copy(const tk_forests *forests, int64_t group, const tk_f
 TK_API void tk_forests_numbers(const tk_forests *forests, int64_t group, int64_t features,
                                double *out);
 
+/* A group whose rows lie in parts, which nobody has together (parts/). All parts have the same
+ * bins and units, so sums over parts are those over all rows, bit for bit. */
+
+/* Bins of d features, as in bins.hpp. */
+typedef struct tk_bins {
+    const double *bound;
+    const int32_t *first; /* (d + 1,) */
+    const uint8_t *missing, *by_level;
+    int64_t features;
+} tk_bins;
+/* Of the rows of all parts: the sum of their weights and the largest one, that sum of held-out
+ * rows, and the largest derivative and curvature, of which one that is not finite ends boosting.
+ */
+typedef struct tk_extent {
+    double total, most, held, derivative, curvature;
+} tk_extent;
+/* Rows whose code is at most `bin`, or is `also`, go left, or those of a set of codes. */
+typedef struct tk_side {
+    int16_t bin, also;
+    int32_t set; /* its place among the sets of its tree; -1: none */
+} tk_side;
+/* What a part does with a leaf: rows of `left` and `right`, which are numbers of new leaves. */
+typedef struct tk_part_split {
+    int32_t leaf, left, right, feature;
+    int32_t wanted; /* the leaf whose sums are asked for */
+    int32_t by_level;
+    tk_side side;
+    uint64_t set[4];
+} tk_part_split;
+
+/* What the weights of a group's rows add up to, and the largest one. out: (2,). */
+TK_API void tk_weights(const tusk_group *group, double *out);
+/* out: (d,) 1: some values of a feature are missing. */
+TK_API void tk_gaps(const tusk_group *group, uint8_t *out);
+/* The rows of a part by which bounds are found, as find_bins chooses them among all_rows. */
+typedef struct tk_bin_sample tk_bin_sample;
+TK_API int tk_bin_sample_new(const tusk_group *group, int64_t all_rows, tk_bin_sample **out,
+                             int64_t *n_rows);
+TK_API void tk_bin_sample_free(tk_bin_sample *sample);
+/* Writes the values of a feature that are not missing. Returns how many. */
+TK_API int64_t tk_bin_sample_values(const tk_bin_sample *sample, int64_t feature, double *out);
+/* Adds the rows of each level of a category to out, (TK_MOST_LEVEL + 1,). Returns TK_REFUSED for
+ * values that are no levels. */
+TK_API int tk_level_counts(const tusk_group *group, int64_t feature, int64_t *out);
+/* The finite bounds of a feature by the values of all parts, which are sorted, and the levels of a
+ * category by their rows. out: (max_bins,). Return how many, -1: no memory. */
+TK_API int64_t tk_bounds_of(double *values, int64_t n, const tk_boost *boost, double *out);
+TK_API int64_t tk_levels_of(const int64_t *rows, const tk_boost *boost, double *out);
+/* The margin before the first tree by the sum over all rows that tk_part_sums adds to. */
+TK_API double tk_base_of(const tk_boost *boost, double sum, double total);
+
+/* The rows of a part: their codes and margins, and while a tree grows their leaves. */
+typedef struct tk_part tk_part;
+/* pass: of one group, the part's rows. */
+TK_API int tk_part_new(const tk_pass *pass, const tk_boost *boost, const tk_bins *bins,
+                       const tk_extent *extent, tusk_memory *memory, tk_part **out);
+TK_API void tk_part_free(tk_part *part);
+/* By output the weighted sum of the labels, or of the rows of a class. */
+TK_API int tk_part_sums(const tk_part *part, double *out);
+TK_API void tk_part_start(tk_part *part, const double *base);
+/* out: (4,) the rows' share of the mean loss, of the held-out one, and of the objective's
+ * derivatives and curvatures the largest. */
+TK_API int tk_part_losses(tk_part *part, double *out);
+/* Begins a tree of an output, of which all rows are leaf 0. out: (bins, 3) their sums. */
+TK_API int tk_part_begin(tk_part *part, int64_t output, const tk_extent *extent, int64_t *out);
+/* Divides leaves. out: (n, bins, 3) sums of what is wanted, or NULL. A split that was made before
+ * is not made again. */
+TK_API int tk_part_divide(tk_part *part, const tk_part_split *splits, int64_t n, int64_t *out);
+/* Adds what a tree says of each row to its margin. sets: (.., 4). */
+TK_API int tk_part_add(tk_part *part, int64_t output, const tk_node *nodes, const tk_side *sides,
+                       const uint64_t *sets);
+
+/* Grows trees by sums over all parts. */
+typedef struct tk_summed tk_summed;
+TK_API int tk_summed_new(const tk_boost *boost, const tk_bins *bins, tk_summed **out);
+TK_API void tk_summed_free(tk_summed *summed);
+/* Begins the tree of an output in an iteration. root: (bins, 3) sums over all rows. */
+TK_API int tk_summed_begin(tk_summed *summed, int64_t iteration, int64_t output,
+                           const tk_extent *extent, const int64_t *root);
+/* Which splits are to be made before the tree can grow on, at most `most`; 0: it has grown. */
+TK_API int64_t tk_summed_wanted(tk_summed *summed, int64_t most, tk_part_split *out);
+/* sums: (n, bins, 3) of what was wanted. */
+TK_API int tk_summed_given(tk_summed *summed, const int64_t *sums);
+/* out: (3,) nodes, sets of codes, and numbers of sets of levels of the tree that has grown. */
+TK_API void tk_summed_sizes(const tk_summed *summed, int64_t *out);
+typedef struct tk_summed_arrays {
+    tk_node *nodes;
+    float *gain;
+    int64_t *rows;
+    tk_side *sides;
+    uint64_t *codes; /* (.., 4) */
+    double *sets;
+} tk_summed_arrays;
+TK_API void tk_summed_copy(const tk_summed *summed, const tk_summed_arrays *to);
+
 #ifdef __cplusplus
 }
 #endif

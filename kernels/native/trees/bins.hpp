@@ -35,6 +35,17 @@ constexpr int64_t BIN_SAMPLE = 200000;
 Bins find_bins(const tusk_group &group, const tk_boost &boost, int64_t least,
                const uint8_t *by_level, int threads);
 
+// The rows of a part of a group by which the bounds of the whole group are found, and the values
+// of a feature that are not missing. all_rows: of the group.
+std::vector<const void *> sampled(const tusk_group &group, int64_t all_rows);
+int64_t copy_values(const std::vector<const void *> &rows, int32_t kind, int32_t f, double *out);
+// The finite bounds of a feature; values are sorted.
+std::vector<double> bounds_by(std::vector<double> &values, int most, int64_t least);
+// Rows of a bin, at least.
+int64_t least_in_bin(const tk_boost &boost);
+// (d,) 1: some rows lack the feature.
+std::vector<uint8_t> missing_in(const tusk_group &group);
+
 constexpr int64_t LARGE = 1 << 21; // cells of a group that is worth several threads
 
 // The bins of all rows, shape (n_rows, d). spends: nobody reads the features after this, so a

@@ -81,6 +81,38 @@ public:
         return take_losses(labels_, margins(0), threads, grows_ ? addends_.data() : nullptr,
                            &units_);
     }
+    // The same alone.
+    double mean_loss(int threads) {
+        if (several())
+            return softmax_.losses(margins(0), threads);
+        return take_losses(labels_, margins(0), threads, nullptr, &units_);
+    }
+    // Where these rows are a part: the weights of all rows, after take().
+    void weigh(const Weights &all) {
+        labels_.weights = all;
+        if (several())
+            softmax_.weigh(all);
+    }
+    // The largest derivative and curvature of these rows; 1 of each class of several.
+    Widest widest(int threads) const {
+        return several() ? Widest{1, 1} : widest_of(labels_, margins(0), threads);
+    }
+    // Prepares what rows add as part of rows with this largest derivative and curvature; of
+    // several outputs after mean_loss().
+    void prepare(const Widest &all, int threads) {
+        if (several())
+            return;
+        labels_.widest = &all;
+        take_losses(labels_, margins(0), threads, addends_.data(), &units_);
+        labels_.widest = nullptr;
+    }
+    // Of each output, by which bases are found.
+    void sums(double *out) const {
+        if (several())
+            softmax_.sums(out);
+        else
+            *out = sum_of_labels(labels_);
+    }
     // What rows add to the tree of one output, after losses().
     Rows adding(int64_t output, const Bins &bins, int threads) {
         if (several())

@@ -80,7 +80,7 @@ template <class T> std::vector<double> levels_of(std::vector<T> &values, int mos
 template std::vector<double> levels_of(std::vector<float> &values, int most);
 template std::vector<double> levels_of(std::vector<double> &values, int most);
 
-std::vector<double> levels_in(const tusk_group &group, int32_t feature, int most) {
+std::vector<size_t> level_counts(const tusk_group &group, int32_t feature) {
     std::vector<size_t> rows(TK_MOST_LEVEL + 1);
     auto count = [&](const auto *x, uint32_t n) {
         for (uint32_t i = 0; i < n; i++)
@@ -92,11 +92,19 @@ std::vector<double> levels_in(const tusk_group &group, int32_t feature, int most
             count((const double *)tusk_dense_values(s), s->n_rows);
         else
             count((const float *)tusk_dense_values(s), s->n_rows);
+    return rows;
+}
+
+std::vector<double> frequent_levels(const std::vector<size_t> &rows, int most) {
     std::vector<Counted> found;
     for (size_t level = 0; level < rows.size(); level++)
         if (rows[level])
             found.push_back({rows[level], (double)level});
     return most_frequent(std::move(found), most);
+}
+
+std::vector<double> levels_in(const tusk_group &group, int32_t feature, int most) {
+    return frequent_levels(level_counts(group, feature), most);
 }
 
 bool are_levels(const tusk_group &group, const uint8_t *by_level) {

@@ -14,6 +14,10 @@ template <class T> std::vector<double> levels_of(std::vector<T> &values, int mos
 // rows of equal content or none, so that it might lack frequent levels.
 std::vector<double> levels_in(const tusk_group &group, int32_t feature, int most);
 
+// The rows of each level of a feature, (TK_MOST_LEVEL + 1,), and the most frequent levels by them.
+std::vector<size_t> level_counts(const tusk_group &group, int32_t feature);
+std::vector<double> frequent_levels(const std::vector<size_t> &rows, int most);
+
 // Whether all values of categories are levels: whole numbers from 0 to TK_MOST_LEVEL, or NaN.
 bool are_levels(const tusk_group &group, const uint8_t *by_level);
 

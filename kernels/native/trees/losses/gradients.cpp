@@ -110,10 +110,6 @@ struct BoostedHuber : Huber {
     }
 };
 
-// The largest derivative and curvature of any row.
-struct Widest {
-    double derivative, curvature;
-};
 template <class Loss>
 Widest widest(const Loss &loss, const Labels &labels, const std::vector<Piece> &pieces,
               const double *margins, int threads) {
@@ -148,15 +144,13 @@ Widest widest(const Loss &loss, const Labels &labels, const std::vector<Piece> &
 }
 
 template <class Loss>
-double take(const Labels &labels, const double *margins, int threads, Addend *addends,
-            Units *units) {
+double take(const Loss &loss, const Labels &labels, const double *margins, int threads,
+            Addend *addends, Units *units) {
     auto pieces = pieces_of(*labels.group);
-    const Loss loss(labels.shape);
     if (addends) {
-        Widest most = widest(loss, labels, pieces, margins, threads);
-        *units = Units{unit_for(most.derivative, labels.weights.total * labels.weights.room, 62),
-                       unit_for(most.curvature, labels.weights.most * labels.weights.room,
-                                CURVATURE_BITS - 1)};
+        Widest most =
+            labels.widest ? *labels.widest : widest(loss, labels, pieces, margins, threads);
+        *units = units_for(most, labels.weights);
     }
     std::vector<double> losses(pieces.size());
     parallel_for((int64_t)pieces.size(), threads, [&](int64_t i) {
@@ -178,7 +172,34 @@ double take(const Labels &labels, const double *margins, int threads, Addend *ad
     return total / labels.weights.total;
 }
 
+// Calls body with the loss of an objective.
+template <class Body> auto with_loss(const Labels &labels, Body &&body) {
+    switch (labels.objective) {
+    case TK_LOGISTIC:
+        return body(BoostedOdds(labels.shape));
+    case TK_POISSON_TREES:
+        return body(BoostedCounts(labels.shape));
+    case TK_QUANTILE_TREES:
+        return body(BoostedQuantile(labels.shape));
+    case TK_HUBER_TREES:
+        return body(BoostedHuber(labels.shape));
+    default:
+        return body(BoostedSquares(labels.shape));
+    }
+}
+
 } // namespace
+
+Units units_for(const Widest &widest, const Weights &weights) {
+    return Units{unit_for(widest.derivative, weights.total * weights.room, 62),
+                 unit_for(widest.curvature, weights.most * weights.room, CURVATURE_BITS - 1)};
+}
+
+Widest widest_of(const Labels &labels, const double *margins, int threads) {
+    return with_loss(labels, [&](auto loss) {
+        return widest(loss, labels, pieces_of(*labels.group), margins, threads);
+    });
+}
 
 void write_addends(v8d derivative, v8d curvature, const Units &units, int n, Addend *out) {
     v8i first = __builtin_convertvector(derivative * (1 / units.gradient), v8i);
@@ -257,38 +278,36 @@ double quantile_of_labels(const Labels &labels) {
 
 } // namespace
 
-double best_constant(const Labels &labels) {
-    if (labels.objective == TK_QUANTILE_TREES)
-        return quantile_of_labels(labels);
+double sum_of_labels(const Labels &labels) {
     bool classes = labels.objective == TK_LOGISTIC || labels.objective == TK_GINI;
-    double sum = 0, n = labels.weights.total;
+    double sum = 0;
     for (const Piece &p : pieces_of(*labels.group))
         for (uint32_t i = 0; i < p.n; i++) {
             double y = classes ? p.y[i] == labels.positive : p.y[i];
             sum += p.weight ? p.weight[i] * y : y;
         }
-    if (labels.objective == TK_POISSON_TREES)
-        return std::log(std::max(sum / n, 1e-15));
-    if (labels.objective != TK_LOGISTIC)
-        return sum / n;
-    double share = std::clamp(sum / n, 1e-15, 1 - 1e-15);
+    return sum;
+}
+
+double constant_of(int32_t objective, double sum, double total) {
+    if (objective == TK_POISSON_TREES)
+        return std::log(std::max(sum / total, 1e-15));
+    if (objective != TK_LOGISTIC)
+        return sum / total;
+    double share = std::clamp(sum / total, 1e-15, 1 - 1e-15);
     return std::log(share / (1 - share));
+}
+
+double best_constant(const Labels &labels) {
+    if (labels.objective == TK_QUANTILE_TREES)
+        return quantile_of_labels(labels);
+    return constant_of(labels.objective, sum_of_labels(labels), labels.weights.total);
 }
 
 double take_losses(const Labels &labels, const double *margins, int threads, Addend *addends,
                    Units *units) {
-    switch (labels.objective) {
-    case TK_LOGISTIC:
-        return take<BoostedOdds>(labels, margins, threads, addends, units);
-    case TK_POISSON_TREES:
-        return take<BoostedCounts>(labels, margins, threads, addends, units);
-    case TK_QUANTILE_TREES:
-        return take<BoostedQuantile>(labels, margins, threads, addends, units);
-    case TK_HUBER_TREES:
-        return take<BoostedHuber>(labels, margins, threads, addends, units);
-    default:
-        return take<BoostedSquares>(labels, margins, threads, addends, units);
-    }
+    return with_loss(
+        labels, [&](auto loss) { return take(loss, labels, margins, threads, addends, units); });
 }
 
 } // namespace tusk

@@ -13,17 +13,32 @@ struct Weights {
 };
 Weights weights_of(const tusk_group &group);
 
+// The largest derivative and curvature of any row.
+struct Widest {
+    double derivative, curvature;
+};
+
 // The labels of one group. positive: the label that counts as 1, for TK_LOGISTIC. shape: as in
-// tk_boost.
+// tk_boost. widest: of more rows than these, or NULL: of these.
 struct Labels {
     const tusk_group *group;
     int32_t objective;
     double positive, shape;
     Weights weights;
+    const Widest *widest = nullptr;
 };
 
 // The margin of all rows that lowers the mean loss most.
 double best_constant(const Labels &labels);
+// The weighted sum of the labels, for classes of 1 for the positive one, which decides the margin
+// but for the quantile's loss; and the margin, by the sum over all rows and by their weights.
+double sum_of_labels(const Labels &labels);
+double constant_of(int32_t objective, double sum, double total);
+
+// Of the rows at their margins.
+Widest widest_of(const Labels &labels, const double *margins, int threads);
+// What integers stand for in the sums over rows with these weights.
+Units units_for(const Widest &widest, const Weights &weights);
 
 // Takes the loss of each row at its margin. Returns the weighted mean, and unless addends is NULL
 // what each row adds to histograms, in units that leave room for the sums over all rows.

@@ -45,12 +45,29 @@ int ClassLosses::take(tusk_memory *memory, const tusk_group &group, const double
     return TK_OK;
 }
 
-void ClassLosses::bases(double *out) const {
+void ClassLosses::sums(double *out) const {
     std::fill_n(out, k_, 0.0);
     for (int64_t i = 0; i < n_; i++)
         out[place_.data()[i]] += weight_of_ ? weight_of_[i] : 1;
+}
+
+double ClassLosses::base_of(double sum, double total) {
+    return std::log(std::max(sum / total, 1e-15));
+}
+
+void ClassLosses::bases(double *out) const {
+    sums(out);
     for (int64_t c = 0; c < k_; c++)
-        out[c] = std::log(std::max(out[c] / weights_.total, 1e-15));
+        out[c] = base_of(out[c], weights_.total);
+}
+
+// Of a derivative up to 1, which is added up over all weights, and a curvature up to 1/2.
+Units ClassLosses::units_for(const Weights &weights) {
+    int exponent = 0, largest = 0;
+    std::frexp(std::max(weights.total * weights.room, 1e-280), &exponent);
+    double part = std::frexp(std::max(weights.most * weights.room, 1e-280), &largest);
+    largest -= part == 0.5; // the weight is this power of two
+    return Units{std::ldexp(1.0, exponent - 62), std::ldexp(1.0, largest - 24)};
 }
 
 double ClassLosses::losses(const double *margins, int threads) {
@@ -83,12 +100,7 @@ double ClassLosses::losses(const double *margins, int threads) {
 
 void ClassLosses::addends(const double *margins, int64_t of, int threads, Addend *out,
                           Units *units) const {
-    // Of a derivative up to 1, which is added up over all weights, and a curvature up to 1/2.
-    int exponent = 0, largest = 0;
-    std::frexp(std::max(weights_.total * weights_.room, 1e-280), &exponent);
-    double part = std::frexp(std::max(weights_.most * weights_.room, 1e-280), &largest);
-    largest -= part == 0.5; // the weight is this power of two
-    *units = Units{std::ldexp(1.0, exponent - 62), std::ldexp(1.0, largest - 24)};
+    *units = units_for(weights_);
     double factor = (double)k_ / (double)(k_ - 1);
     const double *own = margins + of * n_;
     int64_t parts = (n_ + STRETCH - 1) / STRETCH;

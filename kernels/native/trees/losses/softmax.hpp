@@ -15,8 +15,14 @@ public:
     // classes: (k,) labels, rising. Returns a tk_code.
     int take(tusk_memory *memory, const tusk_group &group, const double *classes, int64_t k);
     void make_room(double room) { weights_.room = room; }
+    // Those of more rows than these.
+    void weigh(const Weights &all) { weights_ = all; }
+    // The weights of the rows of each class. out: (k,).
+    void sums(double *out) const;
     // The logarithms of the classes' shares of the weights. out: (k,).
     void bases(double *out) const;
+    static double base_of(double sum, double total);
+    static Units units_for(const Weights &weights);
     // The mean loss; keeps the logarithms of the sums over the classes for add().
     double losses(const double *margins, int threads);
     // What each row adds to the trees of one class, by the last call of losses().

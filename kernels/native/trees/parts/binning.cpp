@@ -1,0 +1,89 @@
+// What parts say of their rows so that bins are those of all rows.
+#include "../../shared/charged.hpp"
+#include "../../shared/pool.hpp"
+#include "../categories/levels.hpp"
+#include "../losses/softmax.hpp"
+#include "given.hpp"
+
+using namespace tusk;
+
+struct tk_bin_sample {
+    std::vector<const void *> rows;
+    int32_t kind;
+};
+
+void tk_weights(const tusk_group *group, double *out) {
+    Weights found = weights_of(*group);
+    out[0] = found.total, out[1] = found.most;
+}
+
+void tk_gaps(const tusk_group *group, uint8_t *out) {
+    std::vector<uint8_t> found = missing_in(*group);
+    std::copy(found.begin(), found.end(), out);
+}
+
+int tk_bin_sample_new(const tusk_group *group, int64_t all_rows, tk_bin_sample **out,
+                      int64_t *n_rows) {
+    return code_of([&] {
+        *out = new tk_bin_sample{sampled(*group, all_rows), group->kind};
+        *n_rows = (int64_t)(*out)->rows.size();
+        return (int)TK_OK;
+    });
+}
+
+void tk_bin_sample_free(tk_bin_sample *sample) {
+    delete sample;
+}
+
+int64_t tk_bin_sample_values(const tk_bin_sample *sample, int64_t feature, double *out) {
+    return copy_values(sample->rows, sample->kind, (int32_t)feature, out);
+}
+
+int tk_level_counts(const tusk_group *group, int64_t feature, int64_t *out) {
+    return code_of([&] {
+        std::vector<uint8_t> only(group->dim);
+        only[feature] = 1;
+        if (!are_levels(*group, only.data()))
+            return (int)TK_REFUSED;
+        std::vector<size_t> rows = level_counts(*group, (int32_t)feature);
+        for (size_t level = 0; level < rows.size(); level++)
+            out[level] += (int64_t)rows[level];
+        return (int)TK_OK;
+    });
+}
+
+namespace {
+
+// Writes what `find` returns. Returns how many numbers, -1: no memory.
+template <class Find> int64_t written(double *out, Find &&find) {
+    int64_t n = -1;
+    code_of([&] {
+        std::vector<double> found = find();
+        std::copy(found.begin(), found.end(), out);
+        n = (int64_t)found.size();
+        return (int)TK_OK;
+    });
+    return n;
+}
+
+} // namespace
+
+int64_t tk_bounds_of(double *values, int64_t n, const tk_boost *boost, double *out) {
+    return written(out, [&] {
+        std::vector<double> all(values, values + n);
+        return bounds_by(all, boost->max_bins, least_in_bin(*boost));
+    });
+}
+
+int64_t tk_levels_of(const int64_t *rows, const tk_boost *boost, double *out) {
+    return written(out, [&] {
+        return frequent_levels(std::vector<size_t>(rows, rows + TK_MOST_LEVEL + 1),
+                               boost->max_bins);
+    });
+}
+
+double tk_base_of(const tk_boost *boost, double sum, double total) {
+    if (boost->objective == TK_SOFTMAX)
+        return ClassLosses::base_of(sum, total);
+    return constant_of(boost->objective, sum, total);
+}

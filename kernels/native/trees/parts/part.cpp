@@ -1,0 +1,206 @@
+// The rows of a part of a group: what they add to sums over all rows, and their margins.
+#include <memory>
+#include <numeric>
+#include <unordered_map>
+
+#include "../../shared/charged.hpp"
+#include "../../shared/pool.hpp"
+#include "../sample.hpp"
+#include "given.hpp"
+
+namespace tusk {
+namespace {
+
+constexpr int64_t STRETCH = 8192; // rows of one piece of work
+
+// Rows in `which`.
+struct Range {
+    int64_t begin, n;
+};
+
+class Part {
+public:
+    Part(const tk_pass &pass, const tk_boost &boost, const tk_bins &bins, tusk_memory *memory)
+        : threads_(pass.threads), cancel_mark_(pass.cancel_mark), memory_(memory),
+          group_(*pass.groups), bins_(bins_from(bins)), outputs_(boost.n_classes),
+          rows_(group_, boost, pass.positive ? *pass.positive : 1, boost.classes) {
+        if (!boost.held || !boost.held->n_rows)
+            return;
+        held_group_ = *boost.held;
+        held_ = std::make_unique<Sample>(held_group_, boost, pass.positive ? *pass.positive : 1,
+                                         boost.classes);
+    }
+
+    int take(const tk_extent &extent) {
+        int code = rows_.take(bins_, threads_, true, false, memory_);
+        code = code ? code : which_.take(memory_, rows_.n());
+        code = code ? code : scratch_.take(memory_, rows_.n());
+        if (!code && held_)
+            code = held_->take(bins_, threads_, false, false, memory_);
+        rows_.weigh(weights_from(extent));
+        if (held_)
+            held_->weigh({extent.held, extent.most, 1});
+        return code;
+    }
+
+    void sums(double *out) const { rows_.sums(out); }
+
+    void start(const double *base) {
+        std::vector<double> bases(base, base + outputs_);
+        rows_.start(bases);
+        if (held_)
+            held_->start(bases);
+    }
+
+    void losses(double *out) {
+        out[0] = rows_.mean_loss(threads_);
+        out[1] = held_ ? held_->mean_loss(threads_) : 0;
+        Widest most = rows_.widest(threads_);
+        out[2] = most.derivative, out[3] = most.curvature;
+    }
+
+    int begin(int64_t output, const tk_extent &extent, int64_t *out) {
+        rows_.prepare(widest_from(extent), threads_);
+        adding_ = rows_.adding(output, bins_, threads_);
+        std::iota(which_.data(), which_.data() + rows_.n(), 0U);
+        leaves_ = {{0, Range{0, rows_.n()}}};
+        return add_up_leaf(0, out);
+    }
+
+    int divide(const tk_part_split &split, int64_t *out) {
+        if (cancelled(cancel_mark_))
+            return TK_CANCELLED;
+        if (!leaves_.count(split.left))
+            partition(split);
+        return out ? add_up_leaf(split.wanted, out) : (int)TK_OK;
+    }
+
+    int add(int64_t output, const tk_node *nodes, const tk_side *sides, const uint64_t *sets) {
+        for (Sample *rows : {&rows_, held_.get()})
+            if (rows)
+                add_to(*rows, output, nodes, sides, sets);
+        return cancelled(cancel_mark_) ? TK_CANCELLED : TK_OK;
+    }
+
+    int64_t bins() const { return bins_.total(); }
+
+private:
+    int add_up_leaf(int32_t leaf, int64_t *out) {
+        Range range = leaves_.at(leaf);
+        static_assert(sizeof(Sum) == 3 * sizeof(int64_t));
+        add_up(adding_, which_.data() + range.begin, range.n, threads_, (Sum *)out, blocks_);
+        return cancelled(cancel_mark_) ? TK_CANCELLED : TK_OK;
+    }
+
+    void partition(const tk_part_split &split) {
+        Range range = leaves_.at(split.leaf);
+        const uint8_t *codes = adding_.codes + split.feature;
+        uint32_t *which = which_.data() + range.begin, *scratch = scratch_.data() + range.begin;
+        int32_t d = bins_.features();
+        int64_t n_left = split.by_level ? partition_rows(codes, d, set_from(split.set), which,
+                                                         scratch, range.n, threads_)
+                                        : partition_rows(codes, d, side_from(split.side), which,
+                                                         scratch, range.n, threads_);
+        leaves_[split.left] = {range.begin, n_left};
+        leaves_[split.right] = {range.begin + n_left, range.n - n_left};
+    }
+
+    void add_to(Sample &rows, int64_t output, const tk_node *nodes, const tk_side *sides,
+                const uint64_t *sets) {
+        int64_t n = rows.n(), d = bins_.features();
+        double *margins = rows.margins(output);
+        const uint8_t *codes = rows.codes();
+        parallel_for((n + STRETCH - 1) / STRETCH, threads_, [&](int64_t piece) {
+            int64_t end = std::min(n, (piece + 1) * STRETCH);
+            for (int64_t row = piece * STRETCH; row < end; row++)
+                margins[row] += value_of(codes + row * d, nodes, sides, sets);
+        });
+    }
+
+    static double value_of(const uint8_t *row, const tk_node *nodes, const tk_side *sides,
+                           const uint64_t *sets) {
+        int32_t at = 0;
+        while (nodes[at].feature >= 0) {
+            const tk_side &side = sides[at];
+            uint8_t code = row[nodes[at].feature];
+            bool left = side.set < 0 ? side_from(side).left(code)
+                                     : sets[4 * side.set + (code >> 6)] >> (code & 63) & 1;
+            at = left ? at + 1 : nodes[at].right;
+        }
+        return nodes[at].value;
+    }
+
+    int threads_;
+    int64_t cancel_mark_;
+    tusk_memory *memory_;
+    tusk_group group_, held_group_{};
+    Bins bins_;
+    int64_t outputs_;
+    Sample rows_;
+    std::unique_ptr<Sample> held_;
+    Charged<uint32_t> which_, scratch_;
+    std::unordered_map<int32_t, Range> leaves_; // of the tree that grows
+    Rows adding_{};
+    std::vector<Addend> blocks_;
+};
+
+} // namespace
+} // namespace tusk
+
+struct tk_part {
+    tusk::Part part;
+};
+
+int tk_part_new(const tk_pass *pass, const tk_boost *boost, const tk_bins *bins,
+                const tk_extent *extent, tusk_memory *memory, tk_part **out) {
+    *out = nullptr;
+    return tusk::code_of([&] {
+        std::unique_ptr<tk_part> made(new tk_part{{*pass, *boost, *bins, memory}});
+        int code = made->part.take(*extent);
+        if (!code)
+            *out = made.release();
+        return code;
+    });
+}
+
+void tk_part_free(tk_part *part) {
+    delete part;
+}
+
+int tk_part_sums(const tk_part *part, double *out) {
+    return tusk::code_of([&] {
+        part->part.sums(out);
+        return (int)TK_OK;
+    });
+}
+
+void tk_part_start(tk_part *part, const double *base) {
+    part->part.start(base);
+}
+
+int tk_part_losses(tk_part *part, double *out) {
+    return tusk::code_of([&] {
+        part->part.losses(out);
+        return (int)TK_OK;
+    });
+}
+
+int tk_part_begin(tk_part *part, int64_t output, const tk_extent *extent, int64_t *out) {
+    return tusk::code_of([&] { return part->part.begin(output, *extent, out); });
+}
+
+int tk_part_divide(tk_part *part, const tk_part_split *splits, int64_t n, int64_t *out) {
+    return tusk::code_of([&] {
+        for (int64_t i = 0; i < n; i++) {
+            int64_t *to = out ? out + 3 * i * part->part.bins() : nullptr;
+            if (int code = part->part.divide(splits[i], to))
+                return code;
+        }
+        return (int)TK_OK;
+    });
+}
+
+int tk_part_add(tk_part *part, int64_t output, const tk_node *nodes, const tk_side *sides,
+                const uint64_t *sets) {
+    return tusk::code_of([&] { return part->part.add(output, nodes, sides, sets); });
+}

@@ -1,0 +1,276 @@
+// Grows trees by sums over rows that lie in parts, leaf by leaf as grow.cpp does.
+//
+// Parts are asked for the sums of several leaves at once, so that a tree takes few rounds. These
+// are leaves that gain most at the time; what grow.cpp would split next decides what is split.
+#include <algorithm>
+#include <memory>
+#include <numeric>
+
+#include "../../shared/charged.hpp"
+#include "../../shared/pool.hpp"
+#include "../categories/category_split.hpp"
+#include "../losses/softmax.hpp"
+#include "../sampling.hpp"
+#include "given.hpp"
+
+namespace tusk {
+namespace {
+
+using Histogram = std::vector<Sum>;
+
+class Summed {
+public:
+    Summed(const tk_boost &boost, const tk_bins &bins) : boost_(boost), bins_(bins_from(bins)) {}
+
+    void begin(int64_t iteration, int64_t output, const tk_extent &extent, const Sum *root) {
+        bool several = boost_.objective == TK_SOFTMAX;
+        Weights weights = weights_from(extent);
+        Units units =
+            several ? ClassLosses::units_for(weights) : units_for(widest_from(extent), weights);
+        rule_ = {&boost_, units};
+        choose_features(iteration, output);
+        made_.clear(), leaves_.clear(), asked_.clear();
+        next_ = 1;
+        Leaf leaf;
+        leaf.sums.assign(root, root + bins_.total());
+        leaf.sums.resize(bins_.total() + LANES, Sum{0, 0, 0}); // as a search reads beyond the last
+        for (int32_t b = 0; b < bins_.count(0); b++) // every row is in one bin of feature 0
+            leaf.sum += root[b];
+        made_.push_back(Made{{}, -1, -1, leaf.sum.rows, value_of(leaf)});
+        search(leaf);
+        leaves_.push_back(std::move(leaf));
+    }
+
+    int64_t wanted(int64_t most, tk_part_split *out) {
+        go_on();
+        asked_.clear();
+        // Of the splits that are left, some will be of leaves that are not there yet.
+        int64_t left = boost_.num_leaves - (int64_t)leaves_.size();
+        int64_t some = std::min((left + 1) / 2, most);
+        for (int32_t place : by_gain()) {
+            if (some-- <= 0)
+                break;
+            if (leaves_[place].ahead || !needs_sums(leaves_[place]))
+                continue;
+            asked_.push_back(place);
+            *out++ = split_of(leaves_[place]);
+        }
+        if (asked_.empty())
+            write_tree(made_, bins_, &tree_);
+        return (int64_t)asked_.size();
+    }
+
+    void given(const Sum *sums) {
+        for (int32_t place : asked_) {
+            Leaf &leaf = leaves_[place];
+            leaf.of_small.assign(sums, sums + bins_.total());
+            leaf.of_small.resize(leaf.sums.size(), Sum{0, 0, 0});
+            leaf.ahead = true;
+            sums += bins_.total();
+        }
+    }
+
+    const Tree &tree() const { return tree_; }
+
+private:
+    struct Leaf {
+        int32_t node = 0, depth = 0;
+        int32_t number = 0; // by which parts know it
+        int32_t left = -1;  // number of the left child, once it was asked for
+        bool ahead = false; // whether the sums of a child are there
+        Sum sum{0, 0, 0};
+        Limits limits;
+        Split best;
+        Histogram sums, of_small;
+    };
+
+    bool may_split(const Leaf &leaf) const {
+        return leaf.sum.rows >= 2 * std::max<int64_t>(boost_.min_child_rows, 1) &&
+               (!boost_.max_depth || leaf.depth < boost_.max_depth);
+    }
+    bool smaller_left(const Leaf &leaf) const {
+        return leaf.best.left.rows <= leaf.sum.rows - leaf.best.left.rows;
+    }
+    // Whether a child of a leaf may be split.
+    bool needs_sums(const Leaf &leaf) const {
+        Leaf large;
+        large.depth = leaf.depth + 1;
+        large.sum.rows = std::max(leaf.best.left.rows, leaf.sum.rows - leaf.best.left.rows);
+        return may_split(large);
+    }
+    double value_of(const Leaf &leaf) const {
+        return boost_.learning_rate * rule_.value(leaf.sum, leaf.limits);
+    }
+
+    void choose_features(int64_t iteration, int64_t output) {
+        uint64_t seed = seed_of(seed_of(boost_.seed, (uint64_t)iteration), (uint64_t)output);
+        numbers_.clear(), categories_.clear();
+        for (int32_t f : draw_features(bins_.features(), boost_.feature_fraction, seed))
+            (bins_.category(f) ? categories_ : numbers_).push_back(f);
+    }
+
+    void search(Leaf &leaf) const {
+        leaf.best = Split{};
+        if (!may_split(leaf))
+            leaf.sums = {};
+        if (leaf.sums.empty())
+            return;
+        const Sum *sums = leaf.sums.data();
+        Limits limits{leaf.limits.low, leaf.limits.high}; // without the l2 of levels
+        leaf.best = boost_.monotone
+                        ? best_monotone_split(rule_, bins_, sums, leaf.sum, numbers_, limits)
+                        : best_split(rule_, bins_, sums, leaf.sum, numbers_);
+        for (int32_t f : categories_)
+            improve_by_levels(rule_, bins_, sums, leaf.sum, f, limits, &leaf.best);
+        if (leaf.best.feature < 0)
+            leaf.sums = {};
+    }
+
+    // Leaves that gain, the largest gain first; of equal gains the first leaf first.
+    std::vector<int32_t> by_gain() const {
+        std::vector<int32_t> out;
+        for (int32_t place = 0; place < (int32_t)leaves_.size(); place++)
+            if (leaves_[place].best.feature >= 0)
+                out.push_back(place);
+        std::stable_sort(out.begin(), out.end(), [&](int32_t a, int32_t b) {
+            return leaves_[a].best.gain > leaves_[b].best.gain;
+        });
+        return out;
+    }
+
+    // Splits leaves as long as what is needed is there.
+    void go_on() {
+        while ((int32_t)leaves_.size() < boost_.num_leaves) {
+            auto less = [](const Leaf &a, const Leaf &b) { return a.best.gain < b.best.gain; };
+            auto best = std::max_element(leaves_.begin(), leaves_.end(), less);
+            if (best->best.feature < 0)
+                break;
+            bool last = (int32_t)leaves_.size() + 1 == boost_.num_leaves;
+            if (!last && !best->ahead && needs_sums(*best))
+                return;
+            split(*best, last);
+        }
+        for (Leaf &leaf : leaves_)
+            leaf.best = Split{};
+    }
+
+    tk_part_split split_of(Leaf &leaf) {
+        const Split &best = leaf.best;
+        if (leaf.left < 0)
+            leaf.left = next_, next_ += 2;
+        Side side = side_of(best, bins_);
+        tk_part_split out{leaf.number,
+                          leaf.left,
+                          leaf.left + 1,
+                          best.feature,
+                          0,
+                          best.by_level,
+                          {side.bin, side.also, side.set},
+                          {}};
+        out.wanted = smaller_left(leaf) ? out.left : out.right;
+        std::copy_n(best.set.words, 4, out.set);
+        return out;
+    }
+
+    // The larger child's sums are the parent's less those of the smaller one.
+    void fill(Leaf &parent, Leaf &left, Leaf &right) const {
+        Leaf &small = smaller_left(parent) ? left : right;
+        Leaf &large = smaller_left(parent) ? right : left;
+        large.sums = std::move(parent.sums);
+        subtract(parent.of_small.data(), bins_.total(), large.sums.data());
+        small.sums = std::move(parent.of_small);
+    }
+
+    void split(Leaf &leaf, bool last) {
+        Leaf parent = std::move(leaf), left, right;
+        const Split &best = parent.best;
+        left.depth = right.depth = parent.depth + 1;
+        left.node = (int32_t)made_.size(), right.node = left.node + 1;
+        left.number = parent.left, right.number = parent.left + 1;
+        left.sum = best.left, right.sum = parent.sum - best.left;
+        ChildLimits limits = limits_behind(rule_, best, right.sum, parent.limits);
+        left.limits = limits.left, right.limits = limits.right;
+        made_[parent.node].split = best;
+        made_[parent.node].left = left.node;
+        made_[parent.node].right = right.node;
+        for (const Leaf *child : {&left, &right})
+            made_.push_back(Made{{}, -1, -1, child->sum.rows, value_of(*child)});
+        if (!last && parent.ahead)
+            fill(parent, left, right);
+        search(left);
+        search(right);
+        leaf = std::move(left);
+        leaves_.push_back(std::move(right));
+    }
+
+    tk_boost boost_;
+    Bins bins_;
+    Rule rule_{};
+    std::vector<int32_t> numbers_, categories_; // the tree's features
+    std::vector<Made> made_;
+    std::vector<Leaf> leaves_;
+    std::vector<int32_t> asked_; // leaves of which a child's sums come next
+    int32_t next_ = 1;           // number of a leaf
+    Tree tree_;
+};
+
+} // namespace
+} // namespace tusk
+
+struct tk_summed {
+    tusk::Summed summed;
+};
+
+int tk_summed_new(const tk_boost *boost, const tk_bins *bins, tk_summed **out) {
+    *out = nullptr;
+    return tusk::code_of([&] {
+        *out = new tk_summed{{*boost, *bins}};
+        return (int)TK_OK;
+    });
+}
+
+void tk_summed_free(tk_summed *summed) {
+    delete summed;
+}
+
+int tk_summed_begin(tk_summed *summed, int64_t iteration, int64_t output, const tk_extent *extent,
+                    const int64_t *root) {
+    return tusk::code_of([&] {
+        summed->summed.begin(iteration, output, *extent, (const tusk::Sum *)root);
+        return (int)TK_OK;
+    });
+}
+
+int64_t tk_summed_wanted(tk_summed *summed, int64_t most, tk_part_split *out) {
+    int64_t n = -1;
+    tusk::code_of([&] {
+        n = summed->summed.wanted(most, out);
+        return (int)TK_OK;
+    });
+    return n;
+}
+
+int tk_summed_given(tk_summed *summed, const int64_t *sums) {
+    return tusk::code_of([&] {
+        summed->summed.given((const tusk::Sum *)sums);
+        return (int)TK_OK;
+    });
+}
+
+void tk_summed_sizes(const tk_summed *summed, int64_t *out) {
+    const tusk::Tree &tree = summed->summed.tree();
+    out[0] = (int64_t)tree.nodes.size(), out[1] = (int64_t)tree.codes.size();
+    out[2] = (int64_t)tree.sets.size();
+}
+
+void tk_summed_copy(const tk_summed *summed, const tk_summed_arrays *to) {
+    const tusk::Tree &tree = summed->summed.tree();
+    std::copy(tree.nodes.begin(), tree.nodes.end(), to->nodes);
+    std::copy(tree.gain.begin(), tree.gain.end(), to->gain);
+    std::copy(tree.rows.begin(), tree.rows.end(), to->rows);
+    std::copy(tree.sets.begin(), tree.sets.end(), to->sets);
+    for (size_t i = 0; i < tree.side.size(); i++)
+        to->sides[i] = {tree.side[i].bin, tree.side[i].also, tree.side[i].set};
+    for (size_t i = 0; i < tree.codes.size(); i++)
+        std::copy_n(tree.codes[i].words, 4, to->codes + 4 * i);
+}

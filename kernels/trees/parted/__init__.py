@@ -1,0 +1,1 @@
+"""Gradient boosting of a group whose rows lie in parts."""

@@ -1,0 +1,155 @@
+"""A part of a group that is boosted: it keeps codes, margins and leaves of its rows.
+
+Each message says what has to be there already: so many trees, and of the tree that grows which
+leaves. Where it is not, as on a worker that has taken the part over, the answer has no array, and
+the same message comes again with all that led here. So an answer depends on the messages alone,
+and a message that comes twice does no harm.
+"""
+
+import ctypes
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.library import Floats, check_code, library, pointer
+from tuskml.kernels.parts.keeping import Beside
+from tuskml.kernels.parts.message import Array
+from tuskml.kernels.passes import Pass
+from tuskml.kernels.trees.boosting import Rules, Targets, boost_of
+from tuskml.kernels.trees.parted.binning import Bins
+from tuskml.kernels.trees.parted.trees import Listed
+from tuskml.kernels.trees.structures import PART_SPLIT
+
+SETUP, TREES = 6, 4
+"""Arrays of a message that say how to begin, and those of trees."""
+
+
+class Part:
+    """The rows of a part, their margins after so many trees, and the leaves of the next one."""
+
+    def __init__(self, rows: Pass, given: Mapping[str, Any], arrays: list[Any], memory: int):
+        bound, first, missing, by_level, classes, base = arrays
+        self.bins = Bins(bound, first, missing, by_level)
+        self.outputs = len(base)
+        targets = Targets(classes)
+        boost = boost_of(Rules(**given["rules"]), targets)
+        self.handle = ctypes.c_void_p()
+        extent = np.array(given["extent"])
+        made = pointer(extent), memory, ctypes.byref(self.handle)
+        check_code(library().tk_part_new(rows.struct, boost, self.bins.struct, *made))
+        self.start(base)
+
+    def start(self, base: Floats) -> None:
+        """From these margins (K,)."""
+        library().tk_part_start(self.handle, pointer(np.ascontiguousarray(base)))
+        self.applied, self.measured = 0, -1
+        self.forget()
+
+    def close(self) -> None:
+        """Frees all."""
+        library().tk_part_free(self.handle)
+        self.handle = ctypes.c_void_p()
+
+    def forget(self) -> None:
+        """No tree grows."""
+        self.begun, self.leaves = -1, set[int]()
+
+    def sums(self) -> list[Array]:
+        """Of the labels, (K,)."""
+        found = np.zeros(self.outputs)
+        check_code(library().tk_part_sums(self.handle, pointer(found)))
+        return [found]
+
+    def apply(self, trees: Listed, first: int, end: int) -> bool:
+        """Adds trees to the margins, the first of which has a number; False: some are missing."""
+        if not first <= self.applied <= end:
+            return False
+        while self.applied < end:
+            at = trees.at(self.applied - first)
+            output = self.applied % self.outputs
+            check_code(library().tk_part_add(self.handle, output, *at))
+            self.applied += 1
+            self.forget()
+        return True
+
+    def losses(self) -> list[Array]:
+        """`tk_part_losses`."""
+        found = np.empty(4)
+        check_code(library().tk_part_losses(self.handle, pointer(found)))
+        self.measured = self.applied
+        return [found]
+
+    def begin(self, extent: Floats) -> list[Array]:
+        """Sums over the rows in the next tree, (1, bins, 3)."""
+        output = self.applied % self.outputs
+        if self.outputs > 1 and self.measured != self.applied - output:
+            return []
+        found = np.empty((1, self.bins.total, 3), np.int64)
+        given = pointer(np.ascontiguousarray(extent)), pointer(found)
+        check_code(library().tk_part_begin(self.handle, output, *given))
+        self.begun, self.leaves = self.applied, {0}
+        return [found]
+
+    def divide(self, tree: int, splits: NDArray[np.void], summed: bool = True) -> list[Array]:
+        """Sums over the leaves that are wanted, (n, bins, 3)."""
+        made = {*splits["left"].tolist(), *splits["right"].tolist()}
+        if self.begun != tree or not set(splits["leaf"].tolist()) <= self.leaves | made:
+            return []
+        found = np.empty((len(splits) if summed else 0, self.bins.total, 3), np.int64)
+        given = pointer(splits), len(splits), pointer(found) if summed else None
+        self.leaves |= made
+        try:
+            check_code(library().tk_part_divide(self.handle, *given))
+        except BaseException:
+            self.forget()
+            raise
+        return [found]
+
+
+def answered(
+    rows: Pass, arrays: list[Any], given: Mapping[str, Any], beside: Beside
+) -> list[Array]:
+    """The answer to a message of `boosting.Parted`; no array: something has to be said before."""
+    own, trees = arrays[: given["own"]], Listed(*arrays[given["own"] : given["own"] + TREES])
+    setup = arrays[given["own"] + TREES :]
+    if setup:
+        began_anew(rows, setup, given["setup"], trees, beside)
+    part = beside.kept.get("tree")
+    if not isinstance(part, Part) or part.bins.total != given["bins"]:
+        return []
+    if not part.apply(trees, given["first"], given["tree"]):
+        return []
+    if given["do"] == "divide":
+        return part.divide(given["tree"], splits_of(own[0]))
+    if given["do"] == "begin":
+        return part.begin(own[0])
+    if given["do"] == "start":
+        part.start(own[0])
+    return part.sums() if given["do"] == "sums" else part.losses()
+
+
+def splits_of(array: NDArray[np.uint8]) -> NDArray[np.void]:
+    """PART_SPLIT of a message."""
+    return np.frombuffer(array.tobytes(), PART_SPLIT).copy()
+
+
+def began_anew(
+    rows: Pass, setup: list[Any], given: Mapping[str, Any], trees: Listed, beside: Beside
+) -> None:
+    """Keeps a part that has come as far as the message before: it has all trees."""
+    old = beside.kept.pop("tree", None)
+    if old is not None:
+        old.close()
+    part = Part(rows, given, setup[:SETUP], beside.memory)
+    beside.kept["tree"] = part
+    done = given["trees"]
+    part.apply(trees, 0, done - done % part.outputs)
+    if part.outputs > 1:
+        part.losses()
+    part.apply(trees, 0, done)
+    if given["begun"]:
+        extent, splits = setup[SETUP:]
+        part.begin(extent)
+        part.divide(done, splits_of(splits), summed=False)

@@ -1,0 +1,63 @@
+"""A tree that grows by sums over all parts of a group."""
+
+import ctypes
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.library import check_code, library, pointer
+from tuskml.kernels.trees.parted.binning import Bins
+from tuskml.kernels.trees.parted.trees import Tree
+from tuskml.kernels.trees.structures import NODE, PART_SPLIT, SIDE, Boost, SummedArrays
+
+TOGETHER = 64
+"""Leaves that are divided in one round, at most."""
+
+
+class Grower:
+    """Grows one tree after the other. boost and bins stay as they are."""
+
+    def __init__(self, boost: Boost, bins: Bins) -> None:
+        self.boost, self.bins = boost, bins
+        self.handle = ctypes.c_void_p()
+        check_code(library().tk_summed_new(boost, bins.struct, ctypes.byref(self.handle)))
+
+    def close(self) -> None:
+        """Frees all."""
+        library().tk_summed_free(self.handle)
+
+    def begin(
+        self, iteration: int, output: int, extent: NDArray[np.void], root: NDArray[np.int64]
+    ) -> None:
+        """A tree of an output; root: (bins, 3) sums over all rows."""
+        given = pointer(extent), pointer(np.ascontiguousarray(root))
+        check_code(library().tk_summed_begin(self.handle, iteration, output, *given))
+
+    def wanted(self) -> NDArray[np.void]:
+        """PART_SPLIT of the leaves that are to be divided next; none: the tree has grown."""
+        room = np.zeros(TOGETHER, PART_SPLIT)
+        count = library().tk_summed_wanted(self.handle, TOGETHER, pointer(room))
+        if count < 0:
+            check_code(2)
+        return room[:count]
+
+    def given(self, sums: NDArray[np.int64]) -> None:
+        """(n, bins, 3) of what was wanted."""
+        check_code(library().tk_summed_given(self.handle, pointer(np.ascontiguousarray(sums))))
+
+    def tree(self) -> Tree:
+        """The tree that has grown."""
+        sizes = np.empty(3, np.int64)
+        library().tk_summed_sizes(self.handle, pointer(sizes))
+        nodes, codes, sets = sizes.tolist()
+        arrays: list[NDArray[Any]] = [
+            np.empty(nodes, NODE),
+            np.empty(nodes, np.float32),
+            np.empty(nodes, np.int64),
+            np.empty(nodes, SIDE),
+            np.empty((codes, 4), np.uint64),
+            np.empty(sets),
+        ]
+        library().tk_summed_copy(self.handle, SummedArrays(*map(pointer, arrays)))
+        return Tree(*arrays)

@@ -1,0 +1,66 @@
+"""Trees as parts read them, by the codes of rows, one behind the other."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.library import Floats, address_of
+from tuskml.kernels.parts.message import Array
+from tuskml.kernels.trees.structures import NODE, SIDE
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A tree that has grown: nodes (n,) NODE in preorder, gain and rows of each, sides (n,) SIDE,
+    codes (.., 4) uint64 of sets of codes that go left, and sets, the same as levels.
+    """
+
+    nodes: NDArray[np.void]
+    gain: NDArray[np.float32]
+    rows: NDArray[np.int64]
+    sides: NDArray[np.void]
+    codes: NDArray[np.uint64]
+    sets: Floats
+
+    @property
+    def splits(self) -> bool:
+        return len(self.nodes) > 1
+
+
+def joined(trees: Sequence[Tree]) -> list[Array]:
+    """What a message has of some trees."""
+    return [
+        np.array([(len(one.nodes), len(one.codes)) for one in trees], np.int64).reshape(-1, 2),
+        as_bytes(np.concatenate([np.zeros(0, NODE), *(one.nodes for one in trees)])),
+        as_bytes(np.concatenate([np.zeros(0, SIDE), *(one.sides for one in trees)])),
+        np.concatenate([np.zeros((0, 4), np.uint64), *(one.codes for one in trees)]),
+    ]
+
+
+def as_bytes(array: NDArray[np.void]) -> NDArray[np.uint8]:
+    """Of items with fields, which messages do not have."""
+    return np.frombuffer(array.tobytes(), np.uint8)
+
+
+@dataclass(frozen=True)
+class Listed:
+    """The trees of a message."""
+
+    sizes: NDArray[np.int64]
+    nodes: NDArray[np.uint8]
+    sides: NDArray[np.uint8]
+    codes: NDArray[np.uint64]
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def at(self, place: int) -> tuple[int, int, int]:
+        """Where the nodes, the sides and the sets of a tree lie."""
+        nodes, codes = (int(one) for one in self.sizes[:place].sum(axis=0))
+        return (
+            address_of(self.nodes) + nodes * NODE.itemsize,
+            address_of(self.sides) + nodes * SIDE.itemsize,
+            address_of(self.codes) + codes * 32,
+        )

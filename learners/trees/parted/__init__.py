@@ -1,0 +1,1 @@
+"""Trees of a group whose rows lie in parts, each on another worker."""

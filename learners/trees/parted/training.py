@@ -1,0 +1,85 @@
+"""Boosts a group whose rows lie in parts, each on another worker.
+
+The trees are those of all rows in one place (`kernels/trees/parted/boosting.py`). What needs more
+than sums over the rows is refused beforehand.
+
+Source: S. Li and A. Kumar, Towards an Optimized GROUP BY Abstraction for Large-Scale Machine
+Learning, PVLDB 2021, section 4.2, sampling.
+"""
+
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from tuskml.kernels import passes
+from tuskml.kernels.parts.sharded import Parts, ShardedPass, of_parts
+from tuskml.kernels.trees.boosting import Targets
+from tuskml.kernels.trees.parted.boosting import boosted_by_parts
+from tuskml.learners.learner import Request
+from tuskml.learners.models import Models, Strings, joined
+from tuskml.learners.tasks import Task
+from tuskml.learners.trees import training
+from tuskml.learners.trees.bounds import listed_bounds, without_names
+from tuskml.learners.trees.options import TreeOptions
+from tuskml.learners.trees.signs import listed, refuse_signed
+from tuskml.schedule import budget
+
+
+def whole(options: TreeOptions) -> str | None:
+    """Why a group's rows have to be in one place; None where they need not."""
+    if options.objective == "quantile":
+        return (
+            "objective 'quantile' needs all rows of a group in one place, since its leaves are "
+            "quantiles"
+        )
+    for name, given in (
+        ("validation", options.validation > 0),
+        ("row_fraction", options.row_fraction < 1),
+        ("goss", options.goss),
+        ("warm_start", options.warm_start is not None),
+    ):
+        if given:
+            return f"option '{name}' needs all rows of a group in one place"
+    return None
+
+
+def train_by_parts(parts: Parts, request: Request[Task, TreeOptions]) -> Models | None:
+    """The model of the group; None where it has no usable row."""
+    groups = of_parts(parts)
+    if groups is None:
+        return None
+    training.refuse_rows(groups, request.task.name)
+    ((places, request),) = without_names(groups, request)
+    by_level = training.categories_of(groups, places, request)
+    refuse_signed(by_level, listed(request.options.monotone))
+    options = request.options
+    classifies = training.classifies(options)
+    rows = ShardedPass(
+        groups, int(classifies), None, None, True, options.threads or budget.threads(),
+        cancel_mark=passes.cancel_mark(), parts=parts, classifies=classifies,
+    )  # fmt: skip
+    given = training.Rows(groups, rows, rows.labels(), by_level=by_level)
+    training.refuse_labels(given, request)
+    models = [
+        grown(given.of(which, classes), request)
+        for which, classes in training.by_classes(given, options)
+    ]
+    return models[0] if len(models) == 1 else joined(models)
+
+
+def grown(given: training.Rows, request: Request[Task, TreeOptions]) -> Models:
+    """The model of the group, whose classes are known."""
+    began = time.monotonic()
+    options, rows = request.options, given.rows
+    assert isinstance(rows, ShardedPass)
+    rules = training.rules_of(options, given.classes is not None)
+    signs, width = listed(options.monotone), int(given.groups["dim"][0])
+    monotone = None if signs is None else np.array(signs, np.int8)
+    bounds = listed_bounds(options.bounds, width, given.by_level)
+    targets = Targets(given.classes, monotone, given.by_level, None, bounds)
+    positive = np.ascontiguousarray(training.higher(options, given.labels))
+    forest = boosted_by_parts(replace(rows, positive=positive), rules, targets)
+    models = training.as_models(given, [forest], request, time.monotonic() - began)
+    plan = training.plan_of(options).rpartition(", ")[0]  # without threads, which are the workers'
+    return replace(models, plan=Strings.same(f"{plan}, by sums over shards", 1))

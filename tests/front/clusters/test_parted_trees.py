@@ -1,0 +1,214 @@
+"""Boosted trees of groups on several shards: the trees of rows in one place, node by node."""
+
+import warnings
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import duckdb
+import pytest
+import sharded
+
+import tuskml
+from tuskml.groups.execution import leading, threads
+from tuskml.groups.execution.leading import Ran
+from tuskml.training import units
+from tuskml.training.parted import on_parts
+
+GIVEN: dict[str, Any] = {
+    "label": "y",
+    "features": ["x", "z", "u"],
+    "group_by": "g",
+    "executor": "threads",
+    "placement": "gap",
+    "trees": 12,
+    "num_leaves": 9,
+}
+ROWS = """
+SELECT ['big', 'big', 'big', 'large', 'large', 'small'][1 + i % 6] AS g, i,
+       hash(i, 1) % 1000 / 500 - 1 AS x, hash(i, 2) % 1000 / 500 - 1 AS z,
+       CASE WHEN hash(i, 7) % 5 > 0 THEN hash(i, 6) % 1000003 / 1e6 END AS u,
+       hash(i, 3) % 1000 / 1000 < 1 / (1 + exp(0.3 - 3 * x * z - coalesce(u, 0.5))) AS y,
+       (hash(i, 4) % 2 + (x > 0.2)::INT + (z > x)::INT)::INT AS k,
+       (hash(i, 5) % 3 + 2 * (x + 1) * (z + 1))::INT AS n,
+       (hash(i, 8) % 7 * (1 + hash(i, 9) % 3))::INT AS level
+FROM range(24000) t(i)
+"""
+
+
+@pytest.fixture(autouse=True)
+def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(units, "BATCH_ROWS", 5_000)
+
+
+@pytest.fixture(scope="module")
+def con() -> Iterator[duckdb.DuckDBPyConnection]:
+    with tuskml.connect() as connection:
+        connection.execute(f"CREATE TABLE rows AS {ROWS}")
+        yield connection
+
+
+@pytest.fixture(scope="module")
+def source(con: duckdb.DuckDBPyConnection, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Shards of some 1,500 rows: two groups are on several, and one is not large."""
+    return sharded.shards(con, tmp_path_factory.mktemp("trees") / "s", 40_000)
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch) -> list[Ran]:
+    """What workers ran for leaders."""
+    found: list[Ran] = []
+    monkeypatch.setattr(leading, "heard", [found.append])
+    return found
+
+
+def whole(con: duckdb.DuckDBPyConnection, **given: Any) -> tuskml.Models:
+    """The models of one query."""
+    left = {k: v for k, v in given.items() if k not in ("executor", "placement", "finished")}
+    return tuskml.train(con, "gbdt", **left | {"source": "rows"})
+
+
+def by_parts(con: duckdb.DuckDBPyConnection, **given: Any) -> tuskml.Models:
+    """The models of groups by parts; a warning is an error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", tuskml.ClusterWarning)
+        return tuskml.train(con, "gbdt", **given)
+
+
+def assert_same_trees(found: tuskml.Models, expected: tuskml.Models) -> None:
+    """The same bits, but for the losses, which are added in another order."""
+    assert list(found) == list(expected)
+    for key, model in expected.items():
+        other = found[key]
+        assert other is not None
+        assert model is not None
+        for field in ("coef", "intercept", "status", "iterations", "converged", "classes"):
+            assert getattr(other, field) == getattr(model, field), (key, field)
+        assert (other.n_rows, other.n_skipped) == (model.n_rows, model.n_skipped)
+        assert other.loss == pytest.approx(model.loss, rel=1e-12)
+        assert other.history == (model.history and pytest.approx(model.history, rel=1e-12))
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"objective": "logistic"},
+        {"objective": "squared", "label": "n"},
+        {"objective": "poisson", "label": "n"},
+        {"objective": "huber", "label": "n"},
+        {"objective": "logistic", "label": "k"},
+        {"objective": "logistic", "weight": "1 + i % 3"},
+        {"objective": "logistic", "label": "k", "weight": "1 + i % 3", "trees": 5},
+        {"features": ["x", "level", "u"], "categorical": [2], "label": "level * 3 + n"},
+        {"features": ["level", "z"], "categorical": [1], "label": "n", "max_cat_to_onehot": 20},
+        {"features": "[x, z, u]::FLOAT[]", "objective": "logistic"},
+        {"label": "n", "monotone": [1, 1, 0], "l1": 0.5, "l2": 2.0},
+        {"label": "n", "bounds": [[-0.5, 0.0, 0.5], None, None]},
+        {"label": "n", "feature_fraction": 0.5, "seed": 3},
+        {"label": "n", "max_depth": 3, "num_leaves": 40, "min_child_rows": 5},
+        {"label": "n", "num_leaves": 4000, "min_child_rows": 50, "trees": 3},
+        {"label": "n", "num_leaves": 2},
+        {"label": "7"},
+        {"label": "x > 2", "objective": "logistic"},
+        {"label": "CASE WHEN i % 5 > 0 THEN n END", "max_bins": 16},
+        {"label": "n", "min_child_rows": 100_000},
+    ],
+)  # fmt: skip
+def test_the_trees_are_those_of_rows_in_one_place(
+    con: duckdb.DuckDBPyConnection, source: str, ran: list[Ran], more: dict[str, Any]
+) -> None:
+    given = GIVEN | {"source": source} | more
+    assert_same_trees(by_parts(con, **given), whole(con, **given))
+    assert len({one.unit.pin for one in ran}) > 5, "each part is asked by itself"
+
+
+def large_ones(models: tuskml.Models) -> tuskml.Models:
+    """Those that are trained by parts; sums of the other one follow the order of its rows."""
+    return tuskml.Models((key, model) for key, model in models.items() if key != "small")
+
+
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_the_bits_do_not_depend_on_threads(
+    con: duckdb.DuckDBPyConnection, source: str, monkeypatch: pytest.MonkeyPatch, n: int
+) -> None:
+    """With labels that are no whole numbers, whose sums depend on the order of the parts."""
+    given = GIVEN | {"source": source, "label": "n + u / 3", "weight": "1.1 + z"}
+    expected = large_ones(by_parts(con, **given))
+    monkeypatch.setattr(threads.budget, "threads", lambda asked=None: n)
+    sharded.assert_same_bits(large_ones(by_parts(con, **given)), expected)
+
+
+def test_other_labels_have_the_loss_of_rows_in_one_place(
+    con: duckdb.DuckDBPyConnection, source: str
+) -> None:
+    """Their mean is added in another order, so it may differ in its last digit."""
+    given = GIVEN | {"source": source, "label": "n + u / 3", "weight": "1.1 + z", "trees": 40}
+    found, expected = by_parts(con, **given), whole(con, **given)
+    for key, model in expected.items():
+        assert found[key].loss == pytest.approx(model.loss, rel=1e-6)
+        assert found[key].intercept == pytest.approx(model.intercept, rel=1e-12)
+
+
+def test_each_part_stays_and_is_asked_alike(
+    con: duckdb.DuckDBPyConnection, source: str, ran: list[Ran]
+) -> None:
+    """Worker exclusivity, and that all parts of a group divide the same leaves, none alone."""
+    by_parts(con, **GIVEN | {"source": source, "label": "n"})
+    threads_of: dict[str, list[Ran]] = {}
+    asked: dict[str | None, int] = {}
+    for one in ran:
+        threads_of.setdefault(one.worker, []).append(one)
+        asked[one.unit.pin] = asked.get(one.unit.pin, 0) + 1
+    for some in threads_of.values():
+        some.sort(key=lambda one: one.begin)
+        assert all(a.end <= b.begin for a, b in pairwise(some))
+    assert len(set(asked.values())) <= 2, "of two groups"
+    assert not on_parts._held, "rows are freed at the end"
+
+
+@pytest.mark.parametrize("placement", ["dp", "sp"])
+def test_the_baselines_have_the_same_trees(
+    con: duckdb.DuckDBPyConnection, source: str, ran: list[Ran], placement: str
+) -> None:
+    given = GIVEN | {"source": source, "label": "n", "placement": placement}
+    assert_same_trees(by_parts(con, **given), whole(con, **given))
+    assert ran
+
+
+@pytest.mark.parametrize(
+    ("task", "more", "sentence"),
+    [
+        ("gbdt", {"objective": "quantile"}, "objective 'quantile' needs all rows of a group"),
+        ("gbdt", {"goss": True}, "option 'goss' needs all rows"),
+        ("random_forest", {}, "task 'random_forest' needs all rows"),
+    ],
+)
+def test_what_needs_all_rows_is_trained_on_one_worker(
+    con: duckdb.DuckDBPyConnection, source: str, task: str, more: dict[str, Any], sentence: str
+) -> None:
+    given = {k: v for k, v in GIVEN.items() if k != "num_leaves"} | {"source": source, "trees": 2}
+    with pytest.warns(tuskml.ClusterWarning, match=sentence):
+        found = tuskml.train(con, task, **given | more)
+    assert len(found) == 3
+
+
+def test_a_value_that_is_no_level_is_refused(con: duckdb.DuckDBPyConnection, source: str) -> None:
+    given = GIVEN | {"source": source, "categorical": [1]}
+    with pytest.raises(tuskml.ClusterError, match="has a value that is no level"):
+        by_parts(con, **given)
+
+
+def test_a_cancel_ends_leaders_too(
+    con: duckdb.DuckDBPyConnection, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[Ran] = []
+
+    def cancel(one: Ran) -> None:
+        heard.append(one)
+        if len(heard) == 60:
+            tuskml.cancel()
+
+    monkeypatch.setattr(leading, "heard", [cancel])
+    with pytest.raises(tuskml.Interrupted):
+        by_parts(con, **GIVEN | {"source": source, "trees": 500})
+    assert not on_parts._held
