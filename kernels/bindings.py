@@ -10,6 +10,7 @@ from typing import Any
 
 from tuskml.kernels import structures as s
 from tuskml.kernels.nets import structures as nets
+from tuskml.kernels.newton import structures as newton
 from tuskml.kernels.paths import structures as paths
 from tuskml.kernels.robust import Robust
 from tuskml.kernels.rows import structures as rows
@@ -172,7 +173,12 @@ PATHS: dict[str, tuple[Any, list[Any]]] = {
     "tk_paths_copy": (None, [ADDRESS, INT64, ADDRESS, ADDRESS]),
     "tk_paths_free": (None, [ADDRESS]),
 }
-FUNCTIONS = PATHS | NETS | TREES | SHARED | ROWS | LINEAR | HINGE | EPOCHS | STORE | FACTORIZATION
+NEWTON: dict[str, tuple[Any, list[Any]]] = {
+    "tk_chord_descend": (INT, [ctypes.POINTER(newton.Chord)]),
+}
+FUNCTIONS = (
+    PATHS | NETS | TREES | SHARED | ROWS | LINEAR | NEWTON | HINGE | EPOCHS | STORE | FACTORIZATION
+)
 """By name what a function returns and takes."""
 
 

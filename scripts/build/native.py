@@ -43,6 +43,7 @@ KERNEL_FOLDERS = [
         "rows",
         "rows/ids",
         "linear",
+        "newton",
         "classes",
         "spectrum",
         "hinge",
