@@ -10,6 +10,7 @@ from typing import Any
 
 from tuskml.kernels import structures as s
 from tuskml.kernels.nets import structures as nets
+from tuskml.kernels.newton import structures as newton
 from tuskml.kernels.paths import structures as paths
 from tuskml.kernels.robust import Newton, Robust
 from tuskml.kernels.rows import structures as rows
@@ -206,6 +207,9 @@ PATHS: dict[str, tuple[Any, list[Any]]] = {
     "tk_paths_copy": (None, [ADDRESS, INT64, ADDRESS, ADDRESS]),
     "tk_paths_free": (None, [ADDRESS]),
 }
+NEWTON: dict[str, tuple[Any, list[Any]]] = {
+    "tk_chord_descend": (INT, [ctypes.POINTER(newton.Chord)]),
+}
 FUNCTIONS = (
     PATHS
     | NETS
@@ -214,6 +218,7 @@ FUNCTIONS = (
     | SHARED
     | ROWS
     | LINEAR
+    | NEWTON
     | HINGE
     | EPOCHS
     | STORE

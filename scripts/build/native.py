@@ -44,6 +44,7 @@ KERNEL_FOLDERS = [
         "rows/ids",
         "linear",
         "linear/systems",
+        "newton",
         "classes",
         "spectrum",
         "hinge",

@@ -11,12 +11,13 @@ import pytest
 from tuskml.kernels.bindings import FUNCTIONS
 from tuskml.kernels.library import library
 from tuskml.kernels.nets.structures import STRUCTURES as NETS
+from tuskml.kernels.newton.structures import STRUCTURES as NEWTON
 from tuskml.kernels.paths.structures import STRUCTURES as PATHS
 from tuskml.kernels.rows.structures import STRUCTURES as ROWS
 from tuskml.kernels.structures import STRUCTURES as SHARED
 from tuskml.kernels.trees.structures import STRUCTURES as TREES
 
-STRUCTURES = SHARED | ROWS | TREES | NETS | PATHS
+STRUCTURES = SHARED | ROWS | TREES | NETS | PATHS | NEWTON
 ROOT = Path(__file__).resolve().parents[2]
 HEADERS = sorted((ROOT / "kernels/native").glob("*/api.h"))
 MORE = [ROOT / f"udas/rowblock/{name}.h" for name in ("rowblock", "memory")]
@@ -95,7 +96,8 @@ def agree(c, python):
 
 
 GIVEN = {
-    "tk_pass", "tk_open", "tk_system", "tk_drawn", "tk_epoch", "tk_dual", "tk_interior", "tk_cut",
+    "tk_pass", "tk_open", "tk_system", "tk_chord", "tk_drawn", "tk_epoch", "tk_dual",
+    "tk_interior", "tk_cut",
     "tk_chunk", "tk_stored", "tk_ids", "tk_factor_spec", "tk_stored_factors", "tusk_memory_use",
     "tusk_frame", "tk_newton",
 }  # fmt: skip

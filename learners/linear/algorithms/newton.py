@@ -19,6 +19,7 @@ from tuskml.learners.linear.algorithms.parts import fused_newton, interior, smal
 from tuskml.learners.linear.algorithms.parts.algorithm import Algorithm, Unfit
 from tuskml.learners.linear.algorithms.parts.batch import Evaluate, settle_move
 from tuskml.learners.linear.algorithms.parts.begun import EvaluateNear
+from tuskml.learners.linear.algorithms.parts.chord import Chord, Steepness
 from tuskml.learners.linear.algorithms.parts.pairs import LastStep, Pairs, Steps
 from tuskml.learners.linear.algorithms.parts.search import OF_WHOLE_STEPS, Bounds, backtrack
 from tuskml.learners.linear.estimates.costs import (
@@ -271,15 +272,20 @@ class Newton(Algorithm):
             return interior.operators(problem, plan, start, deadline)
         goal = tolerance(problem, plan)
         compute = Evaluate(curvature=True)
-        if problem.begun is not None:
-            compute = EvaluateNear(problem.begun, evaluate, NEAR)
         fused = replace(plan, epsilon=goal.epsilon)
-        by_group = small_newton.update(problem, fused, deadline)
+        by_group = None
+        if problem.begun is None:
+            by_group = small_newton.update(problem, fused, deadline)
         if by_group is not None:
             compute = Evaluate()
         update = NewtonStep(plan, problem)
-        if problem.begun is not None and goal.epsilon < plan.epsilon:
-            goal = LastStep(goal, ENOUGH * plan.epsilon, update)
+        if problem.begun is not None:
+            apart = None
+            if goal.epsilon < plan.epsilon:
+                goal = LastStep(goal, ENOUGH * plan.epsilon, update)
+                pivot = ILL_CONDITIONED if problem.rows.groups["kind"][0] in FLOATS else 0.0
+                apart = Chord(goal, Steepness(NEAR, SLOW, pivot))
+            compute = EvaluateNear(problem.begun, evaluate, NEAR, apart)
         return Operators(
             as_given,
             StartAt(start),

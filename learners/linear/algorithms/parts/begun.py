@@ -25,24 +25,34 @@ SURE = 1e-5
 FARTHEST = 1.0
 """Of the size of weights, and of 1, such a step."""
 Look = Callable[[Problem, Floats, Triangles, NDArray[np.bool_], NDArray[np.bool_]], Found]
+Apart = Callable[[Problem, State, Triangles, NDArray[np.bool_]], Found | None]
 
 
 class EvaluateNear(Evaluate):
     """Compute: like `Evaluate` with a curvature, but at first for the gradient alone of groups
     that have a curvature, and that are nearer to their optimum than `far`.
+
+    apart: what moves some of the groups by themselves, and says where they are; the slack of the
+    others is NaN, and there is no answer where there are only others.
     """
 
-    def __init__(self, begun: Floats, look: Look, far: float) -> None:
+    def __init__(self, begun: Floats, look: Look, far: float, apart: Apart | None = None) -> None:
         super().__init__(curvature=True)
         self.begun: Floats | None = begun
-        self.look, self.far = look, far
+        self.look, self.far, self.apart = look, far, apart
 
     def __call__(self, part: Problem, state: State) -> Found:
         if self.begun is None or state.found is not None:
             return super().__call__(part, state)
         hessian, self.begun = part.with_penalty(self.begun), None
         v, known = state.v, np.isfinite(np.asarray(hessian)[:, 0])
-        found = self.look(part, v, hessian, ~known, np.zeros(len(v), bool))
+        found = None if self.apart is None else self.apart(part, state, hessian, known)
+        if found is None:
+            found = self.look(part, v, hessian, ~known, np.zeros(len(v), bool))
+        left = np.flatnonzero(np.isnan(found.slack))
+        if len(left):
+            given = part.of(left), v[left], hessian[left], ~known[left]
+            found.put(left, self.look(*given, np.zeros(len(left), bool)))
         far = np.flatnonzero(known & ~(found.violation <= self.far))
         if len(far):
             found.put(far, part.of(far).evaluate(v[far], curvature=True))

@@ -93,9 +93,12 @@ class LastStep(Tolerance):
     def __init__(self, goal: Tolerance, enough: float, update: "Steps") -> None:
         super().__init__(goal.criterion, goal.epsilon, goal.unit)
         self.enough, self.update = enough, update
+        self.ended: NDArray[np.bool_] | None = None  # groups (G,) that are at an end already
 
     def __call__(self, state: State, active: Index, found: Found | None) -> NDArray[np.bool_]:
         done = super().__call__(state, active, found)
+        if self.ended is not None:
+            done = done | self.ended[active]
         before = self.update.violation
         if found is None or before is None:
             return done

@@ -1,0 +1,50 @@
+/* Descents by Newton's steps. */
+#ifndef TUSK_NEWTON_API_H
+#define TUSK_NEWTON_API_H
+
+#include "../shared/api.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Descents by Newton's steps whose curvatures are known before the first pass: the chord method,
+ * corrected by what the gradients say. Each of the n groups `which` of a pass over dense rows,
+ * whose loss is smooth, goes on by itself until it ends or gives up. */
+typedef struct tk_chord {
+    const tk_pass *pass;
+    int64_t n;
+    const int64_t *which;        /* (n,), rising */
+    const double *hessian;       /* the lower triangles of all groups, with the penalty */
+    int64_t stride;              /* doubles from one triangle to the next */
+    const double *shift, *scale; /* (n_groups, d), coordinates as in tk_curvature */
+    double l2;
+    double zero;            /* what is left of a zero by sums of terms of size 1 */
+    const double *rounding; /* (n_groups,): the same of weighted losses */
+    const double *size;     /* (n_groups,): of labels; NULL: 1 */
+    const double *unit;     /* (n_groups,): of gradients; NULL: 1 */
+    /* (n_groups, p), (n_groups, p) and (n_groups,): weights of z a step before the start, the
+     * gradients and the violations there, NaN where there was no step; NULL: there was none */
+    const double *before, *before_gradient, *before_violation;
+    double epsilon; /* the violation at which a group ends */
+    double enough;  /* the violation from which on a last step is taken that nobody looks at, where
+                       the one before tells that it suffices */
+    double far;     /* violations above give up */
+    double slow;    /* so do violations that shrink by a lesser factor */
+    double pivot;   /* and curvatures with a smaller pivot, relative to the diagonal */
+    int32_t most;   /* passes of one group */
+    double *v;      /* (n_groups, p), in and out */
+    /* out, (n_groups,): objective, violation and what rounding may change the objective by, at the
+     * last pass, and the violation a step before it, NaN where there was none */
+    double *objective, *violation, *slack, *last;
+    double *gradient; /* out, (n_groups, p): by weights of z, at the last pass */
+    int64_t *steps;   /* out, (n_groups,) */
+    int32_t *ended;   /* out, (n_groups,): 1 where a group is at its optimum */
+    double *history;  /* out, (most, n_groups): objectives by pass */
+} tk_chord;
+TK_API int tk_chord_descend(const tk_chord *chord);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,1 @@
+"""Descents by Newton's steps: the kernels of `kernels/native/newton`."""

@@ -1,0 +1,103 @@
+"""Newton's steps of many groups with curvatures that are known before the first pass."""
+
+import ctypes
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.library import Floats, check_code, library, pointer
+from tuskml.kernels.newton.structures import Chord
+from tuskml.kernels.passes import Pass
+
+Places = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """Those that G groups move in, and in which violations are measured; see `tk_chord`.
+
+    shift, scale: (G, d); zero: what is left of a zero by sums of terms of size 1; rounding (G,):
+    the same of weighted losses; size and unit (G,): of labels and of gradients, None: 1.
+    """
+
+    shift: Floats
+    scale: Floats
+    l2: float
+    zero: float
+    rounding: Floats
+    size: Floats | None
+    unit: Floats | None
+
+
+@dataclass(frozen=True)
+class Rules:
+    """When a descent ends, and when it gives up; see `tk_chord`."""
+
+    epsilon: float
+    enough: float
+    far: float
+    slow: float
+    pivot: float
+    most: int
+
+
+@dataclass(frozen=True)
+class Arrived:
+    """Where the groups went: as of `tk_chord`, for the places that were asked for alone.
+
+    objective, violation, slack, last and steps are (G,), gradient is (G, p), ended (G,) is true at
+    an optimum, history (most, G) is NaN where a group made no pass.
+    """
+
+    objective: Floats
+    violation: Floats
+    slack: Floats
+    last: Floats
+    gradient: Floats
+    steps: Places
+    ended: NDArray[np.bool_]
+    history: Floats
+
+
+def descend(
+    rows: Pass,
+    which: Places,
+    v: Floats,
+    hessian: Floats,
+    at: Coordinates,
+    before: tuple[Floats, Floats, Floats] | None,
+    rules: Rules,
+) -> Arrived:
+    """Moves the weights v (G, p) of the groups `which` in place, each until it ends or gives up.
+
+    hessian: (G, p (p + 1) / 2), packed; before: weights (G, p) a step before v, and gradients and
+    violations there. Raises Interrupted, and OutOfTime where the deadline of the rows passes: all
+    v are then weights that were looked at.
+    """
+    n = len(v)
+    found = Arrived(
+        *(np.full(n, np.nan) for _ in range(4)),
+        np.zeros_like(v),
+        np.zeros(n, np.int64),
+        np.zeros(n, bool),
+        np.full((rules.most, n), np.nan),
+    )
+    ended = np.zeros(n, np.int32)
+    arrays = which, hessian, at.shift, at.scale, at.rounding, at.size, at.unit, *(before or ())
+    which, hessian, *given = (
+        None if one is None else np.ascontiguousarray(one) for one in arrays
+    )  # what is made here has to live until the kernel returns
+    shift, scale, rounding, size, unit, *earlier = map(pointer, given)
+    chord = Chord(
+        *(ctypes.pointer(rows.struct), len(which), pointer(which)),
+        *(pointer(hessian), hessian.shape[1], shift, scale, at.l2, at.zero),
+        *(rounding, size, unit, *(earlier or (None, None, None))),
+        *(rules.epsilon, rules.enough, rules.far, rules.slow, rules.pivot, rules.most),
+        pointer(v),
+        *map(pointer, (found.objective, found.violation, found.slack, found.last)),
+        *map(pointer, (found.gradient, found.steps, ended, found.history)),
+    )
+    check_code(library().tk_chord_descend(chord))
+    found.ended[:] = ended
+    return found

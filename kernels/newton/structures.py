@@ -1,0 +1,39 @@
+"""The structure of a descent, field by field as in `native/newton/api.h`."""
+
+import ctypes
+
+from tuskml.kernels.structures import ADDRESS, DOUBLE, INT32, INT64
+from tuskml.kernels.structures import Pass as PassStructure
+
+
+class Chord(ctypes.Structure):
+    """`tk_chord`."""
+
+    _fields_ = [
+        ("pass", ctypes.POINTER(PassStructure)),
+        ("n", INT64),
+        ("which", ADDRESS),
+        ("hessian", ADDRESS),
+        ("stride", INT64),
+        ("shift", ADDRESS),
+        ("scale", ADDRESS),
+        ("l2", DOUBLE),
+        ("zero", DOUBLE),
+        ("rounding", ADDRESS),
+        ("size", ADDRESS),
+        ("unit", ADDRESS),
+        ("before", ADDRESS),
+        ("before_gradient", ADDRESS),
+        ("before_violation", ADDRESS),
+        ("epsilon", DOUBLE),
+        ("enough", DOUBLE),
+        ("far", DOUBLE),
+        ("slow", DOUBLE),
+        ("pivot", DOUBLE),
+        ("most", INT32),
+        *((name, ADDRESS) for name in ("v", "objective", "violation", "slack", "last")),
+        *((name, ADDRESS) for name in ("gradient", "steps", "ended", "history")),
+    ]
+
+
+STRUCTURES = {"tk_chord": Chord}

@@ -1,0 +1,111 @@
+"""Newton's method for many small groups at once that begin with a curvature: in one kernel.
+
+Arrays with an item per group and entry of a curvature take longer to compute with, one array
+after the other, than the rows of small groups take to be read. So each group makes all its passes
+and steps by itself (`kernels/native/newton/chord.cpp`), by the same rules. What a group needs
+beyond that it gets in the loop of operators, from where it is.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.newton.chord import Arrived, Coordinates, Rules, descend
+from tuskml.kernels.passes import Pass, Triangles
+from tuskml.learners.linear.algorithms.parts.pairs import LastStep
+from tuskml.learners.linear.operators import State
+from tuskml.learners.linear.problem import ROUNDING, Found, Problem
+
+MOST_ROWS = 1 << 14
+"""Of a group: the passes of larger ones share the threads."""
+MOST_FEATURES = 256
+MOST_PASSES = 10
+
+
+@dataclass(frozen=True)
+class Steepness:
+    """A violation above `far`, one that shrank by less than `slow`, or a lesser pivot asks for
+    another curvature.
+    """
+
+    far: float
+    slow: float
+    pivot: float
+
+
+class Chord:
+    """Moves the groups that it is for to their optimum, or as near as one curvature suffices."""
+
+    def __init__(self, goal: LastStep, steepness: Steepness) -> None:
+        self.goal, self.steepness = goal, steepness
+
+    def __call__(
+        self, part: Problem, state: State, hessian: Triangles, known: NDArray[np.bool_]
+    ) -> Found | None:
+        """What was found last; the slack of groups that stayed where they are is NaN.
+
+        known: (G,), which of the groups have a curvature.
+        """
+        if not fits(part) or not isinstance(hessian, np.ndarray):
+            return None
+        which = np.flatnonzero(known & (part.rows.groups["n_rows"] <= MOST_ROWS))
+        if not len(which):
+            return None
+        before = part.before
+        arrived = descend(
+            part.rows,
+            which,
+            state.v,
+            hessian,
+            coordinates(part),
+            None if before is None else (before.v, before.gradient, before.violation),
+            self.rules(),
+        )
+        self._note(state, arrived)
+        seen = arrived.objective, arrived.gradient, arrived.violation, arrived.slack
+        return Found(*seen, hessian)
+
+    def rules(self) -> Rules:
+        """When groups end, and when they stop here."""
+        goal, steep = self.goal, self.steepness
+        given = goal.epsilon, goal.enough, steep.far, steep.slow, steep.pivot
+        return Rules(*given, MOST_PASSES)
+
+    def _note(self, state: State, arrived: Arrived) -> None:
+        """Iterations, objectives before the last ones, and what the loop is to go on by."""
+        state.iterations += arrived.steps
+        looks = (~np.isnan(arrived.history)).sum(axis=0)
+        for number in range(int(looks.max(initial=0)) - 1):
+            state.history.append(np.where(number < looks - 1, arrived.history[number], np.nan))
+        self.goal.ended = arrived.ended
+        some = np.flatnonzero((arrived.steps > 0) & ~arrived.ended)
+        if len(some):
+            update = self.goal.update
+            if update.violation is None:
+                update.violation = np.full(len(state.v), np.inf)
+            update.violation[some] = arrived.last[some]
+
+
+def fits(part: Problem) -> bool:
+    """Whether the kernel has such rows and losses."""
+    rows = part.rows
+    return (
+        type(rows) is Pass
+        and not rows.sparse
+        and rows.open is None
+        and rows.meter is None
+        and rows.stride == 1
+        and rows.smoothing == 0
+        and part.task.smooth
+        and not part.task.quadratic
+        and not part.l1
+        and part.d <= MOST_FEATURES
+    )
+
+
+def coordinates(part: Problem) -> Coordinates:
+    """Those of the problem."""
+    rounding = np.broadcast_to(part.rounding, (part.n_groups,))
+    units = part.label_size, part.gradient_unit
+    return Coordinates(part.shift, part.scale, part.l2, ROUNDING, rounding, *units)
