@@ -35,7 +35,7 @@ test: $(READY)-test postgres-packages browser-packages
 
 # What `make test` leaves out, and every property with twenty times as many examples.
 nightly: $(READY)-test postgres-packages browser-packages
-	@TUSKML_EXAMPLES=20 $(ONE_THREAD) $(BIN)/pytest $(PARALLEL) -m "nightly or hypothesis" $(PYTEST_ARGS)
+	@TUSKML_EXAMPLES=20 TUSKML_REQUIRE_S3=1 $(ONE_THREAD) $(BIN)/pytest $(PARALLEL) -m "nightly or hypothesis" $(PYTEST_ARGS)
 
 # The same build with the oldest DuckDB that is promised, or with VERSION='1.5.0'
 test-duckdb: $(READY)-test
