@@ -40,7 +40,7 @@ test: $(READY)-test postgres-packages browser-packages
 # What `make test` leaves out, every property with twenty times as many examples, and trees and nets
 # under sanitizers.
 nightly: $(READY)-nightly postgres-packages browser-packages
-	@TUSKML_EXAMPLES=20 $(ONE_THREAD) $(BIN)/pytest $(PARALLEL) -m "nightly or hypothesis" $(PYTEST_ARGS)
+	@TUSKML_EXAMPLES=20 TUSKML_REQUIRE_S3=1 $(ONE_THREAD) $(BIN)/pytest $(PARALLEL) -m "nightly or hypothesis" $(PYTEST_ARGS)
 	@$(MAKE) sanitize-learners PYTEST_ARGS=
 
 # The same build with the oldest DuckDB that is promised, or with VERSION='1.5.0'

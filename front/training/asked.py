@@ -5,7 +5,7 @@ from os import PathLike
 from typing import Any
 
 from tuskml.errors import OptionError, one_of
-from tuskml.groups.selection.asked import search_of
+from tuskml.groups.selection.asked import Search, search_of
 from tuskml.learners.learner import Request
 from tuskml.learners.options.table import MAX_TEXT
 from tuskml.learners.registry import TASKS, learner_of, options_of, task_named
@@ -21,7 +21,12 @@ class Asked:
     task: str
     options: str
     requests: tuple[Request[Any, Any], ...]
-    searches: bool
+    search: Search | None = None
+
+    @property
+    def searches(self) -> bool:
+        """Whether there are several candidates."""
+        return self.search is not None
 
     @property
     def classifies(self) -> bool:
@@ -49,9 +54,9 @@ def asked_for(task: object, text: str) -> Asked:
     search = search_of(task, text) if len(text) <= MAX_TEXT else None
     if search is not None:
         candidates = tuple(Request(one.task, one.options) for one in search.candidates)
-        return Asked(task, text, candidates, searches=True)
+        return Asked(task, text, candidates, search)
     found = task_named(task)
-    return Asked(task, text, (Request(found, options_of(found, text)),), searches=False)
+    return Asked(task, text, (Request(found, options_of(found, text)),))
 
 
 def pooled_of(options: dict[str, Any], into: object, executor: object) -> bool:

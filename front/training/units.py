@@ -130,12 +130,17 @@ class Units:
 
     def order(self) -> dict[str, Any]:
         """How a part orders and splits its rows."""
-        request = self.training.asked.requests[0]
-        options = request.options
-        return {
-            "ordered": options.ordered or learner_of(request.task).orders,
-            "held_out": options.validation,
-            "seed": options.seed,
+        asked = self.training.asked
+        options = asked.requests[0].options
+        orders = any(learner_of(one.task).orders for one in asked.requests)
+        found = {"ordered": options.ordered or orders, "seed": options.seed}
+        if asked.search is None:
+            return found | {"held_out": options.validation, "folds": 0}
+        return found | {
+            "held_out": 0.0,
+            "folds": asked.search.dealt.folds,
+            "by_label": asked.classifies,
+            "seed": asked.search.seed,
         }
 
     def source(self, batch: Batch, shards: Sequence[Shard], whole: bool) -> Source:

@@ -352,6 +352,13 @@ _attached: dict[str, Any] = {}
 _lock = held_in_forks(threading.RLock())
 
 
+def library() -> ctypes.CDLL:
+    """A database's library that this process has loaded."""
+    with _lock:
+        found: ctypes.CDLL = next(iter(_attached.values()))[0]
+        return found
+
+
 def attach(library: ctypes.CDLL, path: str) -> None:
     """Gives the database's library the trainer, once a process."""
     with _lock:

@@ -28,7 +28,6 @@ from tuskml.kernels.structures import GROUP, LABELS
 
 SETTINGS = ("loss", "fit_intercept", "smoothing", "loss_only", "stride", "by_scores")
 """Of a pass, beside its arrays, which decide its sums."""
-EVERYTHING = {"method": "described", "folds": None}
 ARRAYS = ("positive", "class_weight", "parameter")
 
 
@@ -36,12 +35,18 @@ class Parts(Protocol):
     """The parts of a group's rows, in a fixed order.
 
     n_rows: all rows, those that are skipped included. Once it was asked what they are: found, the
-    group (kernels.GROUP) without its rows, and counts, the usable rows of each part.
+    group (kernels.GROUP) without its rows, and counts, the usable rows of each part. folds: of
+    which folds these rows are, None: all.
     """
 
     n_rows: int
     found: NDArray[np.void] | None
     counts: NDArray[np.int64]
+    folds: tuple[int, ...] | None
+
+    def of(self, folds: tuple[int, ...] | None) -> "Parts":
+        """The same parts with their rows of some folds, which nobody has asked for yet."""
+        ...
 
     def ask_one(self, place: int, message: bytes) -> bytes:
         """What the part at a place answers."""
@@ -66,8 +71,7 @@ class Kept(OwnedRows):
 @dataclass(frozen=True)
 class ShardedPass(Pass):
     """groups has one group, whose rows are nowhere here; parts: who has them; classifies: whether
-    labels are classes; folds: the folds that parts deal their rows to which this is about, None:
-    all rows."""
+    labels are classes; folds: of the rows that this is about, None: those of `parts`."""
 
     parts: Parts | None = None
     classifies: bool = False
@@ -152,10 +156,15 @@ class ShardedPass(Pass):
         found = [unpacked(one)[1] for one in self.parts.ask(message)]
         return [one for one in found if one]
 
+    @property
+    def whose(self) -> tuple[int, ...] | None:
+        """The folds of the rows."""
+        return self.parts.folds if self.folds is None and self.parts is not None else self.folds
+
     def counts(self) -> NDArray[np.int64]:
         """The rows of each part."""
         assert self.parts is not None
-        message = packed({"method": "described", "folds": self.folds})
+        message = packed(described(self.whose))
         found = [unpacked(one)[1][0] for one in self.parts.ask(message)]
         return np.array([0 if one is None else one[0] for one in found], np.int64)
 
@@ -169,7 +178,7 @@ class ShardedPass(Pass):
     ) -> bytes:
         """What is asked of a part."""
         settings = {name: getattr(self, name) for name in SETTINGS}
-        about = {"settings": settings, "d": self.n_features, "folds": self.folds}
+        about = {"settings": settings, "d": self.n_features, "folds": self.whose}
         header = {"method": method, "given": given, **about}
         own = [getattr(self, name) for name in ARRAYS]
         return packed(header, [*own, *arrays])
@@ -212,12 +221,17 @@ def anew(
     return ShardedPass(*given, cancel_mark=rows.cancel_mark, open=own, parts=rows.parts)
 
 
+def described(folds: tuple[int, ...] | None) -> dict[str, Any]:
+    """The header that asks what the rows of a part are."""
+    return {"method": "described", "folds": folds}
+
+
 def of_parts(parts: Parts) -> NDArray[np.void] | None:
     """The group (1,) that lies in parts, without its rows; None where no row is usable.
 
     DataError where features are not the same in all parts.
     """
-    found = [unpacked(one)[1][0] for one in parts.ask(packed(EVERYTHING))]
+    found = [unpacked(one)[1][0] for one in parts.ask(packed(described(parts.folds)))]
     places = [place for place, one in enumerate(found) if one is not None and one[0] > 0]
     if not places:
         return None

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from tuskml.groups.execution.executor import Unit
 from tuskml.groups.execution.leading import Leader, Leaders
 from tuskml.groups.parted import trained_by_parts
+from tuskml.groups.selection.parted import searched_by_parts
 from tuskml.learners.models import Models
 from tuskml.learners.receiving import finished
 from tuskml.shards.catalogue import Group
@@ -29,6 +30,13 @@ class Shards:
         self.leaders, self.units, self.n_rows = leaders, list(units), n_rows
         self.found: NDArray[np.void] | None = None
         self.counts = np.zeros(0, np.int64)
+        self.folds: tuple[int, ...] | None = None
+
+    def of(self, folds: tuple[int, ...] | None) -> "Shards":
+        """The same parts with their rows of some folds."""
+        same = Shards(self.leaders, self.units, self.n_rows)
+        same.folds = folds
+        return same
 
     def ask_one(self, place: int, message: bytes) -> bytes:
         """What the part at a place answers."""
@@ -75,14 +83,19 @@ class PartedGroups:
         """Trains a group; the same bytes as of a unit (`on_worker.py`)."""
         batch = self.batches[key]
         parts = Shards(leaders, list(self.of(batch)), batch.rows)
-        models = trained_by_parts(parts, self.units.training.asked.requests[0])
-        parts.ask(b"")  # which frees their rows
+        asked, every = self.units.training.asked, parts.of(None)
+        if asked.search is None:
+            models = trained_by_parts(parts, asked.requests[0])
+        else:
+            models = searched_by_parts(parts, asked.search)
+        every.ask(b"")  # which frees their rows
         return self.answer(batch.groups[0], models)
 
     def key(self, group: Group) -> str:
         """A digest of all that decides the model."""
         given = [self.units.parted(group, place) for place in group.shards]
-        text = json.dumps([self.units.training.asked.task, given], ensure_ascii=False)
+        asked = self.units.training.asked
+        text = json.dumps([asked.task, asked.options, given], ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def of(self, batch: Batch) -> Iterator[Unit]:

@@ -18,11 +18,14 @@ from numpy.typing import NDArray
 
 from tuskml.databases.duckdb import DuckDB
 from tuskml.errors import TuskError
+from tuskml.groups.contract.trainer import library
 from tuskml.groups.execution.share import share
+from tuskml.groups.selection.parted import judgement, judges
 from tuskml.kernels import passes
 from tuskml.kernels.parts.answering import answered as answer_of
 from tuskml.kernels.parts.keeping import PartRows, kept, split
 from tuskml.kernels.passes import Pass
+from tuskml.kernels.rows.cells import deal
 from tuskml.learners.receiving import receiving
 from tuskml.learners.validation import held_out_counts
 from tuskml.schedule import budget
@@ -36,26 +39,24 @@ NO_ROOM = re.compile("memory_limit|[Oo]ut of [Mm]emory|no memory")
 class Held:
     """The rows of a part, or what will be.
 
-    ordered: whether the rows' order has to be one of their content, as with the option
-    deterministic; held_out: the share of the rows that is held out, by a seed; stack: what frees
-    them, None before they are read. All are looked at with the lock, which is held while the rows
-    are in use.
+    given: how they are read: ordered, whether their order has to be one of their content, as with
+    the option deterministic; held_out, the share that is held out; folds, to which they are dealt
+    unless it is 0; seed. stack: what frees them, None before they are read. All are looked at with
+    the lock, which is held while the rows are in use.
     """
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.stack: ExitStack | None = None
         self.rows = PartRows(None)
-        self.ordered, self.held_out, self.seed = True, 0.0, 0
+        self.given: Mapping[str, Any] = {}
 
     def read(self, given: Mapping[str, Any]) -> None:
         """Packs the rows. DataError for a shard that is missing or damaged."""
         for shard in given["shards"]:
             verify(shard)
         place = given["settings"], given["storages"]
-        self.ordered, self.held_out, self.seed = (
-            given[name] for name in ("ordered", "held_out", "seed")
-        )
+        self.given = given
         with receiving(self.keep) as token, cursor(*place) as connection:
             query = given["query"].replace(TASK, token)
             DuckDB(connection).attempt(lambda session: session.execute(query).fetchall())
@@ -64,18 +65,9 @@ class Held:
     def keep(self, groups: NDArray[np.void], memory: int) -> None:
         """Copies the rows, where it matters in an order that depends on their content alone."""
         seen = Pass(groups, 0, None, None, True, threads(), cancel_mark=passes.cancel_mark())
-        stack = ExitStack()
-        if self.held_out:
-            counts = held_out_counts(groups["n_rows"], self.held_out)
-            cells = stack.enter_context(split(seen, memory, self.seed, counts))
-            self.rows = PartRows(None, cells, memory)
-        elif self.ordered:
-            own, held = seen.shuffled(memory, self.seed, np.zeros(1, np.int64))
-            stack.enter_context(held)
-            self.rows = PartRows(stack.enter_context(own), memory=memory)
-        else:
-            self.rows = PartRows(stack.enter_context(kept(seen, memory)), memory=memory)
-        self.stack = stack
+        with ExitStack() as stack:
+            self.rows = rows_of(stack, seen, memory, self.given)
+            self.stack = stack.pop_all()
 
     def free(self) -> bool:
         """Frees the rows; whether there were any."""
@@ -85,6 +77,23 @@ class Held:
         if stack is not None:
             stack.close()
         return stack is not None
+
+
+def rows_of(stack: ExitStack, seen: Pass, memory: int, given: Mapping[str, Any]) -> PartRows:
+    """A copy of the rows until the stack is closed."""
+    n, seed = seen.groups["n_rows"], given["seed"]
+    if given["folds"]:
+        how = {"seed": seed, "threads": threads(), "memory": memory, "by_label": given["by_label"]}
+        dealt = deal(seen.groups, given["folds"], **how)
+        return PartRows(None, stack.enter_context(dealt), memory)
+    if given["held_out"]:
+        cells = split(seen, memory, seed, held_out_counts(n, given["held_out"]))
+        return PartRows(None, stack.enter_context(cells), memory)
+    if not given["ordered"]:
+        return PartRows(stack.enter_context(kept(seen, memory)), memory=memory)
+    own, held = seen.shuffled(memory, seed, np.zeros(1, np.int64))
+    stack.enter_context(held)
+    return PartRows(stack.enter_context(own), memory=memory)
 
 
 _held: dict[str, Held] = {}
@@ -134,6 +143,8 @@ def answer(held: Held, given: Mapping[str, Any], message: bytes) -> bytes:
     with held.lock:
         if held.stack is None:
             held.read(given)
+        if judges(message):
+            return judgement(library(), held.rows, message)
         return answer_of(held.rows, message, threads())
 
 

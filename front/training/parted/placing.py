@@ -11,6 +11,7 @@ from statistics import median
 from tuskml.errors import OptionError, nearest, one_of
 from tuskml.groups.execution.choosing import executor_of
 from tuskml.groups.execution.executor import Executor
+from tuskml.groups.selection.parted import whole as search_whole
 from tuskml.learners.registry import learner_of
 from tuskml.shards.catalogue import Catalogue, Group
 from tuskml.training import units
@@ -98,13 +99,10 @@ def placement_of(where: Where) -> tuple[Executor, Placement]:
 
 def whole(training: Training) -> str | None:
     """Why no group of a training can be trained by parts; None where they can."""
-    if training.asked.searches:
-        return (
-            "a search needs all rows of a group in one place: where a group is too large for "
-            "that, train one candidate per call"
-        )
     if training.n_features == 0 or training.text_label:
         return "features with names and labels that are text need all rows of a group in one place"
+    if training.asked.search is not None:
+        return search_whole(training.asked.search)
     request = training.asked.requests[0]
     return learner_of(request.task).whole(request)
 

@@ -1,14 +1,16 @@
 """Placements of groups on a cluster: group, model, data and switching task parallelism, and GAP.
 
-Measured: seconds of tuskml.train on Parquet shards by lbfgs, for each value of `placement`,
-interleaved, medians; on a Ray cluster of this machine that runs already, so with the start of the
-workers, or in threads of this process. All placements read the same shards by the same loader.
+Measured: seconds of tuskml.train on Parquet shards, of linear models by lbfgs or of nets, for each
+value of `placement`, interleaved, medians; on a Ray cluster of this machine that runs already, so
+with the start of the workers, or in threads of this process. All placements read the same shards
+by the same loader.
 Rows: `skewed` groups, whose sizes fall as 1/rank as in the paper's figure 6, or `giants`: two
 groups have 30 % of the rows each, and the others share the rest. Beside the seconds of a call
 stand the makespan of its units over the mean of the workers' busy seconds, the bytes of messages
 between the driver and a worker, and the peak of a worker's memory.
 
     python scripts/bench/run.py placements --groups 280 --executor ray
+    python scripts/bench/run.py placements --groups 18 --task mlp --configurations 6 --search
 
 Source: S. Li and A. Kumar, Towards an Optimized GROUP BY Abstraction for Large-Scale Machine
 Learning, PVLDB 2021, section 5.
@@ -22,6 +24,7 @@ import statistics
 import time
 from pathlib import Path
 from tempfile import gettempdir
+from typing import Any
 
 import machine
 from watched import watched
@@ -29,6 +32,15 @@ from watched import watched
 import tuskml
 
 FEATURES = 10
+TASKS: dict[str, tuple[str, float, dict[str, Any]]] = {
+    "logistic": ("l2", 1e-3, {"algorithm": "lbfgs"}),
+    "mlp": (
+        "learning_rate",
+        1e-3,
+        {"objective": "logistic", "layers": [16], "max_iter": 2, "batch_size": 64},
+    ),
+}
+"""Of each task the option in which configurations differ, its least value, and the others."""
 NAMES = ("gtp", "gap", "dp", "sp", "mtp")
 GROUP = {
     "skewed": "(exp(ln({groups} + 1) * u) - 1)::INTEGER",
@@ -53,6 +65,8 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--configurations", type=int, default=1, help="calls, each with its l2")
+    parser.add_argument("--task", choices=list(TASKS), default="logistic")
+    parser.add_argument("--search", action="store_true", help="one call for all configurations")
     given = parser.parse_args()
     with tuskml.connect() as con:
         source = shards(con, given)
@@ -95,12 +109,12 @@ def timed(con: object, source: str, given: argparse.Namespace) -> dict[str, list
     for _ in range(given.repeat):
         for name in given.placements.split(","):
             began = time.perf_counter()
-            for number in range(given.configurations):
+            for options in calls(given):
                 with watched() as seen:  # the last call is shown
                     tuskml.train(
-                        con, "logistic", source=source, label="y", group_by="g",
-                        features=[f"x{k}" for k in range(FEATURES)], algorithm="lbfgs",
-                        l2=1e-3 * 2**number, executor=given.executor, placement=name,
+                        con, given.task, source=source, label="y", group_by="g",
+                        features=[f"x{k}" for k in range(FEATURES)], executor=given.executor,
+                        placement=name, **options,
                     )  # fmt: skip
             seconds.setdefault(name, []).append(time.perf_counter() - began)
             if seen.busy:
@@ -108,6 +122,15 @@ def timed(con: object, source: str, given: argparse.Namespace) -> dict[str, list
     if given.executor == "ray":
         ray.shutdown()
     return seconds
+
+
+def calls(given: argparse.Namespace) -> list[dict[str, Any]]:
+    """The options of each call."""
+    name, least, options = TASKS[given.task]
+    values = [least * 2**number for number in range(given.configurations)]
+    if given.search:
+        return [options | {name: values, "validation": 0.2}]
+    return [options | {name: value} for value in values]
 
 
 if __name__ == "__main__":

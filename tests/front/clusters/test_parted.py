@@ -229,7 +229,7 @@ def test_events_tell_of_groups_once(con: duckdb.DuckDBPyConnection, source: str)
         ("svm", {}, "task 'svm' needs"),
         ("logistic", {"algorithm": "svrg"}, "algorithm 'svrg' needs"),
         ("logistic", {"validation": 0.1}, "option 'validation' needs"),
-        ("logistic", {"l2": [0.1, 1.0]}, "a search needs"),
+        ("logistic", {"l2": [0.1, 1.0], "metric": "auc"}, "metric 'auc' is no mean over rows"),
         ("logistic", {"label": "y::VARCHAR"}, "labels that are text need"),
     ],
 )

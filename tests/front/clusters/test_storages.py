@@ -1,5 +1,6 @@
 """Shards on file systems of fsspec, which workers open for themselves."""
 
+import importlib.util
 import os
 import socket
 import subprocess
@@ -87,9 +88,16 @@ def test_a_file_system_that_a_worker_lacks_is_a_sentence() -> None:
 
 @pytest.fixture
 def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A server of S3 on this machine, which real requests over HTTP reach; its bucket."""
-    pytest.importorskip("moto", reason="moto is not installed: pip install 'moto[server]'")
-    pytest.importorskip("s3fs", reason="s3fs is not installed: pip install s3fs")
+    """A server of S3 on this machine, which real requests over HTTP reach; its bucket.
+
+    Where its packages are missing the tests are skipped, or fail if TUSKML_REQUIRE_S3 is set.
+    """
+    lacking = [name for name in ("moto", "s3fs") if importlib.util.find_spec(name) is None]
+    if lacking:
+        reason = f"{lacking[0]} is not installed: pip install 'moto[server]' s3fs"
+        if os.environ.get("TUSKML_REQUIRE_S3"):
+            pytest.fail(f"TUSKML_REQUIRE_S3 is set: {reason}")
+        pytest.skip(reason)
     with socket.socket() as probe:
         probe.bind((LOCAL, 0))
         port = probe.getsockname()[1]

@@ -24,6 +24,7 @@ class Parts:
 
     def __init__(self, blocks):
         self.blocks, self.n_rows, self.asked = blocks, sum(SIZES), []
+        self.folds = None
 
     def ask_one(self, place, message):
         self.asked.append(place)

@@ -1,0 +1,192 @@
+"""A search over a group whose rows lie in parts: candidates train and are judged by parts.
+
+Each part deals its own rows to folds. Each candidate on each set of folds is a training of its
+own, which asks the parts for sums, or hops over them; several are led at the same time, so that a
+part which waits for one of them works on another. A metric is one that adds over rows: each part
+answers that of its rows held out.
+
+Source: S. Li and A. Kumar, Towards an Optimized GROUP BY Abstraction for Large-Scale Machine
+Learning, PVLDB 2021, sections 2 (configurations) and 4.2.
+"""
+
+import contextvars
+import ctypes
+import math
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tuskml.groups.parted import trained_by_parts
+from tuskml.groups.selection.asked import Search
+from tuskml.groups.selection.judging import judged
+from tuskml.groups.selection.searching import (
+    LEAST_ROWS,
+    Round,
+    out_of_time,
+    rounds,
+    texts_of,
+    threads_of,
+)
+from tuskml.groups.selection.trials import TOO_FEW, Trials
+from tuskml.kernels.parts.keeping import PartRows
+from tuskml.kernels.parts.message import packed, unpacked
+from tuskml.kernels.parts.sharded import Parts
+from tuskml.kernels.passes import Pass
+from tuskml.learners.learner import Request
+from tuskml.learners.models import Lists, Models
+from tuskml.learners.registry import learner_of
+
+JUDGED = "judged"
+"""The message to a part that judges a model by its rows of some folds."""
+AT_ONCE = 6
+"""Trainings that are led at the same time."""
+MEANS = ("log_loss", "brier", "accuracy", "mae", "mape", "pinball", "poisson_deviance",
+         "gamma_deviance")  # fmt: skip
+"""Metrics that are means over rows; `rmse` is the root of one."""
+
+
+def whole(search: Search) -> str | None:
+    """Why a search needs all rows of a group in one place; None where it does not."""
+    if search.halving or search.estimate is not None:
+        strategy = "halving" if search.halving else "tpe"
+        return (
+            f"the strategy '{strategy}' of option 'search' needs all rows of a group in one place"
+        )
+    if search.dealt.column is not None:
+        name = "time_by" if search.dealt.in_time else "fold_by"
+        return f"option '{name}' needs all rows of a group in one place"
+    if search.metric not in (*MEANS, "rmse"):
+        return (
+            f"metric '{search.metric}' is no mean over rows, and needs all of a group in one place"
+        )
+    for one in search.candidates:
+        if one.options.validation:
+            return "option 'validation' beside 'folds' needs all rows of a group in one place"
+        why = learner_of(one.task).whole(Request(one.task, one.options))
+        if why is not None:
+            return why
+    return None
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A candidate, by its number, on a set of folds."""
+
+    number: int
+    round: Round
+
+
+def searched_by_parts(parts: Parts, search: Search) -> Models | None:
+    """The winner's model on all rows, which has the trials; None where no row is usable."""
+    until = math.inf if search.time is None else time.monotonic() + search.time
+    trials = Trials.none(search, 1)
+    asked = [
+        Trial(number, one) for one in rounds(search, 1) for number in range(len(search.candidates))
+    ]
+    with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="tuskml trial") as pool:
+        running = [
+            pool.submit(contextvars.copy_context().run, tried, parts, search, one, until)
+            for one in asked
+        ]
+        try:
+            found = [one.result() for one in running]
+        finally:
+            for one in running:
+                one.cancel()
+    for one, answer in zip(asked, found, strict=True):
+        note(trials, one, answer)
+    winners = trials.winners()
+    chosen = search.candidates[int(winners[0])]
+    models = trained_by_parts(parts.of(None), Request(chosen.task, chosen.options))
+    if models is None:
+        return None
+    models = replace(models, trials=texts_of(trials.texts(winners), models.group))
+    return out_of_time(models, trials.unfinished()[models.group])
+
+
+Answer = tuple[Models, float] | str | None
+"""A model and its metric, why there is none, or None where there was no time."""
+
+
+def tried(parts: Parts, search: Search, trial: Trial, until: float) -> Answer:
+    """Trains a candidate on a set of folds, and judges it by the folds held out."""
+    if time.monotonic() >= until:
+        return None
+    candidate = search.candidates[trial.number]
+    kept, out = parts.of(tuple(trial.round.kept)), tuple(trial.round.out)
+    models = trained_by_parts(kept, Request(candidate.task, candidate.options))
+    if models is None or int(models.n_rows[0]) < LEAST_ROWS:
+        return TOO_FEW
+    metric = metric_of(parts.of(out), models, search)
+    return TOO_FEW if metric is None else (models, metric)
+
+
+def note(trials: Trials, trial: Trial, answer: Answer) -> None:
+    """Writes down what became of a trial."""
+    fold, place = np.array([trial.round.number]), np.array([0])
+    if answer is None:
+        return
+    trials.rung[trial.number, 0] = 1
+    if isinstance(answer, str):
+        trials.status[trial.number, fold, place] = trials.code(answer)
+        return
+    models, metric = answer
+    trials.put(trial.number, fold, place, models, np.array([metric]))
+
+
+def metric_of(parts: Parts, models: Models, search: Search) -> float | None:
+    """Of the rows of these parts, added in their order; None where there is no row."""
+    numbers = [models.coef, models.classes]
+    arrays = [array for one in numbers for array in (one.values, one.offsets)]
+    header = {
+        "method": JUDGED,
+        "folds": parts.folds,
+        "task": models.task.pool[models.task.code[0]],
+        "options": models.options.pool[models.options.code[0]],
+        "metric": search.metric,
+        "parameter": search.parameter,
+        "threads": threads_of(search),
+        "d": int(models.n_features[0]),
+    }
+    message = packed(header, [*arrays, models.intercept])
+    found = [unpacked(one)[1] for one in parts.ask(message)]
+    sums = np.array([one[0] for one in found if one])
+    if not len(sums):
+        return None
+    value, weight = sums[:, 0], sums[:, 1]
+    if search.metric == "rmse":
+        return math.sqrt((value**2 * weight).sum() / weight.sum())
+    return float((value * weight).sum() / weight.sum())
+
+
+def judges(message: bytes) -> bool:
+    """Whether a message asks a part to judge."""
+    return bool(unpacked(message)[0]["method"] == JUDGED)
+
+
+def judgement(library: ctypes.CDLL, rows: PartRows, message: bytes) -> bytes:
+    """The metric of a model by the part's rows of some folds, and the weight of these; nothing
+    where there are none. library: the database's."""
+    header, arrays = unpacked(message)
+    held = rows.of(header["folds"])
+    if held is None or not held["n_rows"].all():
+        return packed({})
+    held = held.copy()
+    held["dim"] = header["d"]
+    coef, coef_ends, classes, class_ends, intercept = arrays
+    models = Models.built(
+        held,
+        header["task"],
+        coef=Lists(coef, coef_ends),
+        classes=Lists(classes, class_ends),
+        intercept=intercept,
+        options=header["options"],
+        status="ok",
+        plan="",
+    )
+    asked = header["metric"], header["parameter"]
+    found = judged(library, models, held, asked, header["threads"])
+    weight = Pass(held, 0, None, None, True, 1).labels()["weight"]
+    return packed({}, [np.array([found[0], weight[0]])])

@@ -1,0 +1,168 @@
+"""Searches over groups on several shards: candidates are trained and judged by parts."""
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+import sharded
+
+import tuskml
+from tuskml.groups.execution import leading, threads
+from tuskml.groups.execution.leading import Ran
+from tuskml.training import units
+
+GIVEN: dict[str, Any] = sharded.GIVEN | {"executor": "threads", "placement": "gap"}
+LINE = "2 * x - z + hash(x) % 10 / 10"
+
+
+@pytest.fixture(autouse=True)
+def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(units, "BATCH_ROWS", 5_000)
+
+
+@pytest.fixture(scope="module")
+def con() -> duckdb.DuckDBPyConnection:
+    connection = tuskml.connect()
+    sharded.table(connection, 40_000)
+    return connection
+
+
+@pytest.fixture(scope="module")
+def source(con: duckdb.DuckDBPyConnection, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return sharded.shards(con, tmp_path_factory.mktemp("search") / "s", 40_000)
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch) -> list[Ran]:
+    """What workers ran for leaders."""
+    found: list[Ran] = []
+    monkeypatch.setattr(leading, "heard", [found.append])
+    return found
+
+
+def by_parts(con: duckdb.DuckDBPyConnection, task: str, **given: Any) -> tuskml.Models:
+    """The models of groups by parts; a warning is an error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", tuskml.ClusterWarning)
+        return tuskml.train(con, task, **GIVEN | given)
+
+
+def trials(model: Any) -> dict[str, Any]:
+    """What became of its candidates."""
+    found = model.trials
+    return json.loads(found) if isinstance(found, str) else found  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    ("task", "more"),
+    [
+        ("logistic", {"l2": [0.001, 0.1, 10.0], "folds": 3}),
+        ("logistic", {"l2": [0.001, 1.0], "validation": 0.25, "weight": "1 + abs(x)"}),
+        ("logistic", {"l2": [0.001, 5.0], "folds": 3, "metric": "accuracy"}),
+        ("linear", {"l2": [0.001, 1.0], "folds": 3, "label": LINE}),
+        ("linear", {"l2": [0.001, 1.0], "folds": 2, "label": LINE, "metric": "mae"}),
+        ("poisson", {"l2": [0.001, 1.0], "validation": 0.2}),
+        ("logistic", {"l2": [0.01, 0.1, 1.0, 10.0], "folds": 2,
+                      "search": {"strategy": "random", "trials": 3}}),
+    ],
+    ids=["folds", "validation", "accuracy", "rmse", "mae", "poisson", "random"],
+)  # fmt: skip
+def test_the_winner_and_the_metrics_are_those_of_rows_in_one_place(
+    con: duckdb.DuckDBPyConnection, source: str, ran: list[Ran], task: str, more: dict[str, Any]
+) -> None:
+    """Folds differ, as each part deals its own rows; the winner is trained on all rows."""
+    found = by_parts(con, task, source=source, **more)
+    same = tuskml.train(con, task, source="rows", **sharded.GIVEN | more)
+    assert len({one.unit.name for one in ran}) > 1
+    for key, model in found.items():
+        other = same[key]
+        assert model is not None
+        assert other is not None
+        its, expected = trials(model), trials(other)
+        assert its["chosen"] == expected["chosen"]
+        assert model.coef == pytest.approx(other.coef, rel=1e-3, abs=1e-4)
+        assert model.n_rows == other.n_rows
+        for one, same_one in zip(its["trials"], expected["trials"], strict=True):
+            assert one["configuration"] == same_one["configuration"]
+            assert one["metric"] == pytest.approx(same_one["metric"], rel=0.06)
+            assert len(one["folds"]) == len(same_one["folds"])
+            assert all(fold["status"] == "ok" for fold in one["folds"])
+
+
+def test_a_trial_is_judged_by_rows_that_it_has_not_seen(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    """A net learns labels by chance by heart; its metric is that of chance all the same."""
+    for n in range(2):
+        con.execute(
+            f"""COPY (SELECT 1 AS g, hash(i, 7) % 2 AS y, [hash(i, k) % 1000 / 500 - 1
+            FOR k IN range(12)] AS x FROM range({n} * 300, {n + 1} * 300) t(i))
+            TO '{tmp_path}/{n}.parquet' (FORMAT parquet)"""
+        )
+    units.BATCH_ROWS = 100
+    given = {"source": f"{tmp_path}/*.parquet", "features": "x", "layers": [[64], [32]]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", tuskml.ClusterWarning)
+        options = (
+            GIVEN
+            | given
+            | {"objective": "logistic", "max_iter": 200, "learning_rate": 0.01, "folds": 3}
+        )
+        del options["deterministic"]
+        model = tuskml.train(con, "mlp", **options, metric="accuracy")[1]
+    assert model is not None
+    assert model.loss < 0.35
+    assert all(0.35 < one["metric"] < 0.65 for one in trials(model)["trials"])
+
+
+@pytest.mark.parametrize("n", [2, 4])
+def test_the_bits_are_those_of_one_worker(
+    con: duckdb.DuckDBPyConnection, source: str, monkeypatch: pytest.MonkeyPatch, n: int
+) -> None:
+    given = {"source": source, "l2": [0.001, 0.1], "folds": 2}
+    monkeypatch.setattr(threads.budget, "threads", lambda asked=None: 1)
+    expected = by_parts(con, "logistic", **given)
+    monkeypatch.setattr(threads.budget, "threads", lambda asked=None: n)
+    found = by_parts(con, "logistic", **given)
+    sharded.assert_same_bits(found, expected)
+    for key, model in found.items():
+        metrics = [one["metric"] for one in trials(model)["trials"]]
+        assert metrics == [one["metric"] for one in trials(expected[key])["trials"]]
+
+
+def test_configurations_of_a_net_hop_at_the_same_time(
+    con: duckdb.DuckDBPyConnection, source: str, ran: list[Ran], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While one of them is at a shard, another one is at another shard of the same group."""
+    monkeypatch.setattr(threads.budget, "threads", lambda asked=None: 2)
+    given = {key: value for key, value in GIVEN.items() if key != "deterministic"}
+    rates = {"learning_rate": [0.001, 0.01, 0.1], "validation": 0.2}
+    tuskml.train(con, "mlp", source=source, objective="logistic", max_iter=4, **given, **rates)
+    steps = [one for one in ran if b'"method": "net_steps"' in one.unit.payload]
+    together = [
+        (a, b)
+        for a in steps
+        for b in steps
+        if a.unit.name == b.unit.name and a.unit.pin != b.unit.pin and a.begin < b.begin < a.end
+    ]
+    assert together
+
+
+@pytest.mark.parametrize(
+    ("task", "more", "sentence"),
+    [
+        ("logistic", {"metric": "auc"}, "metric 'auc' is no mean over rows"),
+        ("logistic", {"search": {"strategy": "halving"}}, "strategy 'halving' of option 'search'"),
+        ("logistic", {"algorithm": "svrg"}, "algorithm 'svrg' needs all rows"),
+        ("logistic", {"search": {"strategy": "tpe", "trials": 2}}, "strategy 'tpe' of option"),
+    ],
+)
+def test_what_needs_all_rows_is_searched_on_one_worker(
+    con: duckdb.DuckDBPyConnection, source: str, task: str, more: dict[str, Any], sentence: str
+) -> None:
+    given = GIVEN | {"l2": [0.01, 0.1], "folds": 2} | more
+    with pytest.warns(tuskml.ClusterWarning, match=sentence):
+        tuskml.train(con, task, source=source, **given)
