@@ -98,7 +98,7 @@ template <class Cell> void Grower<Cell>::search_both(Leaf &left, Leaf &right) {
 template <class Cell> Halves Grower<Cell>::partition(const Leaf &leaf) {
     const Split &best = leaf.best;
     uint32_t *other = (leaf.away ? order_.which : order_.scratch) + leaf.begin;
-    Part part{rows_of(leaf), other, leaf.n, &sides_};
+    LeafRows part{rows_of(leaf), other, leaf.n, &sides_};
     int32_t d = rows_->columns ? 1 : bins_.features();
     const uint8_t *codes = rows_->columns ? rows_->columns + (size_t)best.feature * rows_->n
                                           : rows_->codes + best.feature;

@@ -89,7 +89,7 @@ void copy(const uint32_t *which, int64_t n, const uint64_t *goes_left, uint32_t 
 // Several threads first note which rows go left, and then copy those of each part to the place
 // that the parts before leave.
 template <class Left>
-Halves divide_far(const uint8_t *codes, int32_t d, const Left &side, const Part &rows,
+Halves divide_far(const uint8_t *codes, int32_t d, const Left &side, const LeafRows &rows,
                   int64_t parts, int threads) {
     int64_t length = ((rows.n + parts - 1) / parts + 63) / 64 * 64;
     auto size = [&](int64_t part) {
@@ -113,7 +113,7 @@ Halves divide_far(const uint8_t *codes, int32_t d, const Left &side, const Part 
 }
 
 template <class Left>
-Halves partition(const uint8_t *codes, int32_t d, const Left &side, const Part &rows,
+Halves partition(const uint8_t *codes, int32_t d, const Left &side, const LeafRows &rows,
                  int threads) {
     uint32_t *which = rows.which;
     int64_t n = rows.n, parts = std::clamp<int64_t>(n / LEAST, 1, threads);
@@ -128,11 +128,12 @@ Halves partition(const uint8_t *codes, int32_t d, const Left &side, const Part &
 
 } // namespace
 
-Halves partition_rows(const uint8_t *codes, int32_t d, Side side, const Part &rows, int threads) {
+Halves partition_rows(const uint8_t *codes, int32_t d, Side side, const LeafRows &rows,
+                      int threads) {
     return partition(codes, d, side, rows, threads);
 }
 
-Halves partition_rows(const uint8_t *codes, int32_t d, const CodeSet &side, const Part &rows,
+Halves partition_rows(const uint8_t *codes, int32_t d, const CodeSet &side, const LeafRows &rows,
                       int threads) {
     return partition(codes, d, side, rows, threads);
 }

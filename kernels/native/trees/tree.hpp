@@ -64,7 +64,7 @@ struct Order {
 };
 
 // The n rows of a leaf, room for as many, and scratch memory.
-struct Part {
+struct LeafRows {
     uint32_t *which, *other;
     int64_t n;
     std::vector<uint64_t> *sides;
@@ -150,8 +150,9 @@ private:
 
 // Puts the rows that go left before the others; both keep their order. codes: the first row's of
 // the split's feature, of rows that are d codes apart.
-Halves partition_rows(const uint8_t *codes, int32_t d, Side side, const Part &rows, int threads);
-Halves partition_rows(const uint8_t *codes, int32_t d, const CodeSet &side, const Part &rows,
+Halves partition_rows(const uint8_t *codes, int32_t d, Side side, const LeafRows &rows,
+                      int threads);
+Halves partition_rows(const uint8_t *codes, int32_t d, const CodeSet &side, const LeafRows &rows,
                       int threads);
 
 } // namespace tusk

@@ -96,11 +96,13 @@ private:
         Range range = leaves_.at(split.leaf);
         const uint8_t *codes = adding_.codes + split.feature;
         uint32_t *which = which_.data() + range.begin, *scratch = scratch_.data() + range.begin;
+        LeafRows rows{which, scratch, range.n, &sides_};
         int32_t d = bins_.features();
-        int64_t n_left = split.by_level ? partition_rows(codes, d, set_from(split.set), which,
-                                                         scratch, range.n, threads_)
-                                        : partition_rows(codes, d, side_from(split.side), which,
-                                                         scratch, range.n, threads_);
+        auto [n_left, moved] =
+            split.by_level ? partition_rows(codes, d, set_from(split.set), rows, threads_)
+                           : partition_rows(codes, d, side_from(split.side), rows, threads_);
+        if (moved)
+            std::copy_n(scratch, range.n, which);
         leaves_[split.left] = {range.begin, n_left};
         leaves_[split.right] = {range.begin + n_left, range.n - n_left};
     }
@@ -139,6 +141,7 @@ private:
     Sample rows_;
     std::unique_ptr<Sample> held_;
     Charged<uint32_t> which_, scratch_;
+    std::vector<uint64_t> sides_;               // of the rows of a leaf that is divided
     std::unordered_map<int32_t, Range> leaves_; // of the tree that grows
     Rows adding_{};
     std::vector<Addend> blocks_;
