@@ -46,7 +46,7 @@ class Parted:
         first = max(0, len(self.trees) - self.targets.outputs)
         recent = self.message(do, arrays, first)
         found = self.rows.asked("tree", *recent[0], **recent[1])
-        lost = [place for place, one in enumerate(found) if not one]
+        lost = [place for place, one in enumerate(found) if one[0] is None]
         if lost:
             whole = self.message(do, arrays, 0, self.setup())
             for place in lost:

@@ -111,16 +111,16 @@ class Part:
 def answered(
     rows: Pass, arrays: list[Any], given: Mapping[str, Any], beside: Beside
 ) -> list[Array]:
-    """The answer to a message of `boosting.Parted`; no array: something has to be said before."""
+    """The answer to a message of `boosting.Parted`; None: something has to be said before."""
     own, trees = arrays[: given["own"]], Listed(*arrays[given["own"] : given["own"] + TREES])
     setup = arrays[given["own"] + TREES :]
     if setup:
         began_anew(rows, setup, given["setup"], trees, beside)
     part = beside.kept.get("tree")
     if not isinstance(part, Part) or part.bins.total != given["bins"]:
-        return []
+        return [None]
     if not part.apply(trees, given["first"], given["tree"]):
-        return []
+        return [None]
     if given["do"] == "divide":
         return part.divide(given["tree"], splits_of(own[0]))
     if given["do"] == "begin":
