@@ -6,6 +6,7 @@ from typing import Any
 from tuskml.kernels.nets.structures import MOST_HIDDEN
 from tuskml.kernels.nets.training import ACTIVATIONS, ALGORITHMS, SCHEDULES
 from tuskml.learners.options.kinds import Kind, Option, choice, integer, real
+from tuskml.learners.options.other_names import objective_hint
 from tuskml.learners.options.table import Options, OptionTable
 
 OBJECTIVES = ("squared", "logistic")
@@ -59,7 +60,7 @@ OPTIONS = OptionTable(
     (
         Option(
             "objective",
-            choice(*OBJECTIVES),
+            choice(*OBJECTIVES, elsewhere=objective_hint),
             "squared",
             "the loss that the net lowers; logistic: labels are two classes or more",
         ),

@@ -51,12 +51,14 @@ def _number(value: Any) -> float:
     return number
 
 
-def choice(*names: str) -> Kind:
-    """One of some names."""
+def choice(*names: str, elsewhere: Callable[[str], str] | None = None) -> Kind:
+    """One of some names. elsewhere: a hint on a name that other packages have, or ''."""
 
     def parse(value: Any) -> str:
-        if not isinstance(value, str) or value not in names:
-            raise ValueError(nearest(value, names) if isinstance(value, str) else "")
+        if not isinstance(value, str):
+            raise ValueError
+        if value not in names:
+            raise ValueError((elsewhere(value) if elsewhere else "") or nearest(value, names))
         return value
 
     return Kind(one_of(names), parse)

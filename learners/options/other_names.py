@@ -87,6 +87,18 @@ TASK_NAMES = {
     "recommendation is 'matrix_factorization'": ("als", "mf", "recommender", "recommendation"),
 }
 """Hints on tasks, by their names in other packages."""
+OBJECTIVE_NAMES = {
+    "classes, two or more, are 'logistic'": (
+        *("multiclass", "multi_class", "softmax", "softprob", "multi:softmax", "multi:softprob"),
+        *("binary", "binary:logistic", "classification", "cross_entropy", "log_loss", "gini"),
+    ),
+    "numbers are 'squared'": (
+        *("regression", "reg:squarederror", "l2", "mse", "rmse", "mean_squared_error", "linear"),
+    ),
+    "the median is 'quantile', by default of 0.5": ("l1", "mae", "regression_l1", "pinball"),
+    "counts are 'poisson'": ("count", "counts", "count:poisson"),
+}
+"""Hints on objectives, by their names in other packages."""
 ARGUMENTS = {
     "label": ("target", "y", "outcome", "response", "labels"),
     "source": ("table", "data", "df", "frame", "dataset", "rows", "query", "sql", "relation"),
@@ -106,6 +118,12 @@ def task_hint(name: str) -> str:
     """`; ` and the task of another name, or nothing where there is none."""
     given = name.lower().replace("-", "_").replace(" ", "_")
     return next((f"; {text}" for text, names in TASK_NAMES.items() if given in names), "")
+
+
+def objective_hint(name: str) -> str:
+    """`; ` and the objective of another name, or nothing where there is none."""
+    given = name.lower().replace("-", "_").replace(" ", "_")
+    return next((f"; {text}" for text, names in OBJECTIVE_NAMES.items() if given in names), "")
 
 
 def argument_meant(name: str) -> str:

@@ -14,6 +14,7 @@ from tuskml.kernels.trees.boosting import (
     SQUARED,
 )
 from tuskml.learners.options.kinds import BOOLEAN, MISSING, Kind, Option, choice, integer, real
+from tuskml.learners.options.other_names import objective_hint
 from tuskml.learners.options.table import Options, OptionTable
 from tuskml.learners.trees.bounds import BOUNDS, Bounds, BoundsByName
 from tuskml.learners.trees.signs import SIGNS, ByName
@@ -117,7 +118,7 @@ OPTIONS = OptionTable(
     (
         Option(
             "objective",
-            choice(*BOOSTED),
+            choice(*BOOSTED, elsewhere=objective_hint),
             "squared",
             "the loss that the trees lower; logistic: labels are two classes or more; poisson: "
             "labels are counts; quantile and huber: as the tasks of these names",

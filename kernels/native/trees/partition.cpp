@@ -11,7 +11,7 @@
 namespace tusk {
 namespace {
 
-constexpr int64_t LEAST = 1 << 15; // rows that another thread is worth
+constexpr int64_t LEAST = 1 << 13; // rows that another thread is worth
 constexpr int64_t NEAR = 1 << 18;  // cells between rows that lie in the core's cache
 constexpr int AHEAD = 16;          // rows between a prefetch and its use
 

@@ -89,7 +89,7 @@ def in_duckdb(given: argparse.Namespace) -> list[float]:
 
 def in_postgres(given: argparse.Namespace) -> list[float]:
     """The same by a private server."""
-    series = f"generate_series(0, {given.rows - 1}) AS r (i)"
+    series = f"generate_series(0::bigint, {given.rows - 1}) AS r (i)"
     words = {"array": "ARRAY", "real": "real", "series": series}
     with (
         tempfile.TemporaryDirectory() as folder,

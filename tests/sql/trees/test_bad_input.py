@@ -90,3 +90,17 @@ def test_a_category_without_a_value(con: duckdb.DuckDBPyConnection, task: str) -
     ).fetchall()[0]
     assert found[0] == "no split"
     assert found[1] == found[2] == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("multiclass", "are 'logistic'"), ("MSE", "are 'squared'"), ("poison", "did you mean")],
+)
+@pytest.mark.parametrize("task", ["gbdt", "mlp"])
+def test_objectives_of_other_packages_are_named_here(
+    con: duckdb.DuckDBPyConnection, task: str, name: str, hint: str
+) -> None:
+    if task == "mlp" and name == "poison":
+        hint = "expected 'squared' or 'logistic'"
+    with pytest.raises(duckdb.InvalidInputException, match=hint):
+        con.execute(f"SELECT train_model('{task}', 1, [1.0], '{{\"objective\": \"{name}\"}}')")
