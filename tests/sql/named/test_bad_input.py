@@ -186,6 +186,7 @@ def test_too_many_distinct_values(db: Database, n: int) -> None:
         f"(SELECT CAST(i AS INTEGER) AS i, i % 2 AS y FROM generate_series(1, {n}) AS r(i)) AS s"
     )
     row = db.row(a="CAST(i % 7 AS DOUBLE PRECISION)", c="'user-' || CAST(i AS VARCHAR(10))")
+    db.train(db.row(a="a", c="c"))  # which imports what a training needs
     before = memory(db)
     with pytest.raises(ERRORS) as caught:
         db.session.execute(f"SELECT train_model('logistic', y, {row}) FROM {source}")
