@@ -69,8 +69,9 @@ def sizes(axes: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
     colours = {"stored": "#2b6cb0", "bound": "#c05621", "in memory": "#4a5568"}
     places = [row["weights/cache"] for row in rows]
     for key, name in lines.items():
-        axes.plot(places, [row[key] for row in rows], marker="o", ms=3.5, lw=1.5,
-                  label=name, color=colours[name], ls="-" if name == "stored" else "--")  # fmt: skip
+        style = "-" if name == "stored" else "--"
+        heights = [row[key] for row in rows]
+        axes.plot(places, heights, style, marker="o", ms=3.5, label=name, color=colours[name])
     axes.set_xscale("log", base=2)
     axes.set_xticks(places, [f"{place:g}" for place in places])
     logarithmic(axes, "y")

@@ -306,6 +306,28 @@ def test_neighbours_by_a_table_and_by_a_sort_are_those_in_a_circle(seed, n_chunk
     assert counts.tolist() == np.bincount([j for j, _ in firsts], minlength=n_chunks).tolist()
 
 
+@given(
+    st.integers(0, 2**32), st.integers(1, 9), st.sampled_from([1, 60, 5_000]), st.integers(0, 9)
+)
+def test_weights_of_a_range_by_rising_id(seed, n_chunks, n, bits):
+    """Blocks of few ids and of many, those without weights, and weights that are 0."""
+    rng, low, width = np.random.default_rng(seed), 1 << 12, n << bits
+    ids = np.unique(rng.integers(low, low + width, n)).astype(np.int32)
+    weights = rng.integers(0, 4, len(ids)).astype(np.float32)
+    chunk = rng.integers(0, n_chunks, len(ids))
+    order = np.argsort(chunk, kind="stable")
+    of = Range(ids[order], np.bincount(chunk, minlength=n_chunks), low, width)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(route_range, "LINKED_AT_ONCE", 1 << int(rng.integers(5, 12)))
+        parts = list(of.by_id(weights[order], 100))
+        assert all(len(part) <= 100 + route_range.LINKED_AT_ONCE for part, _ in parts)
+    found = [np.concatenate([np.zeros(0), *each]) for each in zip(*parts, strict=True)]
+    stored = weights != 0
+    assert [x.tolist() for x in found] == [ids[stored].tolist(), weights[stored].tolist()] or (
+        not parts and not stored.any()
+    )
+
+
 def next_after(chunks, j, feature):
     """The chunk that has the feature first after chunk j, in a circle."""
     n = len(chunks)
