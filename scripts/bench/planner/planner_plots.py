@@ -28,15 +28,15 @@ COLOURS = {
 }
 
 
-def draw(record: dict[str, Any], folder: Path) -> None:
-    """All pictures of a record."""
+def draw(record: dict[str, Any], folder: Path, name: str = "planner") -> None:
+    """All pictures of a record, whose files' names begin with a name."""
     folder.mkdir(parents=True, exist_ok=True)
     cases = record["cases"]
-    against(cases, "iterations", folder / "planner_iterations.png")
-    against(cases, "each", folder / "planner_cost.png")
-    choices(cases, folder / "planner_choice.png")
+    against(cases, "iterations", folder / f"{name}_iterations.png")
+    against(cases, "each", folder / f"{name}_cost.png")
+    choices([case for case in cases if case.get("long", True)], folder / f"{name}_choice.png")
     if record["peers"]:
-        beside(record["peers"], folder / "planner_scikit_learn.png")
+        beside(record["peers"], folder / f"{name}_scikit_learn.png")
 
 
 def points(cases: list[dict[str, Any]], what: str, name: str) -> tuple[list[float], list[float]]:

@@ -26,7 +26,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: idle threads
 import machine
 from truth_blind import blind
 from truth_data import Rows, Set, fresh, halves
-from truth_figures import best_of, show, summary
+from truth_figures import best_of, pictured, show, summary
 from truth_last import last
 from truth_once import once
 from truth_sealed import sealed
@@ -148,6 +148,10 @@ def main() -> None:
     print()
     for name, value in figures.items():
         print(f"  {name:48}{value}")
+    if given.plots and judged:
+        from planner_plots import draw
+
+        draw(pictured(judged), given.plots, f"planner_{given.half}")
     after = machine.facts()["load"]
     print(f"  load {facts['load']} before, {after} after")
     if given.json:
@@ -172,6 +176,7 @@ def parser() -> argparse.ArgumentParser:
     add("--truth", type=Path, default=Path("truth.json"), help="what every plan took")
     add("--no-judge", action="store_true", help="run the plans only")
     add("--json", type=Path, metavar="FILE", help="write all as JSON")
+    add("--plots", type=Path, metavar="FOLDER", help="draw figures 6 to 9 of the paper")
     return made
 
 

@@ -113,6 +113,47 @@ def summary(cases: list[Case]) -> dict[str, str]:
     }
 
 
+def pictured(cases: list[Case]) -> dict[str, Any]:
+    """The record that `planner_plots.py` draws; choices are of those whose best plan is LONG.
+
+    Seconds of an iteration are those of the whole plan by its iterations, estimated and taken.
+    """
+    found = []
+    for case in cases:
+        long = best_of(case)[1] >= LONG
+        found.append(
+            {
+                "data": case["data"],
+                "task": case["task"],
+                "epsilon": case["epsilon"],
+                "families": {name: family(case, name) for name in met(case) if known(case, name)},
+                "best_seconds": case["best"]["seconds"],
+                "auto_seconds": took(case),
+                "worst_seconds": max(one["seconds"] for one in met(case).values()),
+                "long": long,
+            }
+        )
+    return {"cases": found, "peers": []}
+
+
+def known(case: Case, name: str) -> bool:
+    """Whether a plan has an estimate."""
+    return case["told"].get(name, {}).get("seconds", 0) > 0
+
+
+def family(case: Case, name: str) -> Case:
+    """What a plan took, and what was told of it."""
+    one, told = case["truth"][name], case["told"][name]
+    return {
+        "iterations": one["iterations"],
+        "each": one["seconds"] / max(one["iterations"], 1),
+        "told": {
+            "iterations": told["iterations"],
+            "each": told["seconds"] / max(told["iterations"], 1),
+        },
+    }
+
+
 def show(case: Case) -> str:
     """One line of the record."""
     best, seconds = best_of(case)
