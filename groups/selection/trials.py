@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -175,8 +176,8 @@ class Trials:
         given = zip(self.means().T, self.errors().T, self.rung.T, strict=True)
         return [
             [
-                f'{{"configuration": {one.shown}, "metric": {number(mean)}, '
-                f'"std_err": {number(error)}, "rows": {share[max(rung - 1, 0)]}, "folds": '
+                f'{{"configuration": {one.shown}, {scores(mean, error)}, '
+                f'"rows": {share[max(rung - 1, 0)]}, "folds": '
                 for one, mean, error, rung in zip(
                     self.search.candidates, *(row.tolist() for row in rows), strict=True
                 )
@@ -190,21 +191,39 @@ class Trials:
 
     def _folds(self) -> list[list[str]]:
         """What became of every fold of each group's candidates, [G][C]."""
-        names = [json.dumps(status) for status in self.statuses]
+        names = np.array([json.dumps(status) for status in self.statuses], object)
+        arrays = self.metric, self.iterations, self.seconds, names[self.status]
+        each = zip(*(array.transpose(2, 0, 1).tolist() for array in arrays), strict=True)
+        known = (np.isfinite(self.metric) & np.isfinite(self.seconds)).all(axis=1).T.tolist()
+        whole = f"[{', '.join([FOLD] * self.metric.shape[1])}]"
+        return [
+            [
+                whole % tuple(chain.from_iterable(zip(*one, strict=True)))
+                if all_known
+                else folds_of(*one)
+                for all_known, *one in zip(some_known, *group, strict=True)
+            ]
+            for some_known, group in zip(known, each, strict=True)
+        ]
 
-        def told(metrics: Any, iterations: Any, seconds: Any, codes: Any) -> str:
-            folds = ", ".join(
-                f'{{"metric": {number(metric)}, "iterations": {n}, "seconds": {number(second)}, '
-                f'"status": {names[code]}}}'
-                for metric, n, second, code in zip(
-                    metrics, iterations, seconds, codes, strict=True
-                )
-            )
-            return f"[{folds}]"
 
-        arrays = (self.metric, self.iterations, self.seconds, self.status)
-        given = zip(*(array.transpose(2, 0, 1).tolist() for array in arrays), strict=True)
-        return [[told(*one) for one in zip(*group, strict=True)] for group in given]
+FOLD = '{"metric": %.12g, "iterations": %d, "seconds": %.12g, "status": %s}'
+"""What became of a fold, where all numbers are known: many are written at a time."""
+
+
+def folds_of(metrics: Any, iterations: Any, seconds: Any, names: Any) -> str:
+    """What became of the folds of a candidate, as JSON."""
+    folds = ", ".join(
+        f'{{"metric": {number(metric)}, "iterations": {n}, "seconds": {number(second)}, '
+        f'"status": {name}}}'
+        for metric, n, second, name in zip(metrics, iterations, seconds, names, strict=True)
+    )
+    return f"[{folds}]"
+
+
+def scores(mean: float, error: float) -> str:
+    """The members of a candidate that say how well it did."""
+    return f'"metric": {number(mean)}, "std_err": {number(error)}'
 
 
 def number(x: float) -> str:
