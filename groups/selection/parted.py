@@ -41,7 +41,7 @@ from tuskml.learners.registry import learner_of
 JUDGED = "judged"
 """The message to a part that judges a model by its rows of some folds."""
 AT_ONCE = 6
-"""Trainings that are led at the same time."""
+"""Trainings of a group that are led at the same time, unless the placement says fewer."""
 MEANS = ("log_loss", "brier", "accuracy", "mae", "mape", "pinball", "poisson_deviance",
          "gamma_deviance")  # fmt: skip
 """Metrics that are means over rows; `rmse` is the root of one."""
@@ -78,14 +78,17 @@ class Trial:
     round: Round
 
 
-def searched_by_parts(parts: Parts, search: Search) -> Models | None:
-    """The winner's model on all rows, which has the trials; None where no row is usable."""
+def searched_by_parts(parts: Parts, search: Search, at_once: int = AT_ONCE) -> Models | None:
+    """The winner's model on all rows, which has the trials; None where no row is usable.
+
+    at_once: trainings that are led at the same time.
+    """
     until = math.inf if search.time is None else time.monotonic() + search.time
     trials = Trials.none(search, 1)
     asked = [
         Trial(number, one) for one in rounds(search, 1) for number in range(len(search.candidates))
     ]
-    with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="tuskml trial") as pool:
+    with ThreadPoolExecutor(at_once, thread_name_prefix="tuskml trial") as pool:
         running = [
             pool.submit(contextvars.copy_context().run, tried, parts, search, one, until)
             for one in asked

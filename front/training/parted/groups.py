@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tuskml.groups.execution.executor import Unit
 from tuskml.groups.execution.leading import Leader, Leaders
 from tuskml.groups.parted import trained_by_parts
-from tuskml.groups.selection.parted import searched_by_parts
+from tuskml.groups.selection.parted import AT_ONCE, searched_by_parts
 from tuskml.learners.models import Models
 from tuskml.learners.receiving import finished
 from tuskml.shards.catalogue import Group
@@ -87,7 +87,7 @@ class PartedGroups:
         if asked.search is None:
             models = trained_by_parts(parts, asked.requests[0])
         else:
-            models = searched_by_parts(parts, asked.search)
+            models = searched_by_parts(parts, asked.search, min(AT_ONCE, self.at_once))
         every.ask(b"")  # which frees their rows
         return self.answer(batch.groups[0], models)
 

@@ -83,8 +83,10 @@ def rows_of(stack: ExitStack, seen: Pass, memory: int, given: Mapping[str, Any])
     """A copy of the rows until the stack is closed."""
     n, seed = seen.groups["n_rows"], given["seed"]
     if given["folds"]:
-        how = {"seed": seed, "threads": threads(), "memory": memory, "by_label": given["by_label"]}
-        dealt = deal(seen.groups, given["folds"], **how)
+        dealt = deal(
+            seen.groups, given["folds"], seed=seed, threads=threads(), memory=memory,
+            by_label=given["by_label"],
+        )  # fmt: skip
         return PartRows(None, stack.enter_context(dealt), memory)
     if given["held_out"]:
         cells = split(seen, memory, seed, held_out_counts(n, given["held_out"]))
