@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from tuskml.schedule.programs.correlations import Correlations
 
 Places = NDArray[np.intp]
-EVEN = 0.2
-"""The share of what is picked that goes through all parameters in turn: each comes again."""
+LEAST_EVEN = 0.05
+"""The least share of what is picked that goes through all parameters in turn: each comes again."""
+MEMORY = 0.05
+"""The share of all parameters over which the changes of those in turn are averaged."""
 
 
 class Prioritised:
@@ -22,8 +24,10 @@ class Prioritised:
     at_once: how many are picked at most; candidates: how many are drawn for that, by default twice
     as many. threshold: correlations above it exclude each other.
 
-    Each parameter is picked once before any is picked again. One that was picked, and those that
-    depend on it, are not picked until `settle` says how it changed.
+    Each parameter is picked once before any is picked again. Later some are picked by their last
+    change and some in turn. The share of these is what the squares of all changes would have if
+    the others moved as those in turn did. One that was picked is not picked again until `settle`
+    says how it changed, and neither are those that depend on it, if it moved the last time.
     """
 
     def __init__(
@@ -40,6 +44,10 @@ class Prioritised:
         self.candidates = candidates or 2 * at_once
         self.random = np.random.default_rng(seed)
         self.turn, self.next = self.random.permutation(n), 0
+        self.turned = np.zeros(n, np.bool_)
+        """Which of the pending ones were picked in turn, or for the first time."""
+        self.squares, self.count = 0.0, 0.0
+        """Of those: the sums of their squared changes, and how many, of which old ones fade."""
         self.fresh = self.turn
         """Those that were never picked."""
         self.change = np.zeros(n)
@@ -48,11 +56,13 @@ class Prioritised:
 
     def pick(self) -> Places:
         """Places of parameters, the most urgent first; maybe none while others are pending."""
-        drawn = self._draw()
-        drawn = drawn[~self.pending[drawn]]
-        if self.columns is not None:
-            drawn = self._independent(drawn, self.columns)
-        chosen = drawn[: self.at_once]
+        n = self._even()
+        likely, even = self._draw(n)
+        chosen = self._chosen(likely, self.at_once - min(len(even), n), likely[:0])
+        even = even[~np.isin(even, chosen)]
+        more = self._chosen(even, self.at_once - len(chosen), chosen)
+        self.turned[more] = True
+        chosen = np.concatenate([chosen, more])
         self.pending[chosen] = True
         if len(self.fresh):
             self.fresh = self.fresh[~self.pending[self.fresh]]
@@ -62,36 +72,55 @@ class Prioritised:
         """By how much parameters that were picked have changed."""
         self.pending[places] = False
         self.change[places] = change**2
+        even = self.turned[places]
+        self.turned[places] = False
+        kept = max(0.0, 1 - even.sum() / (MEMORY * self.n))
+        self.squares = kept * self.squares + float(self.change[places[even]].sum())
+        self.count = kept * self.count + int(even.sum())
 
-    def _draw(self) -> Places:
-        """Candidates: those that were never picked; then some in turn, and those that moved."""
+    def _draw(self, in_turn: int) -> tuple[Places, Places]:
+        """Candidates by their last change, the most urgent first; and those that were never
+        picked, or that come in turn."""
         fresh = self.fresh[: self.candidates]
         n = self.candidates - len(fresh)
-        moving = np.flatnonzero(self.change)
-        even = min(n, max(round(EVEN * self.at_once), n - len(moving), 1))
+        moving = np.flatnonzero(self.change * ~self.pending) if n else fresh[:0]
+        turn = self._in_turn(min(n, in_turn))
+        even = np.concatenate([fresh, turn[~np.isin(turn, fresh)]])
+        even = even[~self.pending[even]]
         # the smallest of exponential variables with these rates: draws without replacement
         late = self.random.exponential(size=len(moving)) / self.change[moving]
-        likely = moving[np.argsort(late)[: n - even]]
-        likely = likely[np.argsort(-self.change[likely], kind="stable")]
-        drawn = np.concatenate([fresh, self._in_turn(even), likely])
-        return drawn[np.sort(np.unique(drawn, return_index=True)[1])]
+        likely = moving[np.argsort(late)[:n]]
+        return likely[np.argsort(-self.change[likely], kind="stable")], even
+
+    def _even(self) -> int:
+        """How many are picked in turn."""
+        if len(self.fresh):
+            return self.at_once
+        others = self.n * self.squares / max(self.count, 1)
+        every = others + float(self.change.sum())
+        share = others / every if every > 0 else 1.0
+        return int(self.at_once * max(LEAST_EVEN, share) + self.random.random())
 
     def _in_turn(self, n: int) -> Places:
         found = np.take(self.turn, np.arange(self.next, self.next + n), mode="wrap")
         self.next = (self.next + n) % self.n
         return found
 
-    def _independent(self, drawn: Places, columns: Correlations) -> Places:
-        """Those without an edge to one before them, or to a pending one."""
-        pending = np.flatnonzero(self.pending)
-        every = np.concatenate([pending, drawn])
-        edges = columns.among(every) > self.threshold
-        free = np.asarray(~edges[: len(pending)].any(axis=0))
+    def _chosen(self, drawn: Places, most: int, before: Places) -> Places:
+        """At most so many, without an edge to one that comes before, or to a pending one that
+        moved."""
+        if self.columns is None or not len(drawn) or most < 1:
+            return drawn[: max(most, 0)]
+        pending = np.flatnonzero(self.pending & (self.change > 0))
+        every = np.concatenate([pending, before, drawn])
+        edges = self.columns.among(every) > self.threshold
+        first = len(pending) + len(before)
+        free = np.asarray(~edges[:first].any(axis=0))
         chosen: list[int] = []
-        for at in range(len(pending), len(every)):
+        for at in range(first, len(every)):
             if free[at]:
                 chosen.append(at)
                 free &= ~edges[at]
-                if len(chosen) == self.at_once:
+                if len(chosen) == most:
                     break
         return every[chosen]

@@ -56,9 +56,9 @@ typedef struct tk_path_spec {
     const uint8_t *free;  /* (n_groups, d), not 0: no penalty; NULL: all have one */
 } tk_path_spec;
 
-/* Fits each group. points: (n_groups, length). memory: the account that copies of sparse rows are
- * charged to, NULL for the heap. The pass's deadline ends a path early: points behind it have NaN
- * in `lambda`. */
+/* Fits each group. points: (n_groups, length). memory: the account that copies of sparse rows and
+ * of dense columns are charged to, NULL for the heap. The pass's deadline ends a path early:
+ * points behind it have NaN in `lambda`. */
 typedef struct tk_paths tk_paths;
 TK_API int tk_paths_new(const tk_pass *pass, const tk_path_spec *spec, tusk_memory *memory,
                         tk_path_point *points, tk_paths **out);

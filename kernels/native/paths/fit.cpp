@@ -2,6 +2,7 @@
 #include "fit.hpp"
 
 #include <algorithm>
+#include <cfloat>
 #include <cmath>
 #include <numeric>
 
@@ -20,7 +21,7 @@ constexpr int64_t MOST_CACHED = 1 << 27; // numbers of copied columns
 Fit::Fit(const Sample &sample, const Rules &rules)
     : sample_(sample), x_(*sample.features), rules_(rules), n_(x_.n), d_(x_.d), a_(sample.a),
       centre_(d_), scale_(d_, 1.0), norm_(d_), w_(d_), eta_(n_), t_(n_), u_(d_), in_work_(d_),
-      slot_(d_, -1) {
+      cache_(rules.memory, n_), slot_(d_, -1), scaled_(rules.memory, n_) {
     for (double &one : a_)
         one /= sample.weight;
     measure();
@@ -33,7 +34,8 @@ void Fit::measure() {
     x_.moments(a_.data(), centre_.data(), squares.data());
     for (int64_t j = 0; j < d_; j++) {
         double mean = centre_[j], variance = squares[j] - mean * mean;
-        overflow_ |= !std::isfinite(squares[j]);
+        bool underflow = squares[j] < DBL_MIN && (squares[j] > 0 || mean != 0);
+        out_of_range_ |= underflow || !std::isfinite(squares[j]);
         bool constant = !(variance > CONSTANT * squares[j]);
         if (rules_.spec->standardize)
             scale_[j] = constant ? 0 : 1 / std::sqrt(variance);
@@ -87,7 +89,7 @@ void Fit::solve(double lambda, tk_path_point &point) {
         for (int64_t i = 0; i < n_; i++)
             b += a_[i] * eta_[i];
     }
-    point = {lambda, objective_, gap_, overflow_ ? NAN : null_, 0, NAN, NAN, epochs_, 0};
+    point = {lambda, objective_, gap_, out_of_range_ ? NAN : null_, 0, NAN, NAN, epochs_, 0};
     for (int32_t j : work_) {
         point.n_weights += w_[j] != 0;
         b -= w_[j] * scale_[j] * (centre_[j] + x_.origin(j));
@@ -191,11 +193,10 @@ void Fit::add_to_work(const std::vector<int32_t> &features) {
 // weights.
 void Fit::cache(const std::vector<int32_t> &features) {
     if ((int64_t)(cached_.size() + features.size()) * n_ > MOST_CACHED) {
-        std::vector<int32_t> kept;
-        std::vector<std::vector<double>> columns;
+        std::vector<int32_t> kept, places;
         for (int32_t j : cached_) {
             if (in_work_[j]) {
-                columns.push_back(std::move(cache_[slot_[j]]));
+                places.push_back(slot_[j]);
                 kept.push_back(j);
             }
             slot_[j] = -1;
@@ -203,19 +204,21 @@ void Fit::cache(const std::vector<int32_t> &features) {
         for (size_t c = 0; c < kept.size(); c++)
             slot_[kept[c]] = (int32_t)c;
         cached_.swap(kept);
-        cache_.swap(columns);
+        cache_.keep(places);
     }
     std::vector<int32_t> fresh;
     std::vector<double *> to;
     for (int32_t j : features)
         if (slot_[j] < 0) {
-            slot_[j] = (int32_t)cache_.size();
+            slot_[j] = (int32_t)cached_.size();
             cached_.push_back(j);
-            cache_.emplace_back(n_);
             fresh.push_back(j);
         }
+    if (fresh.empty())
+        return;
+    cache_.grow(fresh.size());
     for (int32_t j : fresh)
-        to.push_back(cache_[slot_[j]].data());
+        to.push_back(cache_[slot_[j]]);
     x_.copy(fresh, to.data());
     for (int32_t j : fresh)
         for (int64_t i = 0; i < n_; i++) {
@@ -227,7 +230,7 @@ void Fit::cache(const std::vector<int32_t> &features) {
 // A column of z, (n,).
 void Fit::column(int32_t j, double *out) const {
     if (!x_.sparse()) {
-        const std::vector<double> &kept = cache_[slot_[j]];
+        const double *kept = cache_[slot_[j]];
         for (int64_t i = 0; i < n_; i++)
             out[i] = kept[i] / (squared() ? std::sqrt(a_[i]) : 1.0);
         return;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "api.h"
+#include "columns.hpp"
 #include "descent.hpp"
 #include "rows.hpp"
 #include "states.hpp"
@@ -18,6 +19,7 @@ struct Rules {
     const uint8_t *free; // (d,) or NULL
     bool intercept;
     Limits limits;
+    tusk_memory *memory; // the account of copied columns, or NULL
     bool logistic() const { return spec->loss == TK_PATH_LOGISTIC; }
 };
 
@@ -43,8 +45,8 @@ private:
     const Features &x_;
     const Rules &rules_;
     int64_t n_, d_;
-    bool overflow_ = false; // squares of a feature are not finite: its weight is not looked for
-    std::vector<double> a_; // rows' weights, which add up to 1
+    bool out_of_range_ = false; // squares of a feature overflow, or underflow: it has weight 0
+    std::vector<double> a_;     // rows' weights, which add up to 1
     std::vector<double> centre_, scale_, norm_; // (d,); norm: of z, 0 where it is constant
     std::vector<double> w_;                     // (d,)
     std::vector<double> eta_, t_;               // (n,) margins; minus the derivatives of the loss
@@ -52,7 +54,7 @@ private:
     std::vector<double> seen_t_, seen_u_;       // of the last pass over all features
     std::vector<int32_t> work_;                 // the working set
     std::vector<uint8_t> in_work_;              // (d,)
-    std::vector<std::vector<double>> cache_;    // columns that were copied
+    Columns cache_;                             // columns that were copied
     std::vector<int32_t> slot_, cached_;        // (d,) their places, or -1; their features
     Penalty penalty_{};
     double null_ = 0, l1_before_ = 0;
@@ -91,8 +93,8 @@ private:
 
     Covariances covariances_;
     std::vector<double> product_, with_y_;
-    std::vector<std::vector<double>> scaled_; // columns of a quadratic approximation
-    std::vector<double> curvature_of_row_;    // its weights
+    Columns scaled_;                       // columns of a quadratic approximation
+    std::vector<double> curvature_of_row_; // its weights
 };
 
 } // namespace tusk

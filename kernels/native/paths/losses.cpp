@@ -71,7 +71,7 @@ void Fit::refresh() {
         if (w == 0)
             continue;
         if (!x_.sparse()) {
-            add(eta.data(), w_[j], cache_[slot_[j]].data(), n_);
+            add(eta.data(), w_[j], cache_[slot_[j]], n_);
             continue;
         }
         Features::Entries e = x_.entries(j);
@@ -170,7 +170,7 @@ void Fit::look_at_work() {
                 u += e.value[k] * t_[e.row[k]];
             u = scale_[j] * (u - centre_[j] * total);
         } else {
-            u = dot(cache_[slot_[j]].data(), t_.data(), n_);
+            u = dot(cache_[slot_[j]], t_.data(), n_);
         }
         sums.product += w_[j] * u;
         if (!is_free(j))
@@ -218,15 +218,14 @@ void Fit::fill(Residuals &state, const std::vector<double> &h, const std::vector
         state.numbers[i] = root[i] * (r[i] - mean);
     }
     if (!squared() && scaled_.size() < k)
-        scaled_.resize(k);
+        scaled_.grow(k - scaled_.size());
     for (size_t c = 0; c < k; c++) {
-        const double *z = cache_[slot_[work_[c]]].data();
+        const double *z = cache_[slot_[work_[c]]];
         if (!squared()) {
             double centre = rules_.intercept ? dot(z, h.data(), n_) / total : 0;
-            scaled_[c].resize(n_);
             for (int64_t i = 0; i < n_; i++)
                 scaled_[c][i] = root[i] * (z[i] - centre);
-            z = scaled_[c].data();
+            z = scaled_[c];
         }
         state.column[c] = z;
         double norm = norm_[work_[c]];

@@ -20,6 +20,17 @@ struct Held {
     double weight = 0;
 };
 
+// As code_of, with the reason where copied columns find no memory.
+template <class Body> int code_of_fit(Body body) noexcept {
+    try {
+        return body();
+    } catch (const NoMemory &none) {
+        return none.code;
+    } catch (...) {
+        return TK_NO_MEMORY;
+    }
+}
+
 struct Group {
     const tk_pass *pass;
     const tk_path_spec *spec;
@@ -66,8 +77,9 @@ struct Group {
         int32_t folds = (int32_t)std::min<int64_t>(spec->folds, (int64_t)fold.size());
         std::vector<Held> held(folds);
         std::vector<int> codes(folds);
-        parallel_for(folds, threads,
-                     [&](int64_t f) { codes[f] = hold_out(fold, (int32_t)f, lambda, held[f]); });
+        parallel_for(folds, threads, [&](int64_t f) {
+            codes[f] = code_of_fit([&] { return hold_out(fold, (int32_t)f, lambda, held[f]); });
+        });
         for (int code : codes)
             if (code != TK_OK)
                 return code;
@@ -152,10 +164,10 @@ int tk_paths_new(const tk_pass *pass, const tk_path_spec *spec, tusk_memory *mem
                         memory,
                         g,
                         one ? pass->threads : 1,
-                        Rules{spec, free, !!pass->fit_intercept, limits},
+                        Rules{spec, free, !!pass->fit_intercept, limits, memory},
                         points + g * spec->length,
                         &made->weights[g]};
-            codes[g] = group.run();
+            codes[g] = code_of_fit([&] { return group.run(); });
         });
         for (int code : codes)
             if (code != TK_OK)

@@ -34,6 +34,9 @@ def written(folder: Path, n: int, p: int) -> None:
     np.save(y_at, y)
 
 
-def read(folder: Path, n: int, p: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The rows in the order of columns, and the labels."""
-    return np.load(folder / f"x-{n}-{p}.npy"), np.load(folder / f"y-{n}-{p}.npy")
+def read(
+    folder: Path, n: int, p: int, mapped: bool
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The rows in the order of columns, which may be left in the file, and the labels."""
+    x = np.load(folder / f"x-{n}-{p}.npy", "r" if mapped else None)
+    return x, np.load(folder / f"y-{n}-{p}.npy")

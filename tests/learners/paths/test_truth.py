@@ -236,6 +236,18 @@ def test_a_feature_whose_squares_overflow_is_out_of_range():
     assert np.isnan(points[0]["null"][0])
 
 
+@pytest.mark.parametrize("scale", [1e-160, 1e-200])
+def test_a_feature_whose_squares_underflow_is_out_of_range(scale):
+    """Its variance has few digits, or none: no penalty on scaled features could be right."""
+    x, y = correlated(d=10)
+    x[:, 2] *= scale
+    points, _ = fitted(block(x, y), [0.1], standardize=True)
+    assert np.isnan(points[0]["null"][0])
+    x[:, 2] = 0
+    points, _ = fitted(block(x, y), [0.1], standardize=True)
+    assert points[0]["null"][0] > 0
+
+
 @pytest.mark.parametrize(("time", "held", "status"), [
     (None, [3.0, 2.0, 1.0], "ok"), (1.0, [3.0, 2.0, 1.0], "ok"),
     (1.0, [3.0, 2.0, np.nan], "time limit"), (None, [np.nan] * 3, "too few rows"),
