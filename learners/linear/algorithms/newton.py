@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.passes import Floats, Solution, Triangles, solve
-from tuskml.learners.linear.algorithms.parts import fused_newton, interior, small_newton
+from tuskml.learners.linear.algorithms.parts import interior
 from tuskml.learners.linear.algorithms.parts.algorithm import Algorithm, Unfit
 from tuskml.learners.linear.algorithms.parts.batch import Evaluate, settle_move
-from tuskml.learners.linear.algorithms.parts.begun import EvaluateNear
-from tuskml.learners.linear.algorithms.parts.chord import Chord, Steepness
-from tuskml.learners.linear.algorithms.parts.pairs import LastStep, Pairs, Steps
+from tuskml.learners.linear.algorithms.parts.newton import fused, small
+from tuskml.learners.linear.algorithms.parts.newton.begun import EvaluateNear
+from tuskml.learners.linear.algorithms.parts.newton.chord import Chord, Steepness
+from tuskml.learners.linear.algorithms.parts.newton.pairs import LastStep, Pairs, Steps
 from tuskml.learners.linear.algorithms.parts.search import OF_WHOLE_STEPS, Bounds, backtrack
 from tuskml.learners.linear.estimates.costs import (
     DOUBLE,
@@ -272,10 +273,10 @@ class Newton(Algorithm):
             return interior.operators(problem, plan, start, deadline)
         goal = tolerance(problem, plan)
         compute = Evaluate(curvature=True)
-        fused = replace(plan, epsilon=goal.epsilon)
+        in_place = replace(plan, epsilon=goal.epsilon)
         by_group = None
         if problem.begun is None:
-            by_group = small_newton.update(problem, fused, deadline)
+            by_group = small.update(problem, in_place, deadline)
         if by_group is not None:
             compute = Evaluate()
         update = NewtonStep(plan, problem)
@@ -291,7 +292,7 @@ class Newton(Algorithm):
             StartAt(start),
             all_rows,
             compute,
-            fused_newton.update(problem, fused) or by_group or update,
+            fused.update(problem, in_place) or by_group or update,
             goal,
             Budget(plan.max_iter, deadline),
         )

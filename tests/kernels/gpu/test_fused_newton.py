@@ -10,7 +10,7 @@ from tuskml.kernels.gpu.passes import on_device
 from tuskml.kernels.passes import solve
 from tuskml.learners.linear.algorithms import newton
 from tuskml.learners.linear.algorithms.newton import ALGORITHM as NEWTON
-from tuskml.learners.linear.algorithms.parts import fused_newton
+from tuskml.learners.linear.algorithms.parts.newton import fused
 from tuskml.learners.linear.operators import run
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.problem import Problem
@@ -70,7 +70,7 @@ def test_the_same_optimum(device, how):
     assert np.all(there.violation <= 2e-9)
     kept = np.asarray(gpu.hessian)
     assert np.allclose(kept, there.hessian, rtol=1e-4, atol=1e-5 * np.abs(there.hessian).max())
-    assert isinstance(NEWTON.operators(part, plan, cpu.v, None).update, fused_newton.NewtonInPlace)
+    assert isinstance(NEWTON.operators(part, plan, cpu.v, None).update, fused.NewtonInPlace)
 
 
 def test_history_falls_and_counts_iterations(device):

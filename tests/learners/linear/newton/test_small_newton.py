@@ -11,8 +11,8 @@ from tuskml.errors import Interrupted
 from tuskml.kernels import passes
 from tuskml.learners.linear.algorithms.newton import ALGORITHM as NEWTON
 from tuskml.learners.linear.algorithms.newton import NewtonStep
-from tuskml.learners.linear.algorithms.parts import small_newton
-from tuskml.learners.linear.algorithms.parts.fused_newton import NewtonInPlace
+from tuskml.learners.linear.algorithms.parts.newton import small
+from tuskml.learners.linear.algorithms.parts.newton.fused import NewtonInPlace
 from tuskml.learners.linear.operators import run
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.problem import Problem
@@ -66,7 +66,7 @@ def problem_of(task="logistic", l2=1e-4, fit_intercept=True, **how):
 def trained(problem, plan, monkeypatch=None, deadline=None):
     """Where a training ends, by iterations of all groups together if they are not to be alone."""
     if monkeypatch is not None:
-        monkeypatch.setattr(small_newton, "LEAST_GROUPS", 10**9)
+        monkeypatch.setattr(small, "LEAST_GROUPS", 10**9)
     start = np.zeros((problem.n_groups, problem.d + 1))
     operators = NEWTON.operators(problem, plan, start, deadline)
     assert isinstance(operators.update, NewtonStep if monkeypatch else NewtonInPlace)
@@ -182,5 +182,5 @@ def test_other_trainings_keep_their_iterations(change):
     if "groups" in change:
         problem = problem.of(np.arange(change["groups"]))
     rows = replace(problem.rows, stride=change.get("stride", 1))
-    assert small_newton.update(problem.on(rows), plan, None) is None
-    assert small_newton.update(problem_of()[0], plan_of(), None) is not None
+    assert small.update(problem.on(rows), plan, None) is None
+    assert small.update(problem_of()[0], plan_of(), None) is not None

@@ -3,7 +3,7 @@
 An iteration of all groups together writes and reads their curvatures several times, and these are
 larger than the rows of such groups. In a call of its own a group's curvature and factor stay in a
 cache, the factor is kept as long as the curvature, and threads wait for each other at the end
-alone. On a GPU it is `fused_newton.py`.
+alone. On a GPU it is `fused.py`.
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from tuskml.kernels.library import check_code, library, pointer
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.robust import Newton
-from tuskml.learners.linear.algorithms.parts.fused_newton import AT_ONCE, NewtonInPlace
+from tuskml.learners.linear.algorithms.parts.newton.fused import AT_ONCE, NewtonInPlace
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.problem import Found, Problem
 
