@@ -23,12 +23,12 @@ from tuskml.groups.selection.asked import Search
 from tuskml.groups.selection.judging import judged
 from tuskml.groups.selection.searching import (
     LEAST_ROWS,
-    Round,
     out_of_time,
     rounds,
     texts_of,
     threads_of,
 )
+from tuskml.groups.selection.sets import Round
 from tuskml.groups.selection.trials import TOO_FEW, Trials
 from tuskml.kernels.parts.keeping import PartRows
 from tuskml.kernels.parts.message import packed, unpacked
@@ -98,8 +98,8 @@ def searched_by_parts(parts: Parts, search: Search, at_once: int = AT_ONCE) -> M
         finally:
             for one in running:
                 one.cancel()
-    for one, answer in zip(asked, found, strict=True):
-        note(trials, one, answer)
+    for trial, answer in zip(asked, found, strict=True):
+        note(trials, trial, answer)
     winners = trials.winners()
     chosen = search.candidates[int(winners[0])]
     models = trained_by_parts(parts.of(None), Request(chosen.task, chosen.options))

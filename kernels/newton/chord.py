@@ -76,19 +76,20 @@ def descend(
     v are then weights that were looked at.
     """
     n = len(v)
+    objective, violation, slack, last = np.full((4, n), np.nan)
     found = Arrived(
-        *(np.full(n, np.nan) for _ in range(4)),
-        np.zeros_like(v),
-        np.zeros(n, np.int64),
-        np.zeros(n, bool),
-        np.full((rules.most, n), np.nan),
-    )
+        objective, violation, slack, last,
+        gradient=np.zeros_like(v),
+        steps=np.zeros(n, np.int64),
+        ended=np.zeros(n, bool),
+        history=np.full((rules.most, n), np.nan),
+    )  # fmt: skip
     ended = np.zeros(n, np.int32)
-    arrays = which, hessian, at.shift, at.scale, at.rounding, at.size, at.unit, *(before or ())
-    which, hessian, *given = (
-        None if one is None else np.ascontiguousarray(one) for one in arrays
-    )  # what is made here has to live until the kernel returns
-    shift, scale, rounding, size, unit, *earlier = map(pointer, given)
+    which, hessian = np.ascontiguousarray(which), np.ascontiguousarray(hessian)
+    arrays = at.shift, at.scale, at.rounding, at.size, at.unit, *(before or ())
+    given = [None if one is None else np.ascontiguousarray(one) for one in arrays]
+    # What is made here has to live until the kernel returns.
+    shift, scale, rounding, size, unit, *earlier = [pointer(one) for one in given]
     chord = Chord(
         *(ctypes.pointer(rows.struct), len(which), pointer(which)),
         *(pointer(hessian), hessian.shape[1], shift, scale, at.l2, at.zero),

@@ -108,7 +108,7 @@ class Spans:
 
     def lost(self, dropped: NDArray[np.bool_]) -> Floats:
         """Directions (G,) that are lost without features, (G, d)."""
-        gone = (dropped & (self.whole.sigma > 0)).sum(axis=1).astype(float)
+        gone: Floats = (dropped & (self.whole.sigma > 0)).sum(axis=1).astype(float)
         odd = np.flatnonzero(~self.full & dropped.any(axis=1))
         if len(odd):
             left = np.ones((len(odd), dropped.shape[1] + 1))

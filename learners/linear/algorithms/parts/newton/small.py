@@ -7,6 +7,7 @@ alone. On a GPU it is `fused.py`.
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tuskml.kernels.library import check_code, library, pointer
 from tuskml.kernels.passes import Floats, Pass
@@ -60,7 +61,7 @@ def fits(problem: Problem, plan: Plan) -> bool:
 
 def descents(
     part: Problem, v: Floats, epsilon: float, most: int, deadline: float | None
-) -> tuple[Floats, Found, Floats, Floats, Floats]:
+) -> tuple[Floats, Found, NDArray[np.int64], NDArray[np.int64], Floats]:
     """Where the groups arrive from v (G, p), what is found there, iterations (G,), whether the
     last found no better point (G,), objectives by iteration (G, most).
     """
