@@ -15,6 +15,7 @@ import numpy as np
 
 from tuskml.connection import connect
 from tuskml.databases.duckdb import DuckDB
+from tuskml.learners.registry import learner_of
 from tuskml.schedule.simulation.estimates import Estimate, estimates
 from tuskml.schedule.simulation.workload import Costs, Workload
 from tuskml.shards.storages import register
@@ -44,13 +45,16 @@ MEANINGS = {
 
 @dataclass(frozen=True)
 class Pilot:
-    """Rows of a unit, its seconds on one thread, those of reading its rows, and its passes."""
+    """Rows of a unit, its seconds on one thread, those of reading its rows, its passes, and the
+    coefficients and features of its models.
+    """
 
     rows: int
     seconds: float
     reading: float
     passes: int
     coefficients: int
+    features: int
 
 
 @dataclass(frozen=True)
@@ -102,8 +106,11 @@ def execution(units: Units, workers: int, remote: bool) -> Execution:
     s = len(units.training.asked.requests)
     groups = units.catalogue.groups
     sizes = np.array([group.rows for group in groups], np.int64)
-    work = Workload(sizes, s, found.passes, 1.0, 8.0 * found.coefficients)
-    trained = max(found.seconds - found.reading, 0.0) / (found.rows * found.passes * s)
+    request = units.training.asked.requests[0]
+    known = found.passes, found.coefficients, found.features
+    passes, exchanged = learner_of(request.task).exchanges(request, *known)
+    work = Workload(sizes, s, passes, 1.0, exchanged)
+    trained = max(found.seconds - found.reading, 0.0) / (found.rows * passes * s)
     base = ON_RAY if remote else IN_THREADS
     costs = replace(base, row=trained, byte=found.reading / found.rows)
     made = tuple(estimates(work, workers, costs))
@@ -128,17 +135,19 @@ def piloted(units: Units) -> Pilot:
             f"FROM read_parquet([{listed}]) AS source"
         )
         about = (
-            "SELECT max(model.iterations), max(coalesce(len(model.coef), 1)) "
+            "SELECT max(model.iterations), max(coalesce(len(model.coef), 1)), "
+            "max(model.n_features) "
             f"FROM ({query}) WHERE model IS NOT NULL"
         )
         for _ in range(2):
             began = time.perf_counter()
-            passes, coefficients = database.fetch(about)[0]
+            passes, coefficients, features = database.fetch(about)[0]
             trained = time.perf_counter() - began
             began = time.perf_counter()
             database.fetch(reading)
             read = (time.perf_counter() - began) * share
-    return Pilot(batch.rows, trained, min(read, trained), max(passes or 1, 1), coefficients or 1)
+    models = max(passes or 1, 1), coefficients or 1, features or 1
+    return Pilot(batch.rows, trained, min(read, trained), *models)
 
 
 def share_of(database: DuckDB, listed: str, batch: Batch) -> float:

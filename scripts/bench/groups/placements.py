@@ -1,12 +1,13 @@
 """Placements of groups on a cluster: group, model, data and switching task parallelism, and GAP.
 
-Measured: seconds of tuskml.train on Parquet shards by lbfgs, for each value of `placement`,
-interleaved, medians; on a Ray cluster of this machine that runs already, so with the start of the
-workers, or in threads of this process. All placements read the same shards by the same loader.
-Rows: `skewed` groups, whose sizes fall as 1/rank as in the paper's figure 6, or `giants`: two
-groups have 30 % of the rows each, and the others share the rest. Beside the seconds of a call
-stand the makespan of its units over the mean of the workers' busy seconds, the bytes of messages
-between the driver and a worker, and the peak of a worker's memory.
+Measured: seconds of tuskml.train on Parquet shards, of logistic models by lbfgs or with `--trees`
+of boosted trees with 31 leaves each, for each value of `placement`, interleaved, medians; on a Ray
+cluster of this machine that runs already, so with the start of the workers, or in threads of this
+process. All placements read the same shards by the same loader. Rows: `skewed` groups, whose sizes
+fall as 1/rank as in the paper's figure 6, or `giants`: two groups have 30 % of the rows each, and
+the others share the rest. Beside the seconds of a call stand the makespan of its units over the
+mean of the workers' busy seconds, the bytes of messages between the driver and a worker, and the
+peak of a worker's memory.
 
     python scripts/bench/run.py placements --groups 280 --executor ray
 
@@ -51,6 +52,7 @@ def main() -> None:
     parser.add_argument("--executor", choices=["ray", "threads"], default="ray")
     parser.add_argument("--placements", default=",".join(NAMES))
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--trees", type=int, default=0, help="of gbdt; 0: logistic by lbfgs")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--configurations", type=int, default=1, help="calls, each with its l2")
     given = parser.parse_args()
@@ -79,6 +81,13 @@ def shards(con: object, given: argparse.Namespace) -> str:
     return f"{folder}/*.parquet"
 
 
+def asked(trees: int) -> dict[str, object]:
+    """The options of a call; trees: of gbdt, 0: of lbfgs."""
+    if trees:
+        return {"trees": trees, "objective": "logistic"}
+    return {"algorithm": "lbfgs"}
+
+
 def timed(con: object, source: str, given: argparse.Namespace) -> dict[str, list[float]]:
     """Seconds of each placement, run by run."""
     if given.executor == "ray":
@@ -98,9 +107,10 @@ def timed(con: object, source: str, given: argparse.Namespace) -> dict[str, list
             for number in range(given.configurations):
                 with watched() as seen:  # the last call is shown
                     tuskml.train(
-                        con, "logistic", source=source, label="y", group_by="g",
-                        features=[f"x{k}" for k in range(FEATURES)], algorithm="lbfgs",
+                        con, "gbdt" if given.trees else "logistic", source=source, label="y",
+                        group_by="g", features=[f"x{k}" for k in range(FEATURES)],
                         l2=1e-3 * 2**number, executor=given.executor, placement=name,
+                        **asked(given.trees),
                     )  # fmt: skip
             seconds.setdefault(name, []).append(time.perf_counter() - began)
             if seen.busy:
