@@ -222,6 +222,12 @@ class Learner(ABC):
         """
         raise NotImplementedError
 
+    def exchanges(
+        self, request: Request[Any, Any], iterations: int, coefficients: int, n_features: int
+    ) -> tuple[int, float]:
+        """How often workers exchange sums in `train_by_parts`, and bytes each time, about."""
+        return iterations, 8.0 * coefficients
+
     @abstractmethod
     def train(self, groups: Groups, request: Request[Any, Any], memory: int) -> Iterator[Models]:
         """Trains each of the groups; models carry their groups' places in `groups`.

@@ -46,13 +46,16 @@ MEANINGS = {
 
 @dataclass(frozen=True)
 class Pilot:
-    """Rows of a unit, its seconds on one thread, those of reading its rows, and its passes."""
+    """Rows of a unit, its seconds on one thread, those of reading its rows, its passes, and the
+    coefficients and features of its models.
+    """
 
     rows: int
     seconds: float
     reading: float
     passes: int
     coefficients: int
+    features: int
 
 
 @dataclass(frozen=True)
@@ -107,10 +110,12 @@ def execution(units: Units, workers: int, remote: bool) -> Execution:
     groups = units.catalogue.groups
     sizes = np.array([group.rows for group in groups], np.int64)
     asked = units.training.asked
-    s = len(asked.requests)
+    request, s = asked.requests[0], len(asked.requests)
     hops = any(learner_of(one.task).hops(one) for one in asked.requests)
-    work = Workload(sizes, s, found.passes, 1.0, 8.0 * found.coefficients, hops)
-    trained = max(found.seconds - found.reading, 0.0) / (found.rows * found.passes * s)
+    known = found.passes, found.coefficients, found.features
+    passes, exchanged = learner_of(request.task).exchanges(request, *known)
+    work = Workload(sizes, s, passes, 1.0, exchanged, hops)
+    trained = max(found.seconds - found.reading, 0.0) / (found.rows * passes * s)
     base = ON_RAY if remote else IN_THREADS
     costs = replace(base, row=trained, byte=found.reading / found.rows)
     made = tuple(estimates(work, workers, costs))
@@ -138,17 +143,19 @@ def piloted(units: Units) -> Pilot:
             f"FROM read_parquet([{listed}]) AS source"
         )
         about = (
-            "SELECT max(model.iterations), max(coalesce(len(model.coef), 1)) "
+            "SELECT max(model.iterations), max(coalesce(len(model.coef), 1)), "
+            "max(model.n_features) "
             f"FROM ({query}) WHERE model IS NOT NULL"
         )
         for _ in range(2):
             began = time.perf_counter()
-            passes, coefficients = database.fetch(about)[0]
+            passes, coefficients, features = database.fetch(about)[0]
             trained = time.perf_counter() - began
             began = time.perf_counter()
             database.fetch(reading)
             read = (time.perf_counter() - began) * share
-    return Pilot(batch.rows, trained, min(read, trained), max(passes or 1, 1), coefficients or 1)
+    models = max(passes or 1, 1), coefficients or 1, features or 1
+    return Pilot(batch.rows, trained, min(read, trained), *models)
 
 
 def share_of(database: DuckDB, listed: str, batch: Batch) -> float:

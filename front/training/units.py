@@ -135,7 +135,7 @@ class Units:
         orders = any(learner_of(one.task).orders for one in asked.requests)
         found = {"ordered": options.ordered or orders, "seed": options.seed}
         if asked.search is None:
-            return found | {"held_out": options.validation, "folds": 0}
+            return found | {"held_out": options.validation if orders else 0.0, "folds": 0}
         return found | {
             "held_out": 0.0,
             "folds": asked.search.dealt.folds,

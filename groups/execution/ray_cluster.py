@@ -106,8 +106,8 @@ class Run:
         self.units = units
         self.left = deque(largest_first(units))
         self.done: set[str] = set()
-        self.seconds_by_size = 0.0
-        """The most that a unit took, over its size."""
+        self.took: dict[int, float] = {}
+        """The most seconds of units whose sizes have so many binary digits."""
         self.tries: Counter[str] = Counter()
         self.here, self.head = versions(), Head(ray)
         self.actor = ray.remote(Worker).options(**ACTOR)
@@ -186,12 +186,24 @@ class Run:
         """A unit that takes much longer than others did, and that one worker alone has."""
         copies = Counter(task.unit.key for task in self.working.values())
         for task in self.working.values():
-            usual = max(SLOW_SECONDS, SLOW_TIMES * self.seconds_by_size * task.unit.size)
+            usual = max(SLOW_SECONDS, SLOW_TIMES * self.usual_seconds(task.unit))
             fresh = copies[task.unit.key] == 1 and self.wanted(task.unit)
-            if fresh and self.seconds_by_size and time.monotonic() - task.began > usual:
+            if fresh and self.took and time.monotonic() - task.began > usual:
                 self.notes.append("a worker was slow and another one trained its groups too")
                 return task.unit
         return None
+
+    def usual_seconds(self, unit: Unit) -> float:
+        """What units at least about as large took at most; or by its size, from the largest one.
+
+        A small unit takes long for its size, so it says nothing of larger ones.
+        """
+        own = digits(unit)
+        alike = [seconds for size, seconds in self.took.items() if size >= own]
+        if alike or not self.took:
+            return max(alike, default=0.0)
+        largest = max(self.took)
+        return self.took[largest] * 2.0 ** (own - largest)
 
     def wanted(self, unit: Unit) -> bool:
         """Whether it has no outcome yet."""
@@ -288,7 +300,7 @@ class Run:
         if answer[:1] == ANSWERED:
             ended = time.monotonic()
             took = ended - task.began
-            self.seconds_by_size = max(self.seconds_by_size, took / max(unit.size, 1))
+            self.took[digits(unit)] = max(self.took.get(digits(unit), 0.0), took)
             outcome = Outcome(unit.key, answer[1:])
             if unit.pin is not None:
                 leading.note(Ran(str(task.worker), unit, task.began, ended))
@@ -352,6 +364,11 @@ class Run:
             return
         for worker in [*self.starting.values(), *working, *self.idle]:
             self.ray.kill(worker)
+
+
+def digits(unit: Unit) -> int:
+    """Of its size as a binary number."""
+    return int(unit.size).bit_length()
 
 
 def reason(error: Exception) -> str:

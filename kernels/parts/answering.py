@@ -17,7 +17,7 @@ from tuskml.kernels.passes import Pass
 from tuskml.kernels.rows.entries import entry_sums
 from tuskml.kernels.rows.reach import margin_reach
 from tuskml.kernels.softmax import Softmax, Steps, classes_of
-from tuskml.kernels.trees.parted import binning, part
+from tuskml.kernels.trees.parted import binning, holding, part
 
 Given = Mapping[str, Any]
 Keeping = Callable[[Pass, list[Any], Given, Beside], list[Array]]
@@ -143,8 +143,10 @@ METHODS: dict[str, Callable[[Pass, list[Any], Given], Any]] = {
 KEEPING: dict[str, Keeping] = {
     "net_steps": of_net(stepped_net),
     "net_losses": of_net(lost),
-    "tree_about": lambda rows, _, given, __: binning.about(rows, given),
-    "tree_values": lambda rows, _, given, __: binning.values(rows, given),
+    "tree_hashes": lambda rows, _, given, __: holding.hashes(rows, given),
+    "tree_ranks": lambda rows, arrays, given, __: holding.ranks(rows, arrays, given),
+    "tree_about": binning.about,
+    "tree_values": binning.values,
     "tree": part.answered,
 }
 """Those that copy rows, which is charged to an account, or keep something beside them from message

@@ -52,6 +52,10 @@ class Parts(Protocol):
         """What the part at a place answers."""
         ...
 
+    def ask_some(self, messages: Mapping[int, bytes]) -> Sequence[bytes]:
+        """What the parts at some places answer, in the order given."""
+        ...
+
     def ask(self, message: bytes) -> Sequence[bytes]:
         """What each part answers (`answering.answered`), in their order."""
         ...
@@ -167,6 +171,14 @@ class ShardedPass(Pass):
         message = packed(described(self.whose))
         found = [unpacked(one)[1][0] for one in self.parts.ask(message)]
         return np.array([0 if one is None else one[0] for one in found], np.int64)
+
+    def asked_each(
+        self, method: str, arrays: Mapping[int, Sequence[Array | None]], **given: Any
+    ) -> list[list[Any]]:
+        """The same of the parts at some places, each with arrays of its own."""
+        assert self.parts is not None
+        messages = {at: self.message(method, own, given) for at, own in arrays.items()}
+        return [unpacked(one)[1] for one in self.parts.ask_some(messages)]
 
     def asked_of(self, place: int, method: str, *arrays: Array | None, **given: Any) -> list[Any]:
         """The same of one part alone."""

@@ -49,5 +49,21 @@ class Dealing(ctypes.Structure):
     ]
 
 
-STRUCTURES: dict[str, Any] = {"tk_preparing": Preparing, "tk_dealing": Dealing}
+class Hold(ctypes.Structure):
+    """`tk_hold`."""
+
+    _fields_ = [
+        ("seed", UINT64),
+        ("until", UINT64),
+        ("hash", ctypes.c_void_p),
+        ("before", ctypes.c_void_p),
+        ("n", INT64),
+    ]
+
+
+STRUCTURES: dict[str, Any] = {
+    "tk_preparing": Preparing,
+    "tk_dealing": Dealing,
+    "tk_hold": Hold,
+}
 """By their names in C."""

@@ -89,6 +89,15 @@ class Trees(Learner):
     def train_by_parts(self, parts: Parts, request: Request[Task, TreeOptions]) -> Models | None:
         return parted.train_by_parts(parts, request)
 
+    def exchanges(
+        self,
+        request: Request[Task, TreeOptions],
+        iterations: int,
+        coefficients: int,
+        n_features: int,
+    ) -> tuple[int, float]:
+        return parted.exchanges(request.options, iterations, n_features)
+
     def train(
         self, groups: Groups, request: Request[Task, TreeOptions], memory: int
     ) -> Iterator[Models]:

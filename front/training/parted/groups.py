@@ -3,7 +3,7 @@
 import hashlib
 import json
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -42,6 +42,11 @@ class Shards:
         """What the part at a place answers."""
         unit = self.units[place]
         return self.leaders.ask([replace(unit, payload=unit.payload + message)])[0]
+
+    def ask_some(self, messages: Mapping[int, bytes]) -> list[bytes]:
+        """What the parts at some places answer, in the order given."""
+        units = [(self.units[place], message) for place, message in messages.items()]
+        return self.leaders.ask([replace(one, payload=one.payload + more) for one, more in units])
 
     def ask(self, message: bytes) -> list[bytes]:
         """What each part answers, in the order of the shards."""

@@ -33,6 +33,21 @@ TK_API int tk_feature_counts(const tk_pass *pass, double *count, double *largest
 TK_API int tk_values_near_one(const tk_pass *pass);
 
 /* --- order --- */
+/* Of a group that is a part of another: the hashes by which tk_shuffle orders rows, the same of
+ * equal ones. out: (n_rows,). */
+TK_API int tk_row_hashes(const tk_pass *pass, uint64_t seed, uint64_t *out);
+/* Which rows are held out: those whose hashes are at most `until` where those of equal rows
+ * differ. hash: (n,) rising, of rows that other parts have too; before: how many of the same the
+ * parts before have. */
+typedef struct tk_hold {
+    uint64_t seed, until;
+    const uint64_t *hash;
+    const int64_t *before;
+    int64_t n;
+} tk_hold;
+/* kept and held own their segments; both NULL: out, (n_rows,), gets the hashes that differ. */
+TK_API int tk_hold_out(const tk_pass *pass, tusk_memory *memory, const tk_hold *hold,
+                       tusk_group *kept, tusk_group *held, uint64_t *out);
 /* Copies each group's rows in the order of a seeded hash of their content. This is a uniform
  * shuffle that does not depend on the order of the input. The first held_out[g] rows go to held,
  * the others to kept; both own their segments. */

@@ -2,6 +2,7 @@
 // depend on the order in which a parallel scan delivered the rows. Equal rows are interchangeable:
 // the k-th of them is placed by a hash of the content and k, so that they lie apart. Otherwise few
 // different rows would not be mixed, and rows held out would be all rows of some contents.
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <vector>
@@ -145,13 +146,25 @@ std::vector<Key> sorted(const tusk_group &group, std::vector<Key> keys, int thre
     return out;
 }
 
+// How many rows of a hash others have before these.
+struct Before {
+    const uint64_t *hash = nullptr;
+    const int64_t *count = nullptr;
+    int64_t n = 0;
+
+    uint64_t rows(uint64_t wanted) const {
+        const uint64_t *at = n ? std::lower_bound(hash, hash + n, wanted) : hash;
+        return at < hash + n && *at == wanted ? (uint64_t)count[at - hash] : 0;
+    }
+};
+
 // Gives the k-th key of the same hash, from the second on, a hash of its own; false if there is
 // none. Unequal rows of the same hash have been sorted by their content.
-bool part_equals(std::vector<Key> &keys) {
+bool part_equals(std::vector<Key> &keys, const Before &before_of = Before()) {
     bool found = false;
     uint64_t hash = 0, k = 0;
     for (size_t i = 0; i < keys.size(); i++) {
-        k = i && keys[i].hash == hash ? k + 1 : 0;
+        k = i && keys[i].hash == hash ? k + 1 : before_of.rows(keys[i].hash);
         hash = keys[i].hash;
         if (k)
             keys[i].hash = mix(hash ^ (k * 0x9e3779b97f4a7c15u), 0xd6e8feb86659fd93u);
@@ -338,6 +351,46 @@ int tk_keep(const tk_pass *pass, tusk_memory *memory, tusk_group *kept) {
     });
     if (code)
         tk_free_groups(kept, pass->n_groups);
+    return code;
+}
+
+int tk_row_hashes(const tk_pass *pass, uint64_t seed, uint64_t *out) {
+    using namespace tusk;
+    return code_of([&] {
+        for (const Key &key : hash_rows(*pass->groups, seed, pass->threads))
+            *out++ = key.hash;
+        return (int)TK_OK;
+    });
+}
+
+int tk_hold_out(const tk_pass *pass, tusk_memory *memory, const tk_hold *hold, tusk_group *kept,
+                tusk_group *held, uint64_t *out) {
+    using namespace tusk;
+    const tusk_group &group = *pass->groups;
+    if (kept)
+        std::memset(kept, 0, sizeof *kept), std::memset(held, 0, sizeof *held);
+    int code = code_of([&] {
+        std::vector<Key> keys = hash_rows(group, hold->seed, pass->threads);
+        keys = sorted(group, std::move(keys), pass->threads);
+        if (part_equals(keys, Before{hold->hash, hold->before, hold->n}))
+            keys = sorted(group, std::move(keys), pass->threads);
+        if (!kept) {
+            for (const Key &key : keys)
+                *out++ = key.hash;
+            return (int)TK_OK;
+        }
+        auto end = std::find_if(keys.begin(), keys.end(),
+                                [&](const Key &key) { return key.hash > hold->until; });
+        int64_t some = end - keys.begin(), all = (int64_t)keys.size();
+        int failed = copy_rows(group, memory, pass->threads, keys.data(), some, held);
+        return failed
+                   ? failed
+                   : copy_rows(group, memory, pass->threads, keys.data() + some, all - some, kept);
+    });
+    if (code && kept) {
+        tk_free_groups(kept, 1);
+        tk_free_groups(held, 1);
+    }
     return code;
 }
 

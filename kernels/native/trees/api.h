@@ -209,8 +209,16 @@ TK_API void tk_part_start(tk_part *part, const double *base);
 /* out: (4,) the rows' share of the mean loss, of the held-out one, and of the objective's
  * derivatives and curvatures the largest. */
 TK_API int tk_part_losses(tk_part *part, double *out);
-/* Begins a tree of an output, of which all rows are leaf 0. out: (bins, 3) their sums. */
-TK_API int tk_part_begin(tk_part *part, int64_t output, const tk_extent *extent, int64_t *out);
+/* Rows are drawn by keys of their content. key: (rows,), the same of equal rows. */
+TK_API int tk_part_keys(const tk_part *part, uint64_t *key);
+/* Makes keys of equal rows differ. key: (n,) rising, of rows that other parts have too; before:
+ * how many of the same the parts before have. */
+TK_API int tk_part_tell_apart(tk_part *part, const uint64_t *key, const int64_t *before,
+                              int64_t n);
+/* Begins a tree of an output, of which the rows that the iteration draws are leaf 0; iteration -1:
+ * all rows. out: (bins, 3) their sums. */
+TK_API int tk_part_begin(tk_part *part, int64_t iteration, int64_t output, const tk_extent *extent,
+                         int64_t *out);
 /* Divides leaves. out: (n, bins, 3) sums of what is wanted, or NULL. A split that was made before
  * is not made again. */
 TK_API int tk_part_divide(tk_part *part, const tk_part_split *splits, int64_t n, int64_t *out);

@@ -161,13 +161,19 @@ public:
     const uint8_t *codes() const { return codes_.data(); }
     const Units &units() const { return units_; }
     std::vector<uint64_t> keys() const {
+        std::vector<uint64_t> found = equal_keys();
+        tell_equals_apart(found, nullptr);
+        return found;
+    }
+    // The same, of equal rows the same.
+    std::vector<uint64_t> equal_keys() const {
         std::vector<double> y(n());
         copy_labels(group_, y.data());
         std::vector<double> weight(weighted() ? n() : 0);
         if (weighted())
             copy_weights(group_, weight.data());
-        return row_keys(codes_.data(), y.data(), weighted() ? weight.data() : nullptr, n(),
-                        group_.dim);
+        return content_keys(codes_.data(), y.data(), weighted() ? weight.data() : nullptr, n(),
+                            group_.dim);
     }
 
 private:

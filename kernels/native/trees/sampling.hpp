@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace tusk {
@@ -28,7 +29,16 @@ std::vector<int32_t> draw_features(int32_t d, double share, uint64_t seed);
 std::vector<uint64_t> row_keys(const uint8_t *codes, const double *labels, const double *weights,
                                int64_t n, int32_t d);
 
-// Writes the numbers of the drawn rows, ascending, of all rows if none is. Returns how many.
+// The same without the number of equal ones before; and what makes those of equal rows differ.
+// first: NULL, or of a key how many equal rows others have before these.
+std::vector<uint64_t> content_keys(const uint8_t *codes, const double *labels,
+                                   const double *weights, int64_t n, int32_t d);
+using First = std::function<uint64_t(uint64_t)>;
+void tell_equals_apart(std::vector<uint64_t> &keys, const First *first);
+
+// Writes the numbers of the drawn rows, ascending. Returns how many.
+int64_t drawn_rows(const std::vector<uint64_t> &keys, double share, uint64_t seed, uint32_t *out);
+// The same, of all rows if none is drawn.
 int64_t draw_rows(const std::vector<uint64_t> &keys, double share, uint64_t seed, uint32_t *out);
 
 } // namespace tusk

@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 
 from tuskml.errors import DataError
 from tuskml.kernels.library import Floats, address_of, check_code, library, pointer
+from tuskml.kernels.parts.keeping import Beside
 from tuskml.kernels.parts.message import Array
 from tuskml.kernels.parts.sharded import ShardedPass
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.trees.boosting import MOST_LEVEL, REFUSED, Rules, Targets, boost_of
+from tuskml.kernels.trees.parted.holding import Hold, held_apart
 from tuskml.kernels.trees.structures import Bins as Struct
 
 SAMPLE = 200_000
@@ -48,12 +50,17 @@ class Bins:
         return Struct(*arrays, len(self.missing))
 
 
-def about(rows: Pass, given: Mapping[str, Any]) -> list[Array]:
-    """A part's answer: which features lack values (d,), the sum of the weights and the largest
-    one (2,), and of each category its levels and how many rows they have.
+def about(rows: Pass, arrays: list[Any], given: Mapping[str, Any], beside: Beside) -> list[Array]:
+    """A part's answer: which features lack values (d,), the sum of the weights, the largest one
+    and the sum of those of held-out rows (3,), and of each category its levels and how many rows
+    they have.
     """
+    rows, held = held_apart(rows, arrays, given["hold"], beside)
     group = address_of(rows.groups)
-    gaps, weights = np.zeros(rows.n_features, np.uint8), np.empty(2)
+    gaps, weights = np.zeros(rows.n_features, np.uint8), np.zeros(3)
+    if held is not None:
+        library().tk_weights(address_of(held.groups), pointer(weights))
+        weights[2] = weights[0]
     library().tk_gaps(group, pointer(gaps))
     library().tk_weights(group, pointer(weights))
     found: list[Array] = [gaps, weights]
@@ -71,8 +78,9 @@ def about(rows: Pass, given: Mapping[str, Any]) -> list[Array]:
     return found
 
 
-def values(rows: Pass, given: Mapping[str, Any]) -> list[Array]:
+def values(rows: Pass, arrays: list[Any], given: Mapping[str, Any], beside: Beside) -> list[Array]:
     """A part's answer: of each feature the values of its sampled rows, without missing ones."""
+    rows, _ = held_apart(rows, arrays, given["hold"], beside)
     handle, n = ctypes.c_void_p(), ctypes.c_int64()
     made = ctypes.byref(handle), ctypes.byref(n)
     check_code(library().tk_bin_sample_new(address_of(rows.groups), given["all_rows"], *made))
@@ -88,12 +96,14 @@ def values(rows: Pass, given: Mapping[str, Any]) -> list[Array]:
     return found
 
 
-def bins_of(rows: ShardedPass, rules: Rules, targets: Targets) -> tuple[Bins, Floats]:
-    """Bins of the rows of all parts, and what each part said of its weights, (P, 2)."""
+def bins_of(
+    rows: ShardedPass, rules: Rules, targets: Targets, hold: Hold | None
+) -> tuple[Bins, Floats]:
+    """Bins of the rows of all parts, and what each part said of its weights, (P, 3)."""
     boost, d = boost_of(rules, targets), rows.n_features
     flags = None if targets.categorical is None else targets.categorical[0]
     categories = [] if flags is None else np.flatnonzero(flags).tolist()
-    answers = rows.asked("tree_about", categories=categories)
+    answers = asked(rows, hold, "tree_about", categories=categories)
     missing = np.bitwise_or.reduce([one[0] for one in answers])
     bounds = [np.empty(0)] * d
     for i, feature in enumerate(categories):
@@ -104,12 +114,12 @@ def bins_of(rows: ShardedPass, rules: Rules, targets: Targets) -> tuple[Bins, Fl
         bounds[feature] = out[: room(library().tk_levels_of(pointer(counts), boost, pointer(out)))]
         missing[feature] = 1
     own = [f for f in range(d) if f not in set(categories) and not shared(targets, f, bounds)]
-    sampled = min(int(rows.groups["n_rows"][0]), SAMPLE)
+    all_rows = int(rows.groups["n_rows"][0]) - (hold.n if hold else 0)
+    sampled = min(all_rows, SAMPLE)
     step = max(1, VALUES_TOGETHER // max(sampled, 1))
     for at in range(0, len(own), step):
-        for feature, found in zip(
-            own[at : at + step], merged(rows, own[at : at + step]), strict=True
-        ):
+        some = own[at : at + step]
+        for feature, found in zip(some, merged(rows, hold, some, all_rows), strict=True):
             out = np.empty(rules.max_bins)
             count = library().tk_bounds_of(pointer(found), len(found), boost, pointer(out))
             bounds[feature] = out[: room(count)]
@@ -136,9 +146,18 @@ def shared(targets: Targets, feature: int, bounds: list[Floats]) -> bool:
     return True
 
 
-def merged(rows: ShardedPass, features: list[int]) -> list[Floats]:
+def asked(rows: ShardedPass, hold: Hold | None, method: str, **given: Any) -> list[list[Any]]:
+    """What each part answers of its rows that are not held out."""
+    if hold is None:
+        return rows.asked(method, hold=None, **given)
+    return rows.asked_each(method, dict(enumerate(hold.earlier)), hold=hold.given, **given)
+
+
+def merged(
+    rows: ShardedPass, hold: Hold | None, features: list[int], all_rows: int
+) -> list[Floats]:
     """The sampled values of all parts, by feature."""
-    answers = rows.asked("tree_values", features=features, all_rows=int(rows.groups["n_rows"][0]))
+    answers = asked(rows, hold, "tree_values", features=features, all_rows=all_rows)
     return [np.concatenate(each).astype(np.float64) for each in zip(*answers, strict=True)]
 
 
@@ -146,7 +165,8 @@ def put_together(
     bounds: list[Floats], missing: NDArray[np.uint8], by_level: NDArray[np.uint8] | None
 ) -> Bins:
     """Bins from finite bounds: behind them an infinite one, but for levels, and NaN for gaps."""
-    every, first = [], [0]
+    every: list[Floats] = []
+    first = [0]
     for feature, one in enumerate(bounds):
         last = [] if by_level is not None and by_level[feature] else [np.inf]
         every.append(np.concatenate([one, last, [np.nan] * int(missing[feature])]))

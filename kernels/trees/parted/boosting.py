@@ -22,6 +22,7 @@ from tuskml.kernels.parts.message import Array
 from tuskml.kernels.parts.sharded import ShardedPass
 from tuskml.kernels.trees.boosting import BY_LEVEL, Forest, Rules, Targets, boost_of
 from tuskml.kernels.trees.parted.binning import Bins, bins_of
+from tuskml.kernels.trees.parted.holding import Hold, earlier
 from tuskml.kernels.trees.parted.summed import Grower
 from tuskml.kernels.trees.parted.trees import Tree, as_bytes, joined
 from tuskml.kernels.trees.structures import EXTENT, NODE, PART_SPLIT
@@ -30,46 +31,65 @@ from tuskml.kernels.trees.structures import EXTENT, NODE, PART_SPLIT
 class Parted:
     """What parts are asked, and all that led here: a part that lacks it is told all of it.
 
-    extent: EXTENT; trees: those that have grown; splits: of the tree that grows.
+    extent: EXTENT; trees: those that have grown; splits: of the tree that grows; drawn: whether it
+    grows on the rows that are drawn, or else on all; earlier: of each part, which of its rows
+    parts before have too, by the keys by which rows are drawn.
     """
 
-    def __init__(self, rows: ShardedPass, rules: Rules, targets: Targets, bins: Bins) -> None:
-        self.rows, self.rules, self.targets, self.bins = rows, rules, targets, bins
+    def __init__(
+        self, rows: ShardedPass, rules: Rules, targets: Targets, bins: Bins, hold: Hold | None
+    ) -> None:
+        self.rows, self.rules, self.targets = rows, rules, targets
+        self.bins, self.hold = bins, hold
+        self.drawn, self.earlier = rules.row_fraction < 1, list[list[Array]]()
         self.extent = np.zeros(1, EXTENT)
         self.base = np.zeros(targets.outputs)
         self.trees: list[Tree] = []
+        self.held: list[float] = []
         self.splits = np.zeros(0, PART_SPLIT)
         self.begun = False
 
     def ask(self, do: str, *arrays: Array) -> list[Array]:
         """What each part answers: an array each."""
+        return [one[0] for one in self.answers(do, *arrays)]
+
+    def answers(self, do: str, *arrays: Array, **given: Any) -> list[list[Array]]:
+        """What each part answers, and those again that have to be told all that led here."""
         first = max(0, len(self.trees) - self.targets.outputs)
-        recent = self.message(do, arrays, first)
-        found = self.rows.asked("tree", *recent[0], **recent[1])
+        trees = joined(self.trees[first:])
+        found = self.rows.asked("tree", *arrays, *trees, **self.asked(do, arrays, first), **given)
         lost = [place for place, one in enumerate(found) if one[0] is None]
         if lost:
-            whole = self.message(do, arrays, 0, self.setup())
-            for place in lost:
-                found[place] = self.rows.asked_of(place, "tree", *whole[0], **whole[1])
-        return [one[0] for one in found]
+            trees = joined(self.trees)
+            each = {at: [*arrays, *trees, *self.setup(at)] for at in lost}
+            given |= self.asked(do, arrays, 0, anew=True)
+            told = self.rows.asked_each("tree", each, **given)
+            for place, one in zip(lost, told, strict=True):
+                found[place] = one
+        return found
 
-    def message(
-        self, do: str, arrays: Sequence[Array], first: int, setup: Sequence[Array | None] = ()
-    ) -> tuple[list[Array | None], dict[str, Any]]:
-        """Arrays and members of a message that has the trees from `first` on."""
+    def asked(
+        self, do: str, arrays: Sequence[Array], first: int, anew: bool = False
+    ) -> dict[str, Any]:
+        """The members of a message that has the trees from `first` on."""
         tree = len(self.trees)
-        given = {"do": do, "own": len(arrays), "first": first, "tree": tree}
-        given["bins"] = self.bins.total
-        if setup:
+        given: dict[str, Any] = {"do": do, "own": len(arrays), "first": first, "tree": tree}
+        given |= {"bins": self.bins.total, "drawn": self.drawn, "draws": bool(self.earlier)}
+        if anew:
             extent = [float(self.extent[0][name]) for name in EXTENT.fields or ()]
             given["setup"] = {"rules": asdict(self.rules), "extent": extent, "trees": tree}
-            given["setup"]["begun"] = self.begun
-        return [*arrays, *joined(self.trees[first:]), *setup], given
+            given["setup"] |= {"begun": self.begun, "drawn": self.drawn}
+            given["setup"] |= {"hold": self.hold.given if self.hold else None}
+            given["setup"] |= {"draws": bool(self.earlier)}
+        return given
 
-    def setup(self) -> list[Array | None]:
-        """What a part needs to begin with."""
+    def setup(self, place: int) -> list[Array | None]:
+        """What the part at a place needs to begin with."""
         bins, classes = self.bins, self.targets.classes
-        arrays = [bins.bound, bins.first, bins.missing, bins.by_level, classes, self.base]
+        arrays: list[Array | None] = [bins.bound, bins.first, bins.missing, bins.by_level]
+        arrays += [classes, self.base]
+        arrays += self.hold.earlier[place] if self.hold else [None, None]
+        arrays += self.earlier[place] if self.earlier else [None, None]
         if not self.begun:
             return arrays
         return [*arrays, self.extent.view(np.float64), as_bytes(self.splits)]
@@ -78,7 +98,11 @@ class Parted:
         """Grows the next tree."""
         tree, outputs = len(self.trees), self.targets.outputs
         self.splits, self.begun = self.splits[:0], False
+        self.drawn = self.rules.row_fraction < 1
         root = summed(self.ask("begin", self.extent.view(np.float64)))
+        if self.drawn and not root[0, :, 2].any():  # then all are
+            self.drawn = False
+            root = summed(self.ask("begin", self.extent.view(np.float64)))
         self.begun = True
         grower.begin(tree // outputs, tree % outputs, self.extent, root[0])
         while len(wanted := grower.wanted()):
@@ -93,29 +117,63 @@ class Parted:
         found = self.ask(do, *arrays)
         self.extent["derivative"] = max(float(one[2]) for one in found)
         self.extent["curvature"] = max(float(one[3]) for one in found)
-        return float(summed([one[:1] for one in found])[0])
+        losses = summed([one[:2] for one in found])
+        if self.hold:
+            self.held.append(float(losses[1]))
+        return float(losses[0])
 
     def went_on(self) -> bool:
         """Whether the trees of the last iteration, or later ones, change anything."""
         last = self.trees[-self.targets.outputs :]
-        return any(one.splits for one in last) or self.rules.feature_fraction < 1
+        return (
+            any(one.splits for one in last)
+            or min(self.rules.feature_fraction, self.rules.row_fraction) < 1
+        )
+
+    def draw(self) -> None:
+        """Has each part told which of its rows parts before have too."""
+
+        def ask(**given: int) -> list[list[Array]]:
+            return self.answers("keys", **given)
+
+        self.earlier = earlier(ask, int(self.rows.groups["n_rows"][0]))
+        none = joined([])
+        each = {place: [*own, *none] for place, own in enumerate(self.earlier)}
+        self.rows.asked_each("tree", each, **self.asked("tell", self.earlier[0], 0))
+
+    @property
+    def best(self) -> int:
+        """The iteration of the least held-out loss."""
+        return int(np.argmin(self.held))
+
+    @property
+    def out_of_patience(self) -> bool:
+        """Whether held-out losses have not fallen for long."""
+        patience = self.rules.patience
+        return bool(self.held and patience and len(self.held) - 1 - self.best >= patience)
 
 
-def boosted_by_parts(rows: ShardedPass, rules: Rules, targets: Targets) -> Forest:
+def boosted_by_parts(
+    rows: ShardedPass, rules: Rules, targets: Targets, hold: Hold | None = None
+) -> Forest:
     """The trees of a group, as `boosting.boosted` grows them of rows in one place.
 
-    Whoever calls this refuses objectives whose leaves are quantiles, rows that are drawn or held
-    out, and trees of before.
+    hold: which rows are held out. Whoever calls this refuses objectives whose leaves are
+    quantiles, rows that are drawn by their gradients, and trees of before.
     """
-    bins, weights = bins_of(rows, rules, targets)
+    bins, weights = bins_of(rows, rules, targets, hold)
     boost = boost_of(rules, targets)
-    parted = Parted(rows, rules, targets, bins)
-    total = float(summed([one[:1] for one in weights])[0])
+    parted = Parted(rows, rules, targets, bins, hold)
+    total, held = (float(one) for one in summed(list(weights[:, [0, 2]])))
     parted.extent["total"], parted.extent["most"] = total, weights[:, 1].max()
+    parted.extent["held"] = held
     sums = summed(parted.ask("sums"))
     parted.base = np.array([library().tk_base_of(boost, one, total) for one in sums.tolist()])
     losses: list[float] = []
+    if parted.drawn:
+        parted.draw()
     loss = base_loss = parted.loss("start", parted.base)
+    parted.held.clear()
     with closing(Grower(boost, bins)) as grower:
         while np.isfinite(loss) and len(losses) < rules.trees:
             for _ in range(targets.outputs):
@@ -124,6 +182,10 @@ def boosted_by_parts(rows: ShardedPass, rules: Rules, targets: Targets) -> Fores
                 del parted.trees[-targets.outputs :]
                 break
             losses.append(loss := parted.loss())
+            if parted.out_of_patience:
+                break
+    if parted.held and rules.patience:
+        del parted.trees[(parted.best + 1) * targets.outputs :]
     return forest_of(parted, base_loss, losses)
 
 
@@ -150,6 +212,6 @@ def forest_of(parted: Parted, base_loss: float, losses: Sequence[float]) -> Fore
         np.concatenate([np.zeros(0, np.float32), *(one.gain for one in trees)]),
         np.concatenate([np.zeros(0, np.int64), *(one.rows for one in trees)]),
         np.array(losses, np.float64),
-        np.zeros(0),
+        np.array(parted.held, np.float64),
         np.concatenate([np.zeros(0), *(one.sets for one in trees)]),
     )

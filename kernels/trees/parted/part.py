@@ -7,7 +7,7 @@ and a message that comes twice does no harm.
 """
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,27 +19,35 @@ from tuskml.kernels.parts.message import Array
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.trees.boosting import Rules, Targets, boost_of
 from tuskml.kernels.trees.parted.binning import Bins
+from tuskml.kernels.trees.parted.holding import counted, held_apart
 from tuskml.kernels.trees.parted.trees import Listed
 from tuskml.kernels.trees.structures import PART_SPLIT
 
-SETUP, TREES = 6, 4
+SETUP, TREES = 10, 4
 """Arrays of a message that say how to begin, and those of trees."""
 
 
 class Part:
     """The rows of a part, their margins after so many trees, and the leaves of the next one."""
 
-    def __init__(self, rows: Pass, given: Mapping[str, Any], arrays: list[Any], memory: int):
-        bound, first, missing, by_level, classes, base = arrays
+    def __init__(
+        self, rows: Pass, given: Mapping[str, Any], arrays: list[Any], beside: Beside
+    ) -> None:
+        bound, first, missing, by_level, classes, base, *own = arrays
+        rows, held = held_apart(rows, own[:2], given["hold"], beside)
         self.bins = Bins(bound, first, missing, by_level)
         self.outputs = len(base)
         targets = Targets(classes)
-        boost = boost_of(Rules(**given["rules"]), targets)
+        boost = boost_of(Rules(**given["rules"]), targets, held)
         self.handle = ctypes.c_void_p()
         extent = np.array(given["extent"])
-        made = pointer(extent), memory, ctypes.byref(self.handle)
+        made = pointer(extent), beside.memory, ctypes.byref(self.handle)
         check_code(library().tk_part_new(rows.struct, boost, self.bins.struct, *made))
+        self.told = False
+        self.n_rows = int(rows.groups["n_rows"][0])
         self.start(base)
+        if given["draws"]:
+            self.tell_apart(*own[2:])
 
     def start(self, base: Floats) -> None:
         """From these margins (K,)."""
@@ -81,14 +89,28 @@ class Part:
         self.measured = self.applied
         return [found]
 
-    def begin(self, extent: Floats) -> list[Array]:
-        """Sums over the rows in the next tree, (1, bins, 3)."""
-        output = self.applied % self.outputs
+    def keys(self, given: Mapping[str, Any]) -> list[Array]:
+        """By which rows are drawn, of a slice, and how many rows have each."""
+        found = np.empty(self.n_rows, np.uint64)
+        check_code(library().tk_part_keys(self.handle, pointer(found)))
+        return counted(found, given)
+
+    def tell_apart(self, keys: NDArray[np.uint64], before: NDArray[np.int64]) -> list[Array]:
+        """Notes which of its rows parts before have too, and how often."""
+        given = pointer(keys), pointer(before), len(keys)
+        check_code(library().tk_part_tell_apart(self.handle, *given))
+        self.told = True
+        return [np.ones(1)]
+
+    def begin(self, extent: Floats, drawn: bool) -> list[Array]:
+        """Sums over the rows of the next tree, (1, bins, 3). drawn: or else all rows."""
+        iteration, output = divmod(self.applied, self.outputs)
         if self.outputs > 1 and self.measured != self.applied - output:
             return []
         found = np.empty((1, self.bins.total, 3), np.int64)
         given = pointer(np.ascontiguousarray(extent)), pointer(found)
-        check_code(library().tk_part_begin(self.handle, output, *given))
+        number = iteration if drawn else -1
+        check_code(library().tk_part_begin(self.handle, number, output, *given))
         self.begun, self.leaves = self.applied, {0}
         return [found]
 
@@ -110,7 +132,7 @@ class Part:
 
 def answered(
     rows: Pass, arrays: list[Any], given: Mapping[str, Any], beside: Beside
-) -> list[Array]:
+) -> list[Array] | list[None]:
     """The answer to a message of `boosting.Parted`; None: something has to be said before."""
     own, trees = arrays[: given["own"]], Listed(*arrays[given["own"] : given["own"] + TREES])
     setup = arrays[given["own"] + TREES :]
@@ -119,15 +141,28 @@ def answered(
     part = beside.kept.get("tree")
     if not isinstance(part, Part) or part.bins.total != given["bins"]:
         return [None]
-    if not part.apply(trees, given["first"], given["tree"]):
-        return [None]
-    if given["do"] == "divide":
-        return part.divide(given["tree"], splits_of(own[0]))
-    if given["do"] == "begin":
-        return part.begin(own[0])
-    if given["do"] == "start":
-        part.start(own[0])
-    return part.sums() if given["do"] == "sums" else part.losses()
+    if given["do"] == "tell":
+        return part.tell_apart(*own)
+    known = part.told or not given["draws"]
+    there = known and part.apply(trees, given["first"], given["tree"])
+    found = ANSWERS[given["do"]](part, own, given) if there else []
+    return [*found] or [None]
+
+
+def started(part: Part, own: list[Any], given: Mapping[str, Any]) -> list[Array]:
+    """Losses at the margins before the first tree, which are given."""
+    part.start(own[0])
+    return part.losses()
+
+
+ANSWERS: dict[str, Callable[[Part, list[Any], Mapping[str, Any]], list[Array]]] = {
+    "sums": lambda part, _, __: part.sums(),
+    "keys": lambda part, _, given: part.keys(given),
+    "start": started,
+    "losses": lambda part, _, __: part.losses(),
+    "begin": lambda part, own, given: part.begin(own[0], given["drawn"]),
+    "divide": lambda part, own, given: part.divide(given["tree"], splits_of(own[0])),
+}
 
 
 def splits_of(array: NDArray[np.uint8]) -> NDArray[np.void]:
@@ -142,7 +177,7 @@ def began_anew(
     old = beside.kept.pop("tree", None)
     if old is not None:
         old.close()
-    part = Part(rows, given, setup[:SETUP], beside.memory)
+    part = Part(rows, given, setup[:SETUP], beside)
     beside.kept["tree"] = part
     done = given["trees"]
     part.apply(trees, 0, done - done % part.outputs)
@@ -151,5 +186,5 @@ def began_anew(
     part.apply(trees, 0, done)
     if given["begun"]:
         extent, splits = setup[SETUP:]
-        part.begin(extent)
+        part.begin(extent, given["drawn"])
         part.divide(done, splits_of(splits), summed=False)

@@ -16,6 +16,7 @@ from tuskml.kernels import passes
 from tuskml.kernels.parts.sharded import Parts, ShardedPass, of_parts
 from tuskml.kernels.trees.boosting import Targets
 from tuskml.kernels.trees.parted.boosting import boosted_by_parts
+from tuskml.kernels.trees.parted.holding import hold_of
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models, Strings, joined
 from tuskml.learners.tasks import Task
@@ -23,6 +24,7 @@ from tuskml.learners.trees import training
 from tuskml.learners.trees.bounds import listed_bounds, without_names
 from tuskml.learners.trees.options import TreeOptions
 from tuskml.learners.trees.signs import listed, refuse_signed
+from tuskml.learners.validation import held_out_counts
 from tuskml.schedule import budget
 
 
@@ -34,14 +36,28 @@ def whole(options: TreeOptions) -> str | None:
             "quantiles"
         )
     for name, given in (
-        ("validation", options.validation > 0),
-        ("row_fraction", options.row_fraction < 1),
         ("goss", options.goss),
         ("warm_start", options.warm_start is not None),
     ):
         if given:
             return f"option '{name}' needs all rows of a group in one place"
     return None
+
+
+CELL = 24
+"""Bytes of a bin's sums."""
+
+
+def exchanges(options: TreeOptions, trees: int, n_features: int) -> tuple[int, float]:
+    """How often parts are asked, and the bytes of their answers on average, where all leaves are
+    worth it: for each tree its losses, its root, and then several leaves at once.
+    """
+    leaves, rounds = 1, 2
+    while leaves < options.num_leaves:
+        leaves += min(leaves, (options.num_leaves - leaves + 1) // 2)
+        rounds += 1
+    sums = leaves / rounds
+    return max(trees, 1) * rounds, CELL * options.max_bins * n_features * sums
 
 
 def train_by_parts(parts: Parts, request: Request[Task, TreeOptions]) -> Models | None:
@@ -79,7 +95,9 @@ def grown(given: training.Rows, request: Request[Task, TreeOptions]) -> Models:
     bounds = listed_bounds(options.bounds, width, given.by_level)
     targets = Targets(given.classes, monotone, given.by_level, None, bounds)
     positive = np.ascontiguousarray(training.higher(options, given.labels))
-    forest = boosted_by_parts(replace(rows, positive=positive), rules, targets)
+    n = int(held_out_counts(given.groups["n_rows"], options.validation or 0.0)[0])
+    hold = hold_of(rows, n, options.seed) if n else None
+    forest = boosted_by_parts(replace(rows, positive=positive), rules, targets, hold)
     models = training.as_models(given, [forest], request, time.monotonic() - began)
     plan = training.plan_of(options).rpartition(", ")[0]  # without threads, which are the workers'
     return replace(models, plan=Strings.same(f"{plan}, by sums over shards", 1))

@@ -190,6 +190,7 @@ def test_a_worker_that_stops_is_overtaken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Its process neither answers nor ends."""
+    local_ray.grow(2)
     monkeypatch.setattr(ray_cluster, "SLOW_SECONDS", 1.0)
     stopped: list[int] = []
 

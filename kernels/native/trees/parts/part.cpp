@@ -22,7 +22,8 @@ class Part {
 public:
     Part(const tk_pass &pass, const tk_boost &boost, const tk_bins &bins, tusk_memory *memory)
         : threads_(pass.threads), cancel_mark_(pass.cancel_mark), memory_(memory),
-          group_(*pass.groups), bins_(bins_from(bins)), outputs_(boost.n_classes),
+          seed_(boost.seed), share_(boost.row_fraction), group_(*pass.groups),
+          bins_(bins_from(bins)), outputs_(boost.n_classes),
           rows_(group_, boost, pass.positive ? *pass.positive : 1, boost.classes) {
         if (!boost.held || !boost.held->n_rows)
             return;
@@ -37,10 +38,20 @@ public:
         code = code ? code : scratch_.take(memory_, rows_.n());
         if (!code && held_)
             code = held_->take(bins_, threads_, false, false, memory_);
+        weigh(extent);
+        return code;
+    }
+
+    void weigh(const tk_extent &extent) {
         rows_.weigh(weights_from(extent));
         if (held_)
             held_->weigh({extent.held, extent.most, 1});
-        return code;
+    }
+
+    std::vector<uint64_t> equal_keys() const { return rows_.equal_keys(); }
+    void tell_apart(const First &first) {
+        keys_ = rows_.equal_keys();
+        tell_equals_apart(keys_, &first);
     }
 
     void sums(double *out) const { rows_.sums(out); }
@@ -59,11 +70,15 @@ public:
         out[2] = most.derivative, out[3] = most.curvature;
     }
 
-    int begin(int64_t output, const tk_extent &extent, int64_t *out) {
+    int begin(int64_t iteration, int64_t output, const tk_extent &extent, int64_t *out) {
         rows_.prepare(widest_from(extent), threads_);
         adding_ = rows_.adding(output, bins_, threads_);
-        std::iota(which_.data(), which_.data() + rows_.n(), 0U);
-        leaves_ = {{0, Range{0, rows_.n()}}};
+        int64_t n = rows_.n();
+        if (iteration >= 0 && share_ < 1)
+            n = drawn_rows(keys_, share_, seed_of(seed_, (uint64_t)iteration), which_.data());
+        else
+            std::iota(which_.data(), which_.data() + n, 0U);
+        leaves_ = {{0, Range{0, n}}};
         return add_up_leaf(0, out);
     }
 
@@ -135,6 +150,8 @@ private:
     int threads_;
     int64_t cancel_mark_;
     tusk_memory *memory_;
+    uint64_t seed_;
+    double share_; // of the rows that are drawn for a tree
     tusk_group group_, held_group_{};
     Bins bins_;
     int64_t outputs_;
@@ -142,6 +159,7 @@ private:
     std::unique_ptr<Sample> held_;
     Charged<uint32_t> which_, scratch_;
     std::vector<uint64_t> sides_;               // of the rows of a leaf that is divided
+    std::vector<uint64_t> keys_;                // of rows, by which they are drawn
     std::unordered_map<int32_t, Range> leaves_; // of the tree that grows
     Rows adding_{};
     std::vector<Addend> blocks_;
@@ -188,8 +206,27 @@ int tk_part_losses(tk_part *part, double *out) {
     });
 }
 
-int tk_part_begin(tk_part *part, int64_t output, const tk_extent *extent, int64_t *out) {
-    return tusk::code_of([&] { return part->part.begin(output, *extent, out); });
+int tk_part_keys(const tk_part *part, uint64_t *out) {
+    return tusk::code_of([&] {
+        std::vector<uint64_t> found = part->part.equal_keys();
+        std::copy(found.begin(), found.end(), out);
+        return (int)TK_OK;
+    });
+}
+
+int tk_part_tell_apart(tk_part *part, const uint64_t *key, const int64_t *before, int64_t n) {
+    return tusk::code_of([&] {
+        part->part.tell_apart([&](uint64_t wanted) {
+            const uint64_t *at = std::lower_bound(key, key + n, wanted);
+            return at < key + n && *at == wanted ? (uint64_t)before[at - key] : 0;
+        });
+        return (int)TK_OK;
+    });
+}
+
+int tk_part_begin(tk_part *part, int64_t iteration, int64_t output, const tk_extent *extent,
+                  int64_t *out) {
+    return tusk::code_of([&] { return part->part.begin(iteration, output, *extent, out); });
 }
 
 int tk_part_divide(tk_part *part, const tk_part_split *splits, int64_t n, int64_t *out) {

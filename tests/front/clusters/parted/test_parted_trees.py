@@ -105,6 +105,14 @@ def assert_same_trees(found: tuskml.Models, expected: tuskml.Models) -> None:
         {"label": "n", "monotone": [1, 1, 0], "l1": 0.5, "l2": 2.0},
         {"label": "n", "bounds": [[-0.5, 0.0, 0.5], None, None]},
         {"label": "n", "feature_fraction": 0.5, "seed": 3},
+        {"label": "n", "row_fraction": 0.4, "seed": 5},
+        {"label": "k", "objective": "logistic", "row_fraction": 0.5, "weight": "1 + i % 2"},
+        {"features": ["level"], "label": "n % 2", "row_fraction": 0.5},
+        {"label": "n", "row_fraction": 1e-9, "trees": 2},
+        {"label": "n", "validation": 0.2, "trees": 60, "learning_rate": 0.5},
+        {"features": ["x", "i"], "label": "n", "validation": 0.3, "weight": "1 + i % 2"},
+        {"features": ["level"], "label": "n % 2", "validation": 0.25, "row_fraction": 0.7},
+        {"label": "n", "validation": 0.2, "patience": 1, "learning_rate": 2.0},
         {"label": "n", "max_depth": 3, "num_leaves": 40, "min_child_rows": 5},
         {"label": "n", "num_leaves": 4000, "min_child_rows": 50, "trees": 3},
         {"label": "n", "num_leaves": 2},
@@ -164,6 +172,55 @@ def test_each_part_stays_and_is_asked_alike(
         assert all(a.end <= b.begin for a, b in pairwise(some))
     assert len(set(asked.values())) <= 2, "of two groups"
     assert not on_parts._held, "rows are freed at the end"
+
+
+def test_a_tree_takes_few_rounds(
+    con: duckdb.DuckDBPyConnection, source: str, ran: list[Ran]
+) -> None:
+    """Several leaves are divided in one round: far fewer rounds than leaves."""
+    given = GIVEN | {"source": source, "label": "n", "trees": 5, "num_leaves": 64}
+    found = by_parts(con, **given)
+    leaves = sum(sum(node["feature"] is None for node in tree) for tree in nodes_of(found["big"]))
+    of_big = [one for one in ran if b'"divide"' in one.unit.payload and "big" in one.unit.name]
+    rounds = len(of_big) / len({one.unit.pin for one in of_big})
+    assert leaves > 200
+    assert 5 <= rounds <= leaves / 3
+
+
+def nodes_of(model: tuskml.Model | None) -> list[list[dict[str, Any]]]:
+    """The nodes of each tree, those of leaves with the feature None."""
+    assert model is not None
+    sizes = [int(one) for one in model.coef[3 : 3 + int(model.coef[1])]]
+    numbers, found = iter(model.coef[3 + len(sizes) :]), []
+    for size in sizes:
+        tree = []
+        for _ in range(size):
+            feature, *_rest = (next(numbers) for _ in range(6))
+            tree.append({"feature": None if feature < 0 else int(feature)})
+        found.append(tree)
+    return found
+
+
+@pytest.mark.parametrize("label", ["n", "k"])
+def test_parts_that_forget_are_told_all(
+    con: duckdb.DuckDBPyConnection, source: str, monkeypatch: pytest.MonkeyPatch, label: str
+) -> None:
+    """As on a worker that takes a part over in the middle of a tree."""
+    objective = "logistic" if label == "k" else "squared"
+    given = GIVEN | {"source": source, "label": label, "objective": objective}
+    expected = large_ones(by_parts(con, **given))
+    heard: list[Ran] = []
+
+    def forget(one: Ran) -> None:
+        heard.append(one)
+        if len(heard) % 97 == 0:
+            for part in list(on_parts._held.values()):
+                part.free()
+
+    monkeypatch.setattr(leading, "heard", [forget])
+    sharded.assert_same_bits(large_ones(by_parts(con, **given)), expected)
+    told = [one for one in heard if b'"setup"' in one.unit.payload]
+    assert len(told) > 2 * len({one.unit.pin for one in heard})
 
 
 @pytest.mark.parametrize("placement", ["dp", "sp"])
