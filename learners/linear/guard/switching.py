@@ -1,11 +1,14 @@
 """Runs the plan that was chosen, and goes on by the next one where it falls behind.
 
+So it does where a plan has made all the iterations that its algorithm makes by default.
+
 The next plan starts from the weights that were reached. Where the next plan was not known well
 either, and falls behind in its turn, the one before it may come back: what is left of it was told
 by its own errors. Trainings that have to be reproducible keep their plan, and so do batches of
 several groups, whose iterations say little of one group's.
 """
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -44,6 +47,10 @@ class Run:
     @property
     def deadline(self) -> float | None:
         return deadline_of(self.options, self.began)
+
+    def is_over(self) -> bool:
+        """Whether the time that the training may take has passed."""
+        return self.deadline is not None and time.monotonic() >= self.deadline
 
     def __call__(
         self,
@@ -90,8 +97,9 @@ def run_guarded(
     while True:
         guard = guard_for(problem, chosen, question, before)
         state = run(problem, begin, chosen.plan, guard)
+        used_up = not state.converged.all() and int(state.iterations.max()) >= chosen.plan.max_iter
         state.iterations += made
-        if guard is None or not guard.given_up:
+        if guard is None or not (guard.given_up or used_up) or run.is_over():
             return state, chosen
         made, begin = int(state.iterations.max()), Beginning(state.v)
         before.add(guard, state)
@@ -181,8 +189,9 @@ def speeds_up(one: Candidate) -> bool:
 def switched(chosen: Choice, guard: Guard, given_up: list[str], made: int) -> Choice:
     """The choice of the next plan; made: iterations until now, of those that were given up."""
     before, after = guard.mine, guard.other
+    behind = "fell behind" if guard.given_up else "did not converge within"
     why = (
-        f"{before.plan.algorithm} fell behind its estimate of {before.counted.point:,.0f} "
+        f"{before.plan.algorithm} {behind} its estimate of {before.counted.point:,.0f} "
         f"iterations and was given up after {made:,}; {after.plan.algorithm} goes on from there"
     )
     plan = replace(

@@ -8,7 +8,7 @@ import pytest
 from fitting import put
 
 from tuskml.learners.linear.algorithms import bgd, newton_cg
-from tuskml.learners.linear.guard import switching
+from tuskml.learners.linear.guard import behind, switching
 from tuskml.learners.linear.guard.progress import iterations_left
 from tuskml.optimizer import constants
 from tuskml.optimizer.curves import Interval
@@ -115,3 +115,18 @@ def test_iterations_that_are_left_of_a_linear_rate(rate, epsilon):
 def test_what_does_not_fall_never_arrives():
     assert iterations_left(list(enumerate([1.0] * 10)), 1e-3) == np.inf
     assert iterations_left([(0, 1.0), (1, 1e-4)], 1e-3) == 0.0
+
+
+def test_a_plan_that_used_up_its_iterations_is_not_the_last(con, monkeypatch):
+    """Nobody has asked for so few: the next plan goes on. Of a `max_iter` that was asked for the
+    plan is the last."""
+    put(con, *ill_conditioned("linear"), storage="FLOAT")
+    believing(monkeypatch, "bgd")
+    monkeypatch.setattr(behind, "LEAST_SECONDS", 1e9)  # no look at errors tells
+    monkeypatch.setattr(type(bgd.ALGORITHM), "max_iter", 30)
+    model = train(con, "linear")
+    assert model["plan"].startswith("newton, after 30 iterations of bgd, ")
+    assert model["converged"]
+    told = train(con, "linear", explain=True)["plan"]
+    assert "because   bgd did not converge within its estimate of 3 iterations" in told
+    assert not train(con, "linear", max_iter=30, algorithm="bgd")["converged"]
