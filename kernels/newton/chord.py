@@ -2,6 +2,7 @@
 
 import ctypes
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,7 @@ from tuskml.kernels.library import Floats, check_code, library, pointer
 from tuskml.kernels.newton.structures import Chord
 from tuskml.kernels.passes import Pass
 
-Places = NDArray[np.int64]
+Places = NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True)
@@ -84,10 +85,9 @@ def descend(
         np.full((rules.most, n), np.nan),
     )
     ended = np.zeros(n, np.int32)
-    arrays = which, hessian, at.shift, at.scale, at.rounding, at.size, at.unit, *(before or ())
-    which, hessian, *given = (
-        None if one is None else np.ascontiguousarray(one) for one in arrays
-    )  # what is made here has to live until the kernel returns
+    which, hessian = np.ascontiguousarray(which, np.int64), np.ascontiguousarray(hessian)
+    arrays = at.shift, at.scale, at.rounding, at.size, at.unit, *(before or ())
+    given = [None if one is None else np.ascontiguousarray(one) for one in arrays]
     shift, scale, rounding, size, unit, *earlier = map(pointer, given)
     chord = Chord(
         *(ctypes.pointer(rows.struct), len(which), pointer(which)),
