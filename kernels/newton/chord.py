@@ -78,7 +78,10 @@ def descend(
     """
     n = len(v)
     found = Arrived(
-        *(np.full(n, np.nan) for _ in range(4)),
+        np.full(n, np.nan),
+        np.full(n, np.nan),
+        np.full(n, np.nan),
+        np.full(n, np.nan),
         np.zeros_like(v),
         np.zeros(n, np.int64),
         np.zeros(n, bool),
@@ -86,7 +89,8 @@ def descend(
     )
     ended = np.zeros(n, np.int32)
     which, hessian = np.ascontiguousarray(which, np.int64), np.ascontiguousarray(hessian)
-    arrays = at.shift, at.scale, at.rounding, at.size, at.unit, *(before or ())
+    arrays: list[Floats | None] = [at.shift, at.scale, at.rounding, at.size, at.unit]
+    arrays += before or ()
     given = [None if one is None else np.ascontiguousarray(one) for one in arrays]
     shift, scale, rounding, size, unit, *earlier = map(pointer, given)
     chord = Chord(
