@@ -2,6 +2,7 @@
 
 import ctypes
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,7 @@ from tuskml.kernels.library import Floats, check_code, library, pointer
 from tuskml.kernels.newton.structures import Chord
 from tuskml.kernels.passes import Pass
 
-Places = NDArray[np.int64]
+Places = NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True)
@@ -76,20 +77,22 @@ def descend(
     v are then weights that were looked at.
     """
     n = len(v)
-    objective, violation, slack, last = np.full((4, n), np.nan)
     found = Arrived(
-        objective, violation, slack, last,
-        gradient=np.zeros_like(v),
-        steps=np.zeros(n, np.int64),
-        ended=np.zeros(n, bool),
-        history=np.full((rules.most, n), np.nan),
-    )  # fmt: skip
+        np.full(n, np.nan),
+        np.full(n, np.nan),
+        np.full(n, np.nan),
+        np.full(n, np.nan),
+        np.zeros_like(v),
+        np.zeros(n, np.int64),
+        np.zeros(n, bool),
+        np.full((rules.most, n), np.nan),
+    )
     ended = np.zeros(n, np.int32)
-    which, hessian = np.ascontiguousarray(which), np.ascontiguousarray(hessian)
-    arrays = at.shift, at.scale, at.rounding, at.size, at.unit, *(before or ())
+    which, hessian = np.ascontiguousarray(which, np.int64), np.ascontiguousarray(hessian)
+    arrays: list[Floats | None] = [at.shift, at.scale, at.rounding, at.size, at.unit]
+    arrays += before or ()
     given = [None if one is None else np.ascontiguousarray(one) for one in arrays]
-    # What is made here has to live until the kernel returns.
-    shift, scale, rounding, size, unit, *earlier = [pointer(one) for one in given]
+    shift, scale, rounding, size, unit, *earlier = map(pointer, given)
     chord = Chord(
         *(ctypes.pointer(rows.struct), len(which), pointer(which)),
         *(pointer(hessian), hessian.shape[1], shift, scale, at.l2, at.zero),

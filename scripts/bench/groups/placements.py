@@ -1,8 +1,8 @@
 """Placements of groups on a cluster: group, model, data and switching task parallelism, and GAP.
 
 Measured: seconds of tuskml.train on Parquet shards, of linear models by lbfgs, of boosted trees
-or of nets, for each value of `placement`, interleaved, medians; on a Ray cluster of this machine that
-runs already, so with the start of the workers, or in threads of this process. All placements read
+or of nets, for each value of `placement`, interleaved, medians; on a Ray cluster of this machine
+that runs already, so with the start of the workers, or in threads of this process. All read
 the same shards by the same loader.
 Rows: `skewed` groups, whose sizes fall as 1/rank as in the paper's figure 6, or `giants`: two
 groups have 30 % of the rows each, and the others share the rest. Beside the seconds of a call
