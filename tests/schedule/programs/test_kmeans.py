@@ -70,7 +70,8 @@ def test_ray_s_workers_do_the_same_and_say_what_fails(tmp_path):
     """A script of a user: Ray's workers get the program of `__main__`."""
     program, shown = of_the_manual()
     script = tmp_path / "kmeans.py"
-    first = "import ray\nray.init(num_cpus=2, log_to_driver=False, include_dashboard=False)\n"
+    own = "address='local', num_cpus=2, log_to_driver=False, include_dashboard=False"
+    first = f"import ray\nray.init({own})\n"  # another cluster may run on this machine
     script.write_text(first + program.replace('"threads"', '"ray"') + WORSE)
     run = subprocess.run(
         [sys.executable, script], capture_output=True, text=True, timeout=300, check=False
