@@ -15,6 +15,7 @@ import math
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -172,12 +173,13 @@ def judges(message: bytes) -> bool:
 def judgement(library: ctypes.CDLL, rows: PartRows, message: bytes) -> bytes:
     """The metric of a model by the part's rows of some folds, and the weight of these; nothing
     where there are none. library: the database's."""
-    header, arrays = unpacked(message)
+    header, given = unpacked(message)
     held = rows.of(header["folds"])
     if held is None or not held["n_rows"].all():
         return packed({})
     held = held.copy()
     held["dim"] = header["d"]
+    arrays: list[Any] = list(given)
     coef, coef_ends, classes, class_ends, intercept = arrays
     models = Models.built(
         held,

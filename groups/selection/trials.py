@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -193,15 +193,18 @@ class Trials:
         """What became of every fold of each group's candidates, [G][C]."""
         names = np.array([json.dumps(status) for status in self.statuses], object)
         arrays = self.metric, self.iterations, self.seconds, names[self.status]
-        each = zip(*(array.transpose(2, 0, 1).tolist() for array in arrays), strict=True)
-        known = (np.isfinite(self.metric) & np.isfinite(self.seconds)).all(axis=1).T.tolist()
+        each: Iterator[tuple[Any, ...]] = zip(
+            *(array.transpose(2, 0, 1).tolist() for array in arrays), strict=True
+        )
+        finite = np.isfinite(self.metric) & np.isfinite(self.seconds)
+        known: list[list[bool]] = finite.all(axis=1).T.tolist()
         whole = f"[{', '.join([FOLD] * self.metric.shape[1])}]"
         return [
             [
                 whole % tuple(chain.from_iterable(zip(*one, strict=True)))
                 if all_known
                 else folds_of(*one)
-                for all_known, *one in zip(some_known, *group, strict=True)
+                for all_known, one in zip(some_known, zip(*group, strict=True), strict=True)
             ]
             for some_known, group in zip(known, each, strict=True)
         ]

@@ -130,9 +130,7 @@ class Part:
         return [found]
 
 
-def answered(
-    rows: Pass, arrays: list[Any], given: Mapping[str, Any], beside: Beside
-) -> list[Array] | list[None]:
+def answered(rows: Pass, arrays: list[Any], given: Mapping[str, Any], beside: Beside) -> list[Any]:
     """The answer to a message of `boosting.Parted`; None: something has to be said before."""
     own, trees = arrays[: given["own"]], Listed(*arrays[given["own"] : given["own"] + TREES])
     setup = arrays[given["own"] + TREES :]

@@ -31,7 +31,7 @@ def update(problem: Problem, plan: Plan, deadline: float | None) -> NewtonInPlac
 
     def launch(
         part: Problem, v: Floats, epsilon: float, most: int
-    ) -> tuple[Floats, Found, Floats, Floats, Floats]:
+    ) -> tuple[Floats, Found, NDArray[np.int64], NDArray[np.int64], Floats]:
         return descents(part, v, epsilon, most, deadline)
 
     return NewtonInPlace(plan, launch, plan.max_iter if deadline is None else AT_ONCE)
