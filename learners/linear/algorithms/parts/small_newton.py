@@ -6,6 +6,8 @@ cache, the factor is kept as long as the curvature, and threads wait for each ot
 alone. On a GPU it is `fused_newton.py`.
 """
 
+from typing import Any
+
 import numpy as np
 
 from tuskml.kernels.library import check_code, library, pointer
@@ -30,7 +32,7 @@ def update(problem: Problem, plan: Plan, deadline: float | None) -> NewtonInPlac
 
     def launch(
         part: Problem, v: Floats, epsilon: float, most: int
-    ) -> tuple[Floats, Found, Floats, Floats, Floats]:
+    ) -> tuple[Floats, Found, Any, Any, Any]:
         return descents(part, v, epsilon, most, deadline)
 
     return NewtonInPlace(plan, launch, plan.max_iter if deadline is None else AT_ONCE)
@@ -60,7 +62,7 @@ def fits(problem: Problem, plan: Plan) -> bool:
 
 def descents(
     part: Problem, v: Floats, epsilon: float, most: int, deadline: float | None
-) -> tuple[Floats, Found, Floats, Floats, Floats]:
+) -> tuple[Floats, Found, Any, Any, Any]:
     """Where the groups arrive from v (G, p), what is found there, iterations (G,), whether the
     last found no better point (G,), objectives by iteration (G, most).
     """
