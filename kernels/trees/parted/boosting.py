@@ -88,8 +88,8 @@ class Parted:
         bins, classes = self.bins, self.targets.classes
         arrays: list[Array | None] = [bins.bound, bins.first, bins.missing, bins.by_level]
         arrays += [classes, self.base]
-        for earlier in (self.hold.earlier if self.hold else None, self.earlier):
-            arrays += earlier[place] if earlier else (None, None)
+        for held in (self.hold.earlier if self.hold else None, self.earlier):
+            arrays += held[place] if held else (None, None)
         if not self.begun:
             return arrays
         return [*arrays, self.extent.view(np.float64), as_bytes(self.splits)]

@@ -115,7 +115,7 @@ class Spans:
             left[:, :-1] = ~dropped[odd]
             kept = self.products[odd] * left[:, :, None] * left[:, None, :]
             gone[odd] = self.whole.rank[odd] - determined.span_of(kept, self.intercept).rank
-        return gone
+        return np.asarray(gone, float)
 
 
 def statistics(
