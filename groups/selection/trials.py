@@ -197,7 +197,7 @@ class Trials:
             *(array.transpose(2, 0, 1).tolist() for array in arrays), strict=True
         )
         finite = np.isfinite(self.metric) & np.isfinite(self.seconds)
-        known: list[list[bool]] = finite.all(axis=1).T.tolist()
+        known: list[list[bool]] = np.all(finite, axis=1).T.tolist()
         whole = f"[{', '.join([FOLD] * self.metric.shape[1])}]"
         return [
             [
