@@ -27,6 +27,9 @@ from tuskml.kernels.trees.parted.summed import Grower
 from tuskml.kernels.trees.parted.trees import Tree, as_bytes, joined
 from tuskml.kernels.trees.structures import EXTENT, NODE, PART_SPLIT
 
+NOTHING: list[Array | None] = [None, None]
+"""In the place of what a part knows of equal rows."""
+
 
 class Parted:
     """What parts are asked, and all that led here: a part that lacks it is told all of it.
@@ -88,8 +91,8 @@ class Parted:
         bins, classes = self.bins, self.targets.classes
         arrays: list[Array | None] = [bins.bound, bins.first, bins.missing, bins.by_level]
         arrays += [classes, self.base]
-        for held in (self.hold.earlier if self.hold else None, self.earlier):
-            arrays += held[place] if held else (None, None)
+        for table in (self.hold.earlier if self.hold else [], self.earlier):
+            arrays += table[place] if table else NOTHING
         if not self.begun:
             return arrays
         return [*arrays, self.extent.view(np.float64), as_bytes(self.splits)]
