@@ -202,6 +202,11 @@ class Learner(ABC):
         """Whether dense rows leave nothing in the weights of where their training began."""
         return False
 
+    def ends_alike(self, request: Request[Any, Any]) -> bool:
+        """Whether a training that converges ends at the same weights wherever it begins, and
+        converges from anywhere."""
+        return True
+
     def whole(self, request: Request[Any, Any]) -> str | None:
         """Why a group's rows have to be in one place; None where `train_by_parts` suffices."""
         return f"task '{request.task.name}' needs all rows of a group in one place"

@@ -60,6 +60,7 @@ class Nearness:
             and options.warm_start is None
             and options.max_iter is None
             and options.validation == 0  # there a training ends before the optimum
+            and learner_of(one.task).ends_alike(Request(one.task, options))
         )
 
     def of(self, number: int) -> Near | None:

@@ -88,6 +88,11 @@ class Linear(Learner):
         fine = plan.converge == "gradient" and 0 < plan.epsilon <= FINE
         return steps and fine and task.own is None and plan.transform is None
 
+    def ends_alike(self, request: Request) -> bool:
+        """Steps of a size that is given, or by a few rows, may lead away from most starts."""
+        known = ALGORITHMS.get(request.options.algorithm)
+        return request.options.step == "auto" and (known is None or not known.stochastic)
+
     def hops(self, request: Request) -> bool:
         known = ALGORITHMS.get(request.options.algorithm)
         return known is not None and known.noisy

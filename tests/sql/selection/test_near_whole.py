@@ -13,7 +13,7 @@ from tuskml.groups.selection import nearness
 from tuskml.groups.selection.prepared import Prepared
 from tuskml.kernels.passes import Pass
 from tuskml.learners.linear import objective, training
-from tuskml.learners.linear.algorithms.parts import chord
+from tuskml.learners.linear.algorithms.parts.newton import chord
 from tuskml.learners.near import NearWhole
 
 SIZES, D = (1200, 500, 80), 5
@@ -240,3 +240,14 @@ def test_the_first_step_of_a_fold_reads_no_row(
         patch.setattr(objective, "stepped", lambda problem, v, near: (problem, v))
         assert metrics(rows) == pytest.approx(found, abs=1e-7)
     assert here < sum(read) - 6 * 3 * 1700
+
+
+def test_steps_that_diverge_do_not_start_at_the_optimum_of_other_candidates(
+    rows: duckdb.DuckDBPyConnection,
+) -> None:
+    """There a step of any size seems to converge at once, and the model of all rows would not."""
+    given = {"algorithm": ["sgd", "newton"], "step": [1e6], "l2": None, "class_weight": None}
+    found = metrics(rows, **given)
+    assert (found[:, 0] > 10 * found[:, 1]).all()
+    ended = metrics(rows, **given | {"algorithm": ["newton", "sgd"]})
+    assert np.array_equal(ended[:, ::-1], found)
