@@ -155,7 +155,7 @@ def slow_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Four workers, whose rows take long, and units of few rows."""
     monkeypatch.setattr(cutting, "BATCH_ROWS", 5_000)
     monkeypatch.setattr(threads.budget, "threads", lambda asked=None: 4)
-    pilot = Pilot(rows=1_000, seconds=1.0, reading=0.0, passes=10, coefficients=2)
+    pilot = Pilot(rows=1_000, seconds=1.0, reading=0.0, passes=10, coefficients=2, features=2)
     monkeypatch.setattr(estimating, "piloted", lambda units: pilot)
 
 
