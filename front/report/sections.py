@@ -203,7 +203,10 @@ def coefficients(groups: Sequence[Group], names: Sequence[str]) -> str:
     if not some and any(group.has_trees for group in groups):
         return ""
     if not some:
-        text = "No model has non-zero coefficients to show: they are in a store, or are factors."
+        text = (
+            "No model has non-zero coefficients to show: they are in a store, or the models are "
+            "factors, trees or nets."
+        )
         return section("coefficients", "Largest coefficients", note(text))
     if len(some) == 1:
         rows = of_one(some[0], names)
