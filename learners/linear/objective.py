@@ -10,7 +10,7 @@ from tuskml.kernels import passes
 from tuskml.kernels.open_rows import Open
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.learners.linear.algorithms import ALGORITHMS
-from tuskml.learners.linear.algorithms.parts.newton.begun import knowing, stepped
+from tuskml.learners.linear.algorithms.parts.second_order.begun import knowing, stepped
 from tuskml.learners.linear.inference.dispersion import by_moments
 from tuskml.learners.linear.inference.names import CLUSTERED
 from tuskml.learners.linear.own.assembled import transformed

@@ -22,7 +22,7 @@ from tuskml.learners import events
 from tuskml.learners.classes import check_classes
 from tuskml.learners.linear import devices
 from tuskml.learners.linear.algorithms.parts.epochs import TRIAL_ROWS
-from tuskml.learners.linear.algorithms.parts.newton.begun import leave
+from tuskml.learners.linear.algorithms.parts.second_order.begun import leave
 from tuskml.learners.linear.estimates.question import Question
 from tuskml.learners.linear.explaining.plan_text import resolved
 from tuskml.learners.linear.explaining.timing import Timing

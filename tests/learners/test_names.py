@@ -22,7 +22,7 @@ DEMO = "front/commands/demo.py"
 ALLOWED = {
     "als": ("learners/options/other_names.py",),
     "newton": (
-        f"{OF_LINEAR}/parts/newton/fused.py",
+        f"{OF_LINEAR}/parts/second_order/fused.py",
         "learners/linear/inference/outcome.py",
         COSTS,
         DEMO,

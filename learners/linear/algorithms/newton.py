@@ -18,11 +18,11 @@ from tuskml.kernels.passes import Floats, Solution, Triangles, solve
 from tuskml.learners.linear.algorithms.parts import interior
 from tuskml.learners.linear.algorithms.parts.algorithm import Algorithm, Unfit
 from tuskml.learners.linear.algorithms.parts.batch import Evaluate, settle_move
-from tuskml.learners.linear.algorithms.parts.newton import fused, small
-from tuskml.learners.linear.algorithms.parts.newton.begun import EvaluateNear
-from tuskml.learners.linear.algorithms.parts.newton.chord import Chord, Steepness
-from tuskml.learners.linear.algorithms.parts.newton.pairs import LastStep, Pairs, Steps
 from tuskml.learners.linear.algorithms.parts.search import OF_WHOLE_STEPS, Bounds, backtrack
+from tuskml.learners.linear.algorithms.parts.second_order import fused, small
+from tuskml.learners.linear.algorithms.parts.second_order.begun import EvaluateNear
+from tuskml.learners.linear.algorithms.parts.second_order.chord import Chord, Steepness
+from tuskml.learners.linear.algorithms.parts.second_order.pairs import LastStep, Pairs, Steps
 from tuskml.learners.linear.estimates.costs import (
     DOUBLE,
     SEARCHED,

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tuskml.learners.linear.algorithms.parts.newton import chord
+from tuskml.learners.linear.algorithms.parts.second_order import chord
 from tuskml.learners.linear.problem import Problem
 
 SIZES, D = (900, 700, 300, 90), 4

@@ -13,7 +13,7 @@ from tuskml.groups.selection import nearness
 from tuskml.groups.selection.prepared import Prepared
 from tuskml.kernels.passes import Pass
 from tuskml.learners.linear import objective, training
-from tuskml.learners.linear.algorithms.parts.newton import chord
+from tuskml.learners.linear.algorithms.parts.second_order import chord
 from tuskml.learners.near import NearWhole
 
 SIZES, D = (1200, 500, 80), 5

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tuskml.kernels.newton.chord import Arrived, Coordinates, Rules, descend
 from tuskml.kernels.passes import Pass, Triangles
-from tuskml.learners.linear.algorithms.parts.newton.pairs import LastStep
+from tuskml.learners.linear.algorithms.parts.second_order.pairs import LastStep
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.problem import ROUNDING, Found, Problem
 
