@@ -220,6 +220,11 @@ class Learner(ABC):
         """Whether each of its trainings orders rows by a hash of their content and the seed."""
         return False
 
+    @property
+    def keeps(self) -> bool:
+        """Whether parts keep something from message to message, of one training at a time."""
+        return False
+
     def train_by_parts(self, parts: Parts, request: Request[Any, Any]) -> Models | None:
         """Trains one group of which each part of the rows is elsewhere; None without a usable row.
 

@@ -14,6 +14,7 @@ from typing import Any
 from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.sources import Source
 from tuskml.groups.execution.executor import Unit
+from tuskml.groups.selection.asked import ANY_TASK
 from tuskml.learners.registry import learner_of
 from tuskml.shards.catalogue import Catalogue, Group, Shard
 from tuskml.shards.storages import storages
@@ -27,6 +28,8 @@ about a million rows a second, so a unit is some 100 ms of work and more."""
 BATCH_GROUPS = 5_000
 MOST_NAME = 60
 """Characters of a key in a log."""
+SKIP = "skip"
+"""What becomes of gaps where neither a task nor an option decides."""
 INEXACT = ("FLOAT", "DOUBLE")
 
 
@@ -114,8 +117,11 @@ class Units:
         shard = absolute(self.catalogue.shards[place])
         source = self.source(Batch((group,)), [shard], self.held[place] == 1)
         options = self.training.asked.requests[0].options
-        # The task decides what becomes of gaps where no option does, and a part has no task.
-        given = json.loads(self.training.options) | {"missing": options.missing}
+        given = json.loads(self.training.options)
+        # The task decides what becomes of gaps where no option does, and a part has no task. Of
+        # several tasks each candidate has the same rows: those without gaps.
+        several = self.training.asked.task == ANY_TASK
+        given.setdefault("missing", SKIP if several else options.missing)
         text = json.dumps(given, ensure_ascii=False)
         asked = replace(self.training.asked, task=TASK)
         training = replace(self.training, asked=asked, source=source, keys=(), options=text)

@@ -82,8 +82,10 @@ class Trial:
 def searched_by_parts(parts: Parts, search: Search, at_once: int = AT_ONCE) -> Models | None:
     """The winner's model on all rows, which has the trials; None where no row is usable.
 
-    at_once: trainings that are led at the same time.
+    at_once: trainings that are led at the same time, unless parts keep something of one alone.
     """
+    if any(learner_of(one.task).keeps for one in search.candidates):
+        at_once = 1
     until = math.inf if search.time is None else time.monotonic() + search.time
     trials = Trials.none(search, 1)
     asked = [

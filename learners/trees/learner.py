@@ -86,6 +86,10 @@ class Trees(Learner):
     def whole(self, request: Request[Task, TreeOptions]) -> str | None:
         return parted.whole(request.options)
 
+    @property
+    def keeps(self) -> bool:
+        return True
+
     def train_by_parts(self, parts: Parts, request: Request[Task, TreeOptions]) -> Models | None:
         return parted.train_by_parts(parts, request)
 

@@ -23,6 +23,7 @@ ALLOWED = {
     "als": ("learners/options/other_names.py",),
     "newton": (
         f"{OF_LINEAR}/parts/second_order/fused.py",
+        f"{OF_LINEAR}/parts/second_order/chord.py",
         "learners/linear/inference/outcome.py",
         COSTS,
         DEMO,

@@ -9,6 +9,7 @@ Source: S. Li and A. Kumar, Towards an Optimized GROUP BY Abstraction for Large-
 Learning, PVLDB 2021, section 4.2: gradient accumulation parallelism (GAP), sampling.
 """
 
+import secrets
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict
@@ -36,7 +37,8 @@ class Parted:
 
     extent: EXTENT; trees: those that have grown; splits: of the tree that grows; drawn: whether it
     grows on the rows that are drawn, or else on all; earlier: of each part, which of its rows
-    parts before have too, by the keys by which rows are drawn.
+    parts before have too, by the keys by which rows are drawn; name: of this training, as a part
+    may be asked for several, such as those of a search.
     """
 
     def __init__(
@@ -50,7 +52,7 @@ class Parted:
         self.trees: list[Tree] = []
         self.held: list[float] = []
         self.splits = np.zeros(0, PART_SPLIT)
-        self.begun = False
+        self.begun, self.name = False, secrets.token_hex(8)
 
     def ask(self, do: str, *arrays: Array) -> list[Array]:
         """What each part answers: an array each."""
@@ -77,7 +79,7 @@ class Parted:
         """The members of a message that has the trees from `first` on."""
         tree = len(self.trees)
         given: dict[str, Any] = {"do": do, "own": len(arrays), "first": first, "tree": tree}
-        given |= {"bins": self.bins.total, "drawn": self.drawn, "draws": bool(self.earlier)}
+        given |= {"name": self.name, "drawn": self.drawn, "draws": bool(self.earlier)}
         if anew:
             extent = [float(self.extent[0][name]) for name in EXTENT.fields or ()]
             given["setup"] = {"rules": asdict(self.rules), "extent": extent, "trees": tree}

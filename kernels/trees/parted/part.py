@@ -28,10 +28,13 @@ SETUP, TREES = 10, 4
 
 
 class Part:
-    """The rows of a part, their margins after so many trees, and the leaves of the next one."""
+    """The rows of a part, their margins after so many trees, and the leaves of the next one.
+
+    name: of the training that they are of.
+    """
 
     def __init__(
-        self, rows: Pass, given: Mapping[str, Any], arrays: list[Any], beside: Beside
+        self, rows: Pass, name: str, given: Mapping[str, Any], arrays: list[Any], beside: Beside
     ) -> None:
         bound, first, missing, by_level, classes, base, *own = arrays
         rows, held = held_apart(rows, own[:2], given["hold"], beside)
@@ -43,11 +46,15 @@ class Part:
         extent = np.array(given["extent"])
         made = pointer(extent), beside.memory, ctypes.byref(self.handle)
         check_code(library().tk_part_new(rows.struct, boost, self.bins.struct, *made))
-        self.told = False
+        self.name, self.told = name, False
         self.n_rows = int(rows.groups["n_rows"][0])
-        self.start(base)
-        if given["draws"]:
-            self.tell_apart(*own[2:])
+        try:
+            self.start(base)
+            if given["draws"]:
+                self.tell_apart(*own[2:])
+        except BaseException:
+            self.close()
+            raise
 
     def start(self, base: Floats) -> None:
         """From these margins (K,)."""
@@ -135,9 +142,9 @@ def answered(rows: Pass, arrays: list[Any], given: Mapping[str, Any], beside: Be
     own, trees = arrays[: given["own"]], Listed(*arrays[given["own"] : given["own"] + TREES])
     setup = arrays[given["own"] + TREES :]
     if setup:
-        began_anew(rows, setup, given["setup"], trees, beside)
+        began_anew(rows, setup, given, trees, beside)
     part = beside.kept.get("tree")
-    if not isinstance(part, Part) or part.bins.total != given["bins"]:
+    if not isinstance(part, Part) or part.name != given["name"]:
         return [None]
     if given["do"] == "tell":
         return part.tell_apart(*own)
@@ -169,13 +176,14 @@ def splits_of(array: NDArray[np.uint8]) -> NDArray[np.void]:
 
 
 def began_anew(
-    rows: Pass, setup: list[Any], given: Mapping[str, Any], trees: Listed, beside: Beside
+    rows: Pass, setup: list[Any], message: Mapping[str, Any], trees: Listed, beside: Beside
 ) -> None:
     """Keeps a part that has come as far as the message before: it has all trees."""
+    given = message["setup"]
     old = beside.kept.pop("tree", None)
     if old is not None:
         old.close()
-    part = Part(rows, given, setup[:SETUP], beside)
+    part = Part(rows, message["name"], given, setup[:SETUP], beside)
     beside.kept["tree"] = part
     done = given["trees"]
     part.apply(trees, 0, done - done % part.outputs)

@@ -12,7 +12,9 @@ import sharded
 import tuskml
 from tuskml.groups.execution import leading, threads
 from tuskml.groups.execution.leading import Ran
+from tuskml.learners.trees.learner import Trees
 from tuskml.training import units
+from tuskml.training.parted import groups
 
 GIVEN: dict[str, Any] = sharded.GIVEN | {"executor": "threads", "placement": "gap"}
 LINE = "2 * x - z + hash(x) % 10 / 10"
@@ -149,6 +151,65 @@ def test_configurations_of_a_net_hop_at_the_same_time(
         if a.unit.name == b.unit.name and a.unit.pin != b.unit.pin and a.begin < b.begin < a.end
     ]
     assert together
+
+
+def test_boosted_trees_of_a_search_do_not_mix(
+    con: duckdb.DuckDBPyConnection, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A part keeps margins of one training: that of the message before, if several are led."""
+    given: dict[str, Any] = {"source": source, "objective": "logistic", "trees": 4, "folds": 2}
+    given |= {"executor": "threads", "placement": "gap", "learning_rate": [0.1, 1.0]}
+    given |= {key: sharded.GIVEN[key] for key in ("label", "features", "group_by")}
+
+    def found() -> list[tuple[Any, ...]]:
+        models = [one for one in tuskml.train(con, "gbdt", **given).values() if one is not None]
+        tried = [trials(one)["trials"] for one in models]
+        return [
+            (one.coef, [each["metric"] for each in its])
+            for one, its in zip(models, tried, strict=True)
+        ]
+
+    expected = found()
+    monkeypatch.setattr(groups, "AT_ONCE", 1)
+    assert found() == expected
+    monkeypatch.setattr(groups, "AT_ONCE", 6)
+    monkeypatch.setattr(Trees, "keeps", False)
+    assert found() == expected
+
+
+@pytest.mark.parametrize(
+    ("task", "more", "n_rows"),
+    [
+        ("auto", {"tasks": [{"task": "gbdt", "trees": 2}, "linear"]}, 960),
+        ("auto", {"tasks": ["linear", {"task": "gbdt", "trees": 2}]}, 960),
+        ("gbdt", {"trees": [1, 2]}, 1_200),
+        ("gbdt", {"trees": 2, "missing": ["keep", "impute"]}, 960),
+    ],
+    ids=["trees first", "trees last", "trees", "missing"],
+)
+def test_rows_with_a_gap_are_those_of_rows_in_one_place(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path, task: str, more: dict[str, Any], n_rows: int
+) -> None:
+    con.execute(
+        """CREATE OR REPLACE TEMP TABLE gaps AS SELECT 1 AS g, i, hash(i, 2) % 1000 / 500 AS z,
+        CASE WHEN i % 5 > 0 THEN hash(i, 1) % 1000 / 500 END AS x, coalesce(x, 1) + 2 * z AS y
+        FROM range(1200) t(i)"""
+    )
+    for n in range(2):
+        to = f"'{tmp_path}/{n}.parquet' (FORMAT parquet)"
+        con.execute(f"COPY (SELECT * FROM gaps WHERE i % 2 = {n}) TO {to}")
+    units.BATCH_ROWS = 100
+    given: dict[str, Any] = {"label": "y", "features": ["x", "z"], "group_by": "g", "folds": 2}
+    given |= more
+    parts = given | {"executor": "threads", "placement": "gap"}
+    found = tuskml.train(con, task, source=f"{tmp_path}/*.parquet", **parts)[1]
+    expected = tuskml.train(con, task, source="gaps", **given)[1]
+    assert found is not None
+    assert expected is not None
+    assert (found.n_rows, expected.n_rows) == (n_rows, n_rows)
+    assert found.task == expected.task
+    metrics = [[each["metric"] for each in trials(one)["trials"]] for one in (found, expected)]
+    assert metrics[0] == pytest.approx(metrics[1], rel=0.1)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 static int traced = -1;
@@ -52,6 +53,14 @@ ssize_t pread(int fd, void *to, size_t n, off_t at) {
 
 ssize_t pread64(int fd, void *to, size_t n, off64_t at) {
     return read_of(fd, REAL(pread64)(fd, to, n, at));
+}
+
+ssize_t preadv2(int fd, const struct iovec *to, int n, off_t at, int flags) {
+    return read_of(fd, REAL(preadv2)(fd, to, n, at, flags));
+}
+
+ssize_t preadv64v2(int fd, const struct iovec *to, int n, off64_t at, int flags) {
+    return read_of(fd, REAL(preadv64v2)(fd, to, n, at, flags));
 }
 
 ssize_t pwrite(int fd, const void *from, size_t n, off_t at) {
