@@ -156,13 +156,18 @@ class NearWhole(Near):
         return np.where(use, theirs[:, 0], mean), np.where(use, theirs[:, 1], deviation)
 
     def curvature(self, places: Places, p: int) -> Floats | None:
-        """The whole group's, without the rows that the set lacks where that is known."""
+        """The whole group's, without the rows that the set lacks where that is known.
+
+        Sets that start from their own weights have their own, as without large groups beside them.
+        """
         found = self.whole.curvature(places // self.sets, p)
         if self.whole.parts.systems is not None:
             found = self.whole.parts.systems[places, : p * (p + 1) // 2]
-        if found is not None:
-            found[~self.close[places]] = np.nan
-        return found
+        own = self.own.curvature(places, p)
+        if found is None or own is None:
+            none = np.full((len(places), p * (p + 1) // 2), np.nan)
+            found, own = none if found is None else found, none if own is None else own
+        return np.where(self.close[places, None], found, own)
 
     def slope(self, places: Places, p: int) -> Floats | None:
         """The same of the whole group without the rows that the set lacks."""
@@ -172,9 +177,12 @@ class NearWhole(Near):
         return np.where(self.close[places, None], found[places, :p], np.nan)
 
     def keeps(self, parts: int = 1) -> bool:
-        """Nobody asks for them."""
-        return False
+        """Nobody asks for those of sets that start from the whole group."""
+        return self.own.keeps(parts) and not bool(self.close.all())
 
     def left(self, places: Places, weights: Floats, systems: Floats | None) -> None:
-        """Keeps the weights alone."""
+        """Keeps the weights, and the triangles of sets that start from their own."""
         self.own.left(places, weights, None)
+        some = np.flatnonzero(~self.close[places])
+        if systems is not None and len(some):
+            self.own.left(places[some], weights[some], systems[some])

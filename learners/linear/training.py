@@ -315,5 +315,6 @@ def ended_at(given: Inputs, problem: Problem, state: State, plan: Plan, run: Run
     spread = covariances(problem, state, seen, plan.threads) if options.fit else None
     if given.terms is not None and spread is not None:
         whole = Whole(problem, state, seen)
-        ratios = likelihood_ratios(whole, given.terms, options, run.again(plan))
+        again = replace(run, held=None).again(plan)  # no model without a term stops early
+        ratios = likelihood_ratios(whole, given.terms, options, again, run.is_over)
     return Ended(problem, state, plan, seen, ridge, likely, spread, ratios)

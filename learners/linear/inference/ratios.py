@@ -59,12 +59,17 @@ class Whole:
 
 
 def likelihood_ratios(
-    whole: Whole, widths: NDArray[np.int64], options: LinearOptions, again: Again
+    whole: Whole,
+    widths: NDArray[np.int64],
+    options: LinearOptions,
+    again: Again,
+    over: Callable[[], bool],
 ) -> Lists:
     """Degrees of freedom and statistic of each term, two numbers each, of G groups.
 
     widths: how many features each term has, (G, T), -1 at the end for terms that a group lacks.
-    The statistic is NaN where a model is not known to have the greatest likelihood.
+    The statistic is NaN where a model is not known to have the greatest likelihood, and where time
+    was over() before it was trained.
     """
     n, most = widths.shape
     own = np.maximum(widths, 0)
@@ -78,7 +83,7 @@ def likelihood_ratios(
             dropped = features(first[which, t], own[which, t], whole.problem.d)
             found[which, t, 0] = spans.lost(dropped)
             known = np.flatnonzero(found[which, t, 0] > 0)
-            if len(known):
+            if len(known) and not over():
                 tested = which[known], dropped[known]
                 found[which[known], t, 1] = statistics(whole, *tested, options, again)
     return Lists.of_rows(found.reshape(n, 2 * most), 2 * (widths >= 0).sum(axis=1))

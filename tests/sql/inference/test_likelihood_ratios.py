@@ -7,11 +7,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
+import pandas as pd
 import pytest
 import statsmodels.api as sm
 import statsmodels.formula.api as smf
 from scipy.stats import chi2
+
+from tuskml.learners.linear.guard import switching
+from tuskml.learners.linear.inference import ratios as term_ratios
 
 sys.path.append(str(Path(__file__).parent))
 
@@ -190,3 +195,27 @@ def test_it_takes_the_option_fit(client: Client) -> None:
     with pytest.raises(Exception, match="option 'likelihood_ratio' is true without option 'fit'"):
         terms(client, "linear", LABELS["linear"], fit=False, **BOTH)
     assert {row[2] for row in terms(client, "linear", LABELS["linear"])} == {"F"}
+
+
+def test_held_out_rows_stop_no_model_without_a_term(con: duckdb.DuckDBPyConnection) -> None:
+    """Also where one of several groups stopped early, and has no ratios."""
+    random = np.random.default_rng(1)
+    x = random.normal(size=(4000, 5))
+    y = x[:, 0] + random.logistic(size=len(x)) > 0
+    con.register("given", pd.DataFrame({"g": np.arange(len(x)) % 3, "y": y, "x": list(x)}))
+    options = json.dumps({"fit": True, "likelihood_ratio": True, "validation": 0.2})
+    sql = f"SELECT (train_model('logistic', y, x, '{options}')).status FROM given GROUP BY g"
+    assert {status for (status,) in con.execute(sql).fetchall()} <= {"ok", "early stop"}
+
+
+def test_no_model_is_trained_when_time_is_over(
+    con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained: list[int] = []
+    monkeypatch.setattr(switching.Run, "is_over", lambda _: True)
+    monkeypatch.setattr(term_ratios, "statistics", lambda *_: trained.append(1))
+    options = json.dumps({"fit": True, "likelihood_ratio": True})
+    rows = "SELECT i % 7 < 3 AS y, [i % 5, i % 11] AS x FROM range(500) r(i)"
+    sql = f"SELECT (train_model('logistic', y, x, '{options}')).status FROM ({rows})"
+    assert con.execute(sql).fetchall() == [("ok",)]
+    assert not trained

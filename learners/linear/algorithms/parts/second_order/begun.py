@@ -62,11 +62,18 @@ class EvaluateNear(Evaluate):
 
 
 def knowing(problem: Problem, near: Near | None) -> Problem:
-    """The problem with the curvatures that its groups begin with, where any are known."""
+    """The problem with the curvatures that its groups begin with, NaN where none is known.
+
+    So a group makes the same steps whether or not its neighbours have one.
+    """
     rows = problem.rows
     if near is None or rows.sparse or not lends(problem) or not problem.task.smooth:
         return problem
-    return replace(problem, begun=near.curvature(rows.groups["place"], problem.d + 1))
+    p = problem.d + 1
+    begun = near.curvature(rows.groups["place"], p)
+    if begun is None:
+        begun = np.full((problem.n_groups, p * (p + 1) // 2), np.nan)
+    return replace(problem, begun=begun)
 
 
 def lends(problem: Problem) -> bool:

@@ -20,6 +20,8 @@ LEAST_GROUPS = 16
 """Fewer leave threads without work."""
 MOST_ROWS = 1 << 14
 """Of a group, so that one group's descent takes milliseconds."""
+MOST_AT_ONCE = 100
+"""Iterations of a call, each of which has an objective of each group."""
 MOST_FEATURES = 512
 """So that a curvature and its factor fit in a cache."""
 
@@ -34,7 +36,7 @@ def update(problem: Problem, plan: Plan, deadline: float | None) -> NewtonInPlac
     ) -> tuple[Floats, Found, NDArray[np.int64], NDArray[np.int64], Floats]:
         return descents(part, v, epsilon, most, deadline)
 
-    return NewtonInPlace(plan, launch, plan.max_iter if deadline is None else AT_ONCE)
+    return NewtonInPlace(plan, launch, MOST_AT_ONCE if deadline is None else AT_ONCE)
 
 
 def fits(problem: Problem, plan: Plan) -> bool:
