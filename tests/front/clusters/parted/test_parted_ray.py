@@ -106,6 +106,56 @@ def test_a_model_that_hops_has_the_bits_of_threads(
         assert all(a.end <= b.begin for a, b in pairwise(some)), "config isolation"
 
 
+TREES = GIVEN | {"trees": 6, "num_leaves": 8, "objective": "logistic"}
+"""Options of boosted trees."""
+
+
+def trees(con: duckdb.DuckDBPyConnection, source: str, executor: str) -> tuskml.Models:
+    """Boosted groups, those alone that are trained by parts: others follow the order of rows."""
+    given = {k: v for k, v in TREES.items() if k not in ("epsilon", "deterministic")}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tuskml.ClusterWarning)
+        found = tuskml.train(con, "gbdt", source=source, executor=executor, **given)
+    large = {key: one for key, one in found.items() if one is not None and "shards" in one.plan}
+    assert len(large) > 1
+    return tuskml.Models(large.items())
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_trees_have_the_bits_of_threads(
+    local_ray: Any, con: duckdb.DuckDBPyConnection, source: str, ran: list[Ran], n: int
+) -> None:
+    local_ray.grow(n)
+    expected = trees(con, source, "threads")
+    ran.clear()
+    sharded.assert_same_bits(trees(con, source, "ray"), expected)
+    of_part = defaultdict(set)
+    for one in ran:
+        of_part[one.unit.pin].add(one.worker)
+    assert {len(workers) for workers in of_part.values()} == {1}, "data sharding"
+
+
+def test_trees_outlive_a_worker_that_is_killed(
+    local_ray: Any,
+    con: duckdb.DuckDBPyConnection,
+    source: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever takes its parts over is told the trees so far."""
+    local_ray.grow(2)
+    expected = trees(con, source, "threads")
+    heard: list[Ran] = []
+
+    def kill(one: Ran) -> None:
+        heard.append(one)
+        if len(heard) == 150:
+            os.kill(local_ray.workers()[0].pid, signal.SIGKILL)
+
+    monkeypatch.setattr(leading, "heard", [kill])
+    sharded.assert_same_bits(trees(con, source, "ray"), expected)
+    assert len(heard) > 150
+
+
 def test_a_worker_that_is_killed_costs_no_model(
     local_ray: Any,
     con: duckdb.DuckDBPyConnection,

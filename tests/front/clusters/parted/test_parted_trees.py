@@ -1,8 +1,11 @@
 """Boosted trees of groups on several shards: the trees of rows in one place, node by node."""
 
+import subprocess
+import sys
 import warnings
 from collections.abc import Iterator
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -269,3 +272,45 @@ def test_a_cancel_ends_leaders_too(
     with pytest.raises(tuskml.Interrupted):
         by_parts(con, **GIVEN | {"source": source, "trees": 500})
     assert not on_parts._held
+
+
+def test_two_giant_groups_have_room_where_whole_groups_have_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """GTP needs the rows of a group in memory or on disk, GAP those of a shard at a time."""
+    query = (
+        "SELECT i % 2 AS g, "
+        + ", ".join(f"(hash(i, {k}) % 1000) / 500 - 1 AS x{k}" for k in range(10))
+        + ", hash(i, 3) % 10 > 3 AS y FROM range(800000) t(i)"
+    )
+    with tuskml.connect() as con:
+        manifest = tuskml.split(
+            con, source=query, group_by="g", into=tmp_path / "s", shard_bytes=3_000_000
+        )
+    code = f"""
+import sys, tuskml
+from tuskml.groups.execution.share import Share, limit
+from tuskml.training import units
+units.BATCH_ROWS = 5_000
+limit(Share(1, int(sys.argv[2]) * 10**6))
+given = dict(source={manifest.source!r}, label="y", features=[f"x{{k}}" for k in range(10)],
+             group_by="g", executor="threads", objective="logistic", trees=1, num_leaves=3,
+             max_bins=16, threads=1)
+try:
+    found = tuskml.train(tuskml.connect(), "gbdt", placement=sys.argv[1], **given)
+    print([(model.coef, model.loss) for model in found.values()])
+except tuskml.ClusterError as error:
+    print(error)
+"""
+    (tmp_path / ".tmp").touch()  # where DuckDB, and
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "none"))  # where tuskml would put rows
+
+    def run(*given: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-c", code, *given],
+            cwd=tmp_path, check=True, capture_output=True, text=True,
+        )  # fmt: skip
+        return done.stdout
+
+    assert "2 of 2 groups were not trained: no room for row" in run("gtp", "40")
+    assert run("gap", "40") == run("gap", "1000")
