@@ -7,6 +7,7 @@ Ray passes objects; the functions of a program that was written in a script or a
 
 import copy
 import json
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -21,7 +22,7 @@ from tuskml.schedule.programs.program import Program
 from tuskml.schedule.programs.workers import Place
 
 LOOK_SECONDS = 0.2
-LEAST_SHARE = 0.001
+SHARES = 10_000
 """Of a processor, in which Ray counts."""
 
 
@@ -33,12 +34,15 @@ class RayPlace(Place):
         self.given = program, p, data
 
     def hello(self) -> str:
-        """Makes the part of the data; returns the versions it has, as JSON."""
+        """The versions it has, as JSON."""
+        return json.dumps(versions())
+
+    def make(self) -> None:
+        """Makes the part of the data."""
         program, p, data = self.given
         # arrays that Ray passes cannot be written
         super().__init__(program, p, data if callable(data) else copy.deepcopy(data))
         del self.given
-        return json.dumps(versions())
 
 
 class RayWorkers:
@@ -46,22 +50,31 @@ class RayWorkers:
 
     def __init__(self, ray: Any, program: Program, parts: Sequence[Any]) -> None:
         self.ray, self.count, self.mark = ray, len(parts), cancel_mark()
-        share = min(1.0, ray_session.processors(ray) / self.count)
-        share = max(LEAST_SHARE, int(share / LEAST_SHARE) * LEAST_SHARE)
-        actor = ray.remote(RayPlace).options(num_cpus=share, max_restarts=0, max_task_retries=0)
+        ray_session.processors(ray)
+        cpus = [node["Resources"].get("CPU", 0) for node in ray.nodes() if node["Alive"]]
+        actor = ray.remote(RayPlace).options(
+            num_cpus=share_of(cpus, self.count), max_restarts=0, max_task_retries=0
+        )
         shared = ray.put(program)
         self.places = [actor.remote(shared, p, data) for p, data in enumerate(parts)]
 
     def begin(self) -> None:
-        """Waits until all have started. ClusterError where one cannot."""
-        hello = [place.hello.remote() for place in self.places]
-        done, _ = self.ray.wait(hello, num_returns=1, timeout=start_seconds())
-        if not done:
-            raise ClusterError(ray_session.no_processor(self.ray, start_seconds()))
-        for there in self.get(hello):
-            wrong = mismatch(versions(), json.loads(there))
-            if wrong:
-                raise ClusterError(wrong)
+        """Waits until all have started, and made their data. ClusterError where none starts for
+        a while, or one cannot.
+        """
+        left, since = [place.hello.remote() for place in self.places], time.monotonic()
+        while left:
+            done, left = self.ray.wait(left, num_returns=len(left), timeout=LOOK_SECONDS)
+            raise_if_cancelled(self.mark)
+            for there in self._values(done):
+                wrong = mismatch(versions(), json.loads(there))
+                if wrong:
+                    raise ClusterError(wrong)
+            if done:
+                since = time.monotonic()
+            elif time.monotonic() > since + start_seconds():
+                raise ClusterError(ray_session.no_processor(self.ray, start_seconds()))
+        self.get([place.make.remote() for place in self.places])
 
     def put(self, value: Any) -> Any:
         return self.ray.put(value)
@@ -81,20 +94,31 @@ class RayWorkers:
         return self._values(handles)
 
     def _values(self, handles: Sequence[Any]) -> list[Any]:
+        errors = self.ray.exceptions
         try:
             return list(self.ray.get(list(handles)))
-        except self.ray.exceptions.RayTaskError as error:
-            raise error.cause from None
-        except self.ray.exceptions.RayActorError as error:
-            raise ClusterError(
-                "a worker of the Ray cluster was lost, with what it held: run the program again "
-                "from the model that `after` got last"
-            ) from error
+        except errors.RayError as error:
+            cause: BaseException = error
+            while isinstance(cause, errors.RayTaskError):  # maybe of a worker that waited for it
+                cause = cause.cause
+            if isinstance(cause, (errors.RayActorError, errors.ObjectLostError)):
+                raise ClusterError(
+                    "a worker of the Ray cluster was lost, with what it held: run the program "
+                    "again from the model that `after` got last"
+                ) from error
+            raise cause from None
 
     def stop(self) -> None:
         """Ends all of them."""
         for place in self.places:
             self.ray.kill(place)
+
+
+def share_of(cpus: Sequence[float], count: int) -> float:
+    """Of a processor, for each of so many workers: the most with which all fit on their nodes."""
+    nodes = [round(one * SHARES) for one in cpus]
+    fits = (n for n in range(SHARES, 0, -1) if sum(node // n for node in nodes) >= count)
+    return next(fits, 1) / SHARES
 
 
 @contextmanager

@@ -66,7 +66,7 @@ class Records:
 
     def write(self, at: int, items: Array) -> None:
         """Puts items at place `at`."""
-        view = np.ascontiguousarray(items, self.dtype).view(np.uint8).data
+        view = np.ascontiguousarray(items, self.dtype).reshape(-1).view(np.uint8).data
         at *= self.dtype.itemsize
         while view:
             n = os.pwrite(self.file.fileno(), view, at)

@@ -84,7 +84,7 @@ class Prioritised:
         fresh = self.fresh[: self.candidates]
         n = self.candidates - len(fresh)
         moving = np.flatnonzero(self.change * ~self.pending) if n else fresh[:0]
-        turn = self._in_turn(min(n, in_turn))
+        turn = self._in_turn(min(n, in_turn, self.n))
         even = np.concatenate([fresh, turn[~np.isin(turn, fresh)]])
         even = even[~self.pending[even]]
         # the smallest of exponential variables with these rates: draws without replacement

@@ -93,3 +93,15 @@ def test_what_reads_ahead_takes_no_signals():
         assert thread != threading.get_ident()
         assert {signal.SIGINT, signal.SIGTERM, signal.SIGALRM, signal.SIGUSR1} <= masked
     assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == before
+
+
+@pytest.mark.parametrize("shape", [(1000,), (1000, 1), (10, 100)])
+def test_a_short_write_is_gone_on_with(tmp_path, monkeypatch, shape):
+    """As at the end of a disk, where the next one tells."""
+    write = os.pwrite
+    monkeypatch.setattr(os, "pwrite", lambda fd, data, at: write(fd, bytes(data)[:3000], at))
+    records = Records(tmp_path, "V64")
+    with records.file:
+        items = np.arange(16_000, dtype=np.uint32).view("V64").reshape(shape)
+        records.write(0, items)
+        assert records.read(0, 1000).tobytes() == items.tobytes()

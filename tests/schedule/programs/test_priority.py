@@ -105,3 +105,12 @@ def test_those_that_moved_twice_as_far_are_drawn_four_times_as_often():
     small, large = counts[:100:2].mean() - turns, counts[1:100:2].mean() - turns
     assert turns > 0
     assert large / small == pytest.approx(4, rel=0.15)
+
+
+@pytest.mark.parametrize("size", [0, 1e-3])
+def test_parameters_that_are_fewer_than_are_picked_at_once_are_picked_once(size):
+    order = Prioritised(5, None, 8, seed=1)
+    for _ in range(50):
+        picked = order.pick()
+        assert len(set(picked.tolist())) == len(picked)
+        order.settle(picked, np.full(len(picked), size))
