@@ -1,5 +1,6 @@
 """Rows of groups of very different sizes, as a table, as shards and as one file in no order."""
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -56,3 +57,10 @@ def assert_same_bits(found: tuskml.Models, expected: tuskml.Models) -> None:
         assert (other is None) == (model is None)
         if model is not None:
             assert [getattr(other, f) for f in FIELDS] == [getattr(model, f) for f in FIELDS], key
+
+
+def by_parts(con: duckdb.DuckDBPyConnection, task: str, **given: Any) -> tuskml.Models:
+    """The models of groups by parts on threads; a warning is an error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", tuskml.ClusterWarning)
+        return tuskml.train(con, task, **{"executor": "threads", "placement": "gap"} | given)

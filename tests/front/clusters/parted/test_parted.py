@@ -1,8 +1,5 @@
 """Groups on several shards, trained by sums over these: the numbers of groups in one place."""
 
-import subprocess
-import sys
-import warnings
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,7 +14,6 @@ import tuskml
 from tuskml.groups.execution import leading, threads
 from tuskml.groups.execution.leading import Ran
 from tuskml.learners.events import Event, listening
-from tuskml.training import units
 from tuskml.training.parted import on_parts
 
 NIGHTLY = pytest.mark.nightly
@@ -39,31 +35,11 @@ FROM range(24000) t(i)
 """
 
 
-@pytest.fixture(autouse=True)
-def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(units, "BATCH_ROWS", 5_000)
-
-
 @pytest.fixture(scope="module")
 def con() -> duckdb.DuckDBPyConnection:
     connection = tuskml.connect()
     connection.execute(f"CREATE TABLE rows AS {ROWS}")
     return connection
-
-
-@pytest.fixture(scope="module")
-def source(con: duckdb.DuckDBPyConnection, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Shards of some 2,000 rows: two groups are on several, and one is not large."""
-    folder = tmp_path_factory.mktemp("parted") / "s"
-    return sharded.shards(con, folder, 40_000)
-
-
-@pytest.fixture
-def ran(monkeypatch: pytest.MonkeyPatch) -> list[Ran]:
-    """What workers ran for leaders."""
-    found: list[Ran] = []
-    monkeypatch.setattr(leading, "heard", [found.append])
-    return found
 
 
 def whole(con: duckdb.DuckDBPyConnection, task: str, **given: Any) -> tuskml.Models:
@@ -74,9 +50,7 @@ def whole(con: duckdb.DuckDBPyConnection, task: str, **given: Any) -> tuskml.Mod
 
 def by_parts(con: duckdb.DuckDBPyConnection, task: str, **given: Any) -> tuskml.Models:
     """The models of groups by parts; a warning is an error."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", tuskml.ClusterWarning)
-        return tuskml.train(con, task, **given)
+    return sharded.by_parts(con, task, **given)
 
 
 def assert_same_numbers(found: tuskml.Models, expected: tuskml.Models, rel: float) -> None:
@@ -325,47 +299,14 @@ def test_the_baselines_have_the_same_numbers(
         assert all(a[1] <= b[0] for a, b in pairwise(spans)), "one group at a time"
 
 
-def test_without_room_for_all_parts_they_are_read_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_room_for_all_parts_they_are_read_again(giants: Any) -> None:
     """Where the rows of a group have room neither in memory nor on disk, GTP fails and GAP does
     not; the bits are those with much memory."""
-    query = (
-        "SELECT i % 2 AS g, "
-        + ", ".join(f"(hash(i, {k}) % 1000) / 500 - 1 AS x{k}" for k in range(10))
-        + ", hash(i, 3) % 10 > 3 AS y FROM range(1200000) t(i)"
-    )
-    with tuskml.connect() as con:
-        manifest = tuskml.split(
-            con, source=query, group_by="g", into=tmp_path / "s", shard_bytes=3_000_000
-        )
-    code = f"""
-import os, sys, tuskml
-from tuskml.groups.execution.share import Share, limit
-from tuskml.training import units
-units.BATCH_ROWS = 5_000
-limit(Share(1, int(sys.argv[2]) * 10**6))
-given = dict(source={manifest.source!r}, label="y", features=[f"x{{k}}" for k in range(10)],
-             group_by="g", executor="threads", deterministic=True, algorithm="lbfgs",
-             max_iter=2, threads=1)
-try:
-    found = tuskml.train(tuskml.connect(), "logistic", placement=sys.argv[1], **given)
-    print("answer:", [(model.coef, model.loss) for model in found.values()])
-except tuskml.ClusterError as error:
-    print("answer:", error)
-"""
-    (tmp_path / ".tmp").touch()  # where DuckDB, and
-    monkeypatch.setenv("TMPDIR", str(tmp_path / "none"))  # where tuskml would put rows
-
-    def run(*given: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-c", code, *given],
-            cwd=tmp_path, check=True, capture_output=True, text=True,
-        )  # fmt: skip
-        return done.stdout.rpartition("answer:")[2]  # a slow query prints its progress before
-
-    assert "2 of 2 groups were not trained: no room for row" in run("gtp", "48")
-    assert run("gap", "48") == run("gap", "1000")
+    run = giants(1_200_000)
+    options = {"algorithm": "lbfgs", "max_iter": 2, "deterministic": True}
+    failed = run("logistic", "gtp", 48, options)
+    assert "2 of 2 groups were not trained: no room for row" in failed
+    assert run("logistic", "gap", 48, options) == run("logistic", "gap", 1000, options)
 
 
 def test_labels_and_moments_of_parts_are_those_of_all() -> None:

@@ -22,21 +22,11 @@ N_ROWS = 60_000
 GIVEN: dict[str, Any] = sharded.GIVEN | {"placement": "gap", "epsilon": 1e-9}
 
 
-@pytest.fixture(autouse=True)
-def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(units, "BATCH_ROWS", 5_000)
-
-
 @pytest.fixture(scope="module")
 def con() -> Iterator[duckdb.DuckDBPyConnection]:
     with tuskml.connect() as connection:
         sharded.table(connection, N_ROWS)
         yield connection
-
-
-@pytest.fixture(scope="module")
-def source(con: duckdb.DuckDBPyConnection, tmp_path_factory: pytest.TempPathFactory) -> str:
-    return sharded.shards(con, tmp_path_factory.mktemp("ray") / "s", 40_000)
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pytest
 import sharded
 
 import tuskml
-from tuskml.groups.execution import leading, threads
+from tuskml.groups.execution import threads
 from tuskml.groups.execution.leading import Ran
 from tuskml.learners.trees.learner import Trees
 from tuskml.training import units
@@ -20,36 +20,9 @@ GIVEN: dict[str, Any] = sharded.GIVEN | {"executor": "threads", "placement": "ga
 LINE = "2 * x - z + hash(x) % 10 / 10"
 
 
-@pytest.fixture(autouse=True)
-def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(units, "BATCH_ROWS", 5_000)
-
-
-@pytest.fixture(scope="module")
-def con() -> duckdb.DuckDBPyConnection:
-    connection = tuskml.connect()
-    sharded.table(connection, 40_000)
-    return connection
-
-
-@pytest.fixture(scope="module")
-def source(con: duckdb.DuckDBPyConnection, tmp_path_factory: pytest.TempPathFactory) -> str:
-    return sharded.shards(con, tmp_path_factory.mktemp("search") / "s", 40_000)
-
-
-@pytest.fixture
-def ran(monkeypatch: pytest.MonkeyPatch) -> list[Ran]:
-    """What workers ran for leaders."""
-    found: list[Ran] = []
-    monkeypatch.setattr(leading, "heard", [found.append])
-    return found
-
-
 def by_parts(con: duckdb.DuckDBPyConnection, task: str, **given: Any) -> tuskml.Models:
     """The models of groups by parts; a warning is an error."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", tuskml.ClusterWarning)
-        return tuskml.train(con, task, **GIVEN | given)
+    return sharded.by_parts(con, task, **GIVEN | given)
 
 
 def trials(model: Any) -> dict[str, Any]:

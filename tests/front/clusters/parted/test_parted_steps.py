@@ -1,6 +1,5 @@
 """Groups on several shards, trained by steps: the model hops from shard to shard."""
 
-import warnings
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -10,45 +9,17 @@ import pytest
 import sharded
 
 import tuskml
-from tuskml.groups.execution import leading, threads
+from tuskml.groups.execution import threads
 from tuskml.groups.execution.leading import Ran
-from tuskml.training import units
 
 GIVEN: dict[str, Any] = sharded.GIVEN | {"executor": "threads", "placement": "gap"}
 N_ROWS = 40_000
 THREE = "CASE WHEN x > 0.3 THEN 2 WHEN z > x THEN 1 ELSE 0 END"
 
 
-@pytest.fixture(autouse=True)
-def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(units, "BATCH_ROWS", 5_000)
-
-
-@pytest.fixture(scope="module")
-def con() -> duckdb.DuckDBPyConnection:
-    connection = tuskml.connect()
-    sharded.table(connection, N_ROWS)
-    return connection
-
-
-@pytest.fixture(scope="module")
-def source(con: duckdb.DuckDBPyConnection, tmp_path_factory: pytest.TempPathFactory) -> str:
-    return sharded.shards(con, tmp_path_factory.mktemp("steps") / "s", 40_000)
-
-
-@pytest.fixture
-def ran(monkeypatch: pytest.MonkeyPatch) -> list[Ran]:
-    """What workers ran for leaders."""
-    found: list[Ran] = []
-    monkeypatch.setattr(leading, "heard", [found.append])
-    return found
-
-
 def by_parts(con: duckdb.DuckDBPyConnection, task: str, **given: Any) -> tuskml.Models:
     """The models of groups by parts; a warning is an error."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", tuskml.ClusterWarning)
-        return tuskml.train(con, task, **GIVEN | given)
+    return sharded.by_parts(con, task, **GIVEN | given)
 
 
 def in_one_place(con: duckdb.DuckDBPyConnection, task: str, **given: Any) -> tuskml.Models:

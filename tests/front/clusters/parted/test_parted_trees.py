@@ -1,11 +1,7 @@
 """Boosted trees of groups on several shards: the trees of rows in one place, node by node."""
 
-import subprocess
-import sys
-import warnings
 from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -15,7 +11,6 @@ import sharded
 import tuskml
 from tuskml.groups.execution import leading, threads
 from tuskml.groups.execution.leading import Ran
-from tuskml.training import units
 from tuskml.training.parted import on_parts
 
 GIVEN: dict[str, Any] = {
@@ -39,30 +34,11 @@ FROM range(24000) t(i)
 """
 
 
-@pytest.fixture(autouse=True)
-def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(units, "BATCH_ROWS", 5_000)
-
-
 @pytest.fixture(scope="module")
 def con() -> Iterator[duckdb.DuckDBPyConnection]:
     with tuskml.connect() as connection:
         connection.execute(f"CREATE TABLE rows AS {ROWS}")
         yield connection
-
-
-@pytest.fixture(scope="module")
-def source(con: duckdb.DuckDBPyConnection, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Shards of some 1,500 rows: two groups are on several, and one is not large."""
-    return sharded.shards(con, tmp_path_factory.mktemp("trees") / "s", 40_000)
-
-
-@pytest.fixture
-def ran(monkeypatch: pytest.MonkeyPatch) -> list[Ran]:
-    """What workers ran for leaders."""
-    found: list[Ran] = []
-    monkeypatch.setattr(leading, "heard", [found.append])
-    return found
 
 
 def whole(con: duckdb.DuckDBPyConnection, **given: Any) -> tuskml.Models:
@@ -73,9 +49,7 @@ def whole(con: duckdb.DuckDBPyConnection, **given: Any) -> tuskml.Models:
 
 def by_parts(con: duckdb.DuckDBPyConnection, **given: Any) -> tuskml.Models:
     """The models of groups by parts; a warning is an error."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", tuskml.ClusterWarning)
-        return tuskml.train(con, "gbdt", **given)
+    return sharded.by_parts(con, "gbdt", **given)
 
 
 def assert_same_trees(found: tuskml.Models, expected: tuskml.Models) -> None:
@@ -274,43 +248,10 @@ def test_a_cancel_ends_leaders_too(
     assert not on_parts._held
 
 
-def test_two_giant_groups_have_room_where_whole_groups_have_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_giant_groups_have_room_where_whole_groups_have_none(giants: Any) -> None:
     """GTP needs the rows of a group in memory or on disk, GAP those of a shard at a time."""
-    query = (
-        "SELECT i % 2 AS g, "
-        + ", ".join(f"(hash(i, {k}) % 1000) / 500 - 1 AS x{k}" for k in range(10))
-        + ", hash(i, 3) % 10 > 3 AS y FROM range(800000) t(i)"
-    )
-    with tuskml.connect() as con:
-        manifest = tuskml.split(
-            con, source=query, group_by="g", into=tmp_path / "s", shard_bytes=3_000_000
-        )
-    code = f"""
-import sys, tuskml
-from tuskml.groups.execution.share import Share, limit
-from tuskml.training import units
-units.BATCH_ROWS = 5_000
-limit(Share(1, int(sys.argv[2]) * 10**6))
-given = dict(source={manifest.source!r}, label="y", features=[f"x{{k}}" for k in range(10)],
-             group_by="g", executor="threads", objective="logistic", trees=1, num_leaves=3,
-             max_bins=16, threads=1)
-try:
-    found = tuskml.train(tuskml.connect(), "gbdt", placement=sys.argv[1], **given)
-    print([(model.coef, model.loss) for model in found.values()])
-except tuskml.ClusterError as error:
-    print(error)
-"""
-    (tmp_path / ".tmp").touch()  # where DuckDB, and
-    monkeypatch.setenv("TMPDIR", str(tmp_path / "none"))  # where tuskml would put rows
-
-    def run(*given: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-c", code, *given],
-            cwd=tmp_path, check=True, capture_output=True, text=True,
-        )  # fmt: skip
-        return done.stdout
-
-    assert "2 of 2 groups were not trained: no room for row" in run("gtp", "40")
-    assert run("gap", "40") == run("gap", "1000")
+    run = giants(800_000)
+    options = {"objective": "logistic", "trees": 1, "num_leaves": 3, "max_bins": 16}
+    failed = run("gbdt", "gtp", 40, options)
+    assert "2 of 2 groups were not trained: no room for row" in failed
+    assert run("gbdt", "gap", 40, options) == run("gbdt", "gap", 1000, options)
