@@ -22,7 +22,7 @@ SANITIZED := kernels/native/trees kernels/native/nets kernels/native/shared udas
 SANITIZED_TESTS := tests/learners/trees tests/learners/nets tests/sql/trees tests/sql/nets tests/udas/trees \
     tests/udas/nets tests/udas/duckdb/test_forged_trees.py tests/udas/duckdb/test_payload.py
 
-NATIVE := $(filter %.c %.h %.cpp %.hpp,$(wildcard kernels/native/*/* udas/rowblock/* udas/scalars/* udas/scalars/*/* \
+NATIVE := $(filter %.c %.h %.cpp %.hpp,$(wildcard kernels/native/*/* kernels/native/*/*/* udas/rowblock/* udas/scalars/* udas/scalars/*/* \
     udas/duckdb/* udas/duckdb/*/* partitioner/native/* schedule/native/* kvstore/native/* kvstore/native/*/* \
     kvstore/mapped/*))
 BUILD := setup.py pyproject.toml $(wildcard scripts/build/*.py)

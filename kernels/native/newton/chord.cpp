@@ -15,11 +15,11 @@
 #include <vector>
 
 #include "../linear/api.h"
+#include "../linear/systems/factor.hpp"
 #include "../shared/pool.hpp"
 #include "../shared/segments.hpp"
 #include "../shared/working.hpp"
 #include "api.h"
-#include "../linear/systems/factor.hpp"
 
 namespace tusk {
 namespace {

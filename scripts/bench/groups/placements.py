@@ -34,7 +34,7 @@ import tuskml
 FEATURES = 10
 TASKS: dict[str, tuple[str, float, dict[str, Any]]] = {
     "logistic": ("l2", 1e-3, {"algorithm": "lbfgs"}),
-    "gbdt": ("l2", 1e-3, {"objective": "logistic", "trees": 20}),
+    "gbdt": ("l2", 1e-3, {"objective": "logistic", "trees": 10}),
     "mlp": (
         "learning_rate",
         1e-3,
