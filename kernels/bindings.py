@@ -12,7 +12,7 @@ from tuskml.kernels import structures as s
 from tuskml.kernels.nets import structures as nets
 from tuskml.kernels.newton import structures as newton
 from tuskml.kernels.paths import structures as paths
-from tuskml.kernels.robust import Newton, Robust
+from tuskml.kernels.robust import Robust
 from tuskml.kernels.rows import structures as rows
 from tuskml.kernels.structures import ADDRESS, DOUBLE, INT32, INT64, UINT64
 from tuskml.kernels.trees import structures as trees
@@ -90,7 +90,7 @@ LINEAR: dict[str, tuple[Any, list[Any]]] = {
         [PASS, ctypes.POINTER(s.Open), ADDRESS, ADDRESS, ADDRESS, INT, ADDRESS],
     ),
     "tk_solve": (INT, [ctypes.POINTER(s.System)]),
-    "tk_newton_groups": (INT, [PASS, ctypes.POINTER(Newton)]),
+    "tk_newton_groups": (INT, [PASS, ctypes.POINTER(newton.Newton)]),
     "tk_lanczos": (INT64, [*[ADDRESS] * 3, ctypes.POINTER(s.Tridiagonal)]),
     "tk_quadrature": (INT, [INT64, *[ADDRESS] * 3]),
     "tk_speculate": (INT64, [ctypes.POINTER(s.Quadratic), INT, ADDRESS, ADDRESS]),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tuskml.kernels.robust import Newton, Robust
+from tuskml.kernels.robust import Robust
 
 ADDRESS = ctypes.c_void_p
 INT32, INT64, UINT64, DOUBLE = ctypes.c_int32, ctypes.c_int64, ctypes.c_uint64, ctypes.c_double
@@ -379,7 +379,6 @@ STRUCTURES = {
     "tk_robust": Robust,
     "tk_softmax": Softmax,
     "tk_system": System,
-    "tk_newton": Newton,
     "tk_tridiagonal": Tridiagonal,
     "tk_quadratic": Quadratic,
     "tk_epoch": Epoch,

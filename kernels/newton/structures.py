@@ -1,4 +1,4 @@
-"""The structure of a descent, field by field as in `native/newton/api.h`."""
+"""The structures of descents, field by field as in `native/newton/api.h`."""
 
 import ctypes
 
@@ -36,4 +36,20 @@ class Chord(ctypes.Structure):
     ]
 
 
-STRUCTURES = {"tk_chord": Chord}
+class Newton(ctypes.Structure):
+    """`tk_newton`."""
+
+    _fields_ = [
+        *((name, ADDRESS) for name in ("shift", "scale", "label_size", "gradient_unit")),
+        ("rounding", ADDRESS),
+        ("l2", DOUBLE),
+        ("epsilon", DOUBLE),
+        ("quadratic", INT32),
+        ("most", INT32),
+        ("deadline", DOUBLE),
+        *((name, ADDRESS) for name in ("weights", "found", "gradient")),
+        *((name, ADDRESS) for name in ("iterations", "stuck", "history")),
+    ]
+
+
+STRUCTURES = {"tk_chord": Chord, "tk_newton": Newton}

@@ -24,6 +24,7 @@ ALLOWED = {
     "newton": (
         f"{OF_LINEAR}/parts/second_order/fused.py",
         f"{OF_LINEAR}/parts/second_order/chord.py",
+        f"{OF_LINEAR}/parts/second_order/small.py",
         "learners/linear/inference/outcome.py",
         COSTS,
         DEMO,

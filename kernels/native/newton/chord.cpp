@@ -20,6 +20,7 @@
 #include "../shared/segments.hpp"
 #include "../shared/working.hpp"
 #include "api.h"
+#include "coordinates.hpp"
 
 namespace tusk {
 namespace {
@@ -87,12 +88,20 @@ class Descent {
 public:
     Descent(const tk_chord &chord, int64_t group)
         : c_(chord), g_(group), d_(chord.pass->groups[0].dim), p_(d_ + 1),
+          at_{.d = d_,
+              .shift = chord.shift + group * d_,
+              .scale = chord.scale + group * d_,
+              .l2 = chord.l2,
+              .fit_intercept = chord.pass->fit_intercept != 0,
+              .zero = chord.rounding[group],
+              .label_size = chord.size ? chord.size[group] : 1,
+              .unit = chord.unit ? chord.unit[group] : 1},
           v_(chord.v + group * p_, chord.v + (group + 1) * p_), weights_(p_), gradient_(p_),
           way_(p_), pairs_(p_) {
         c_.steps[g_] = 0;
         c_.ended[g_] = 0;
         c_.last[g_] = c_.before_violation ? c_.before_violation[g_] : UNKNOWN;
-        place_weights();
+        at_.place(v_.data(), weights_.data());
     }
 
     int64_t group() const { return g_; }
@@ -122,37 +131,12 @@ public:
     }
 
 private:
-    const double *shift() const { return c_.shift + g_ * d_; }
-    const double *scale() const { return c_.scale + g_ * d_; }
-
-    void place_weights() {
-        double moved = 0;
-        for (int64_t i = 0; i < d_; i++) {
-            weights_[i] = v_[i] * scale()[i];
-            moved += weights_[i] * shift()[i];
-        }
-        weights_[d_] = v_[d_] - moved;
-    }
-
     // The objective, its gradient by v and the violation of optimality.
     void measure(const double *sums) {
-        const double n = sums[1], *slopes = sums + 2, by_intercept = slopes[d_] / n;
-        double squares = 0, size = std::fabs(v_[d_]), worst = 0;
-        for (int64_t i = 0; i < d_; i++) {
-            gradient_[i] = (slopes[i] / n - shift()[i] * by_intercept) * scale()[i] +
-                           c_.l2 * scale()[i] * weights_[i];
-            squares += weights_[i] * weights_[i];
-            size += std::fabs(v_[i]) + std::fabs(weights_[i] * shift()[i]);
-        }
-        gradient_[d_] = c_.pass->fit_intercept ? by_intercept : 0;
-        for (double one : gradient_)
-            worst = std::isfinite(one) ? std::max(worst, std::fabs(one)) : UNKNOWN;
-        objective_ = sums[0] / n + 0.5 * c_.l2 * squares;
-        const double rounding = c_.rounding[g_] * (size + (c_.size ? c_.size[g_] : 1));
-        slack_ = c_.zero * std::fabs(objective_) + rounding;
-        const bool known = std::isfinite(worst) && std::isfinite(objective_);
-        violation_ =
-            known ? std::max(worst - rounding, 0.0) / (c_.unit ? c_.unit[g_] : 1) : UNKNOWN;
+        const Measured found = at_.measure(v_.data(), weights_.data(), sums, gradient_.data());
+        objective_ = found.objective;
+        violation_ = found.violation;
+        slack_ = c_.zero * std::fabs(found.objective) + found.rounding;
     }
 
     // Whether the objective fell enough by the last step.
@@ -186,7 +170,7 @@ private:
     bool factorize() {
         factor_ = std::make_unique<Factor>(p_);
         factor_->decompose(c_.hessian + g_ * c_.stride, [] { return false; });
-        const int64_t used = d_ - std::count(scale(), scale() + d_, 0.0);
+        const int64_t used = d_ - std::count(at_.scale, at_.scale + d_, 0.0);
         return factor_->rank == used + (c_.pass->fit_intercept != 0) &&
                factor_->smallest >= c_.pivot;
     }
@@ -197,11 +181,12 @@ private:
         pairs_.direction(way_.data(), [&](double *q) { factor_->solve(q, q); });
         for (int64_t i = 0; i < p_; i++)
             v_[i] -= way_[i];
-        place_weights();
+        at_.place(v_.data(), weights_.data());
     }
 
     const tk_chord &c_;
     const int64_t g_, d_, p_;
+    const Coordinates at_;
     std::vector<double> v_, weights_, gradient_, way_;
     Pairs pairs_;
     std::unique_ptr<Factor> factor_;

@@ -9,10 +9,12 @@
 #include <limits>
 #include <vector>
 
-#include "../../shared/pool.hpp"
-#include "../../shared/working.hpp"
-#include "../api.h"
-#include "factor.hpp"
+#include "../linear/api.h"
+#include "../linear/systems/factor.hpp"
+#include "../shared/pool.hpp"
+#include "../shared/working.hpp"
+#include "api.h"
+#include "coordinates.hpp"
 
 namespace tusk {
 namespace {
@@ -61,7 +63,14 @@ public:
     // Returns a code.
     int run(int64_t g) {
         one_ = pass_of(all_, g);
-        group_ = g;
+        at_ = {.d = d_,
+               .shift = how_.shift + g * d_,
+               .scale = how_.scale + g * d_,
+               .l2 = how_.l2,
+               .fit_intercept = one_.fit_intercept != 0,
+               .zero = how_.rounding[g],
+               .label_size = how_.label_size ? how_.label_size[g] : 1,
+               .unit = how_.gradient_unit ? how_.gradient_unit[g] : 1};
         damping_ = 0;
         violation_before_ = std::numeric_limits<double>::infinity();
         stale_ = false;
@@ -144,51 +153,25 @@ private:
 
     // Evaluates the objective at point.v, with the sums of the curvature if they are wanted.
     int look(Point &point, bool curvature) {
-        const double *shift = how_.shift + group_ * d_, *scale = how_.scale + group_ * d_;
-        double size = std::abs(point.v[d_]) + (how_.label_size ? how_.label_size[group_] : 1.0);
-        double intercept = point.v[d_], penalty = 0;
-        for (int64_t k = 0; k < d_; k++) {
-            w_[k] = point.v[k] * scale[k];
-            const double moved = w_[k] * shift[k];
-            intercept -= moved;
-            size += std::abs(point.v[k]) + std::abs(moved);
-            penalty += w_[k] * w_[k];
-        }
-        w_[d_] = intercept;
         double *sums = point.sums.data();
-        const int code = curvature ? tk_curvature(&one_, w_.data(), shift, scale, 1, sums)
+        at_.place(point.v.data(), w_.data());
+        const int code = curvature ? tk_curvature(&one_, w_.data(), at_.shift, at_.scale, 1, sums)
                                    : tk_gradient(&one_, w_.data(), sums);
         if (code)
             return code;
-        const double n = sums[1], slope = sums[2 + d_] / n;
-        double worst = 0;
-        for (int64_t k = 0; k < d_; k++) {
-            point.gradient[k] =
-                (sums[2 + k] / n - shift[k] * slope) * scale[k] + how_.l2 * scale[k] * w_[k];
-            worst = larger(worst, point.gradient[k]);
-        }
-        point.gradient[d_] = one_.fit_intercept ? slope : 0;
-        worst = larger(worst, point.gradient[d_]);
-        const double rounding = how_.rounding[group_] * size;
-        const double unit = how_.gradient_unit ? how_.gradient_unit[group_] : 1;
-        point.objective = sums[0] / n + 0.5 * how_.l2 * penalty;
-        point.violation =
-            (worst - rounding > 0 || std::isnan(worst) ? worst - rounding : 0) / unit;
-        const double of = std::abs(point.objective);
+        const Measured found = at_.measure(point.v.data(), w_.data(), sums, point.gradient.data());
+        point.objective = found.objective;
+        point.violation = found.violation;
+        const double of = std::abs(found.objective), rounding = found.rounding;
         point.slack =
             ROUNDING * of +
             (how_.quadratic ? std::sqrt(2 * of) * rounding + rounding * rounding : rounding);
         return TK_OK;
     }
 
-    // The larger absolute value; NaN stays.
-    static double larger(double worst, double x) {
-        return std::isnan(worst) || std::abs(x) <= worst ? worst : std::abs(x);
-    }
-
     // The curvature of the objective from the sums of here_.
     void take_curvature() {
-        const double *sums = here_.sums.data() + d_ + 3, *scale = how_.scale + group_ * d_;
+        const double *sums = here_.sums.data() + d_ + 3, *scale = at_.scale;
         const double n = here_.sums[1];
         for (size_t k = 0; k < hessian_.size(); k++)
             hessian_[k] = sums[k] / n;
@@ -218,7 +201,7 @@ private:
     const tk_newton &how_;
     const int64_t d_, p_;
     tk_pass one_{};
-    int64_t group_ = 0;
+    Coordinates at_{};
     Point here_, there_;
     std::vector<double> w_, step_, hessian_, damped_;
     Factor factor_;
