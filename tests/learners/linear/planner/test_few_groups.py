@@ -16,7 +16,6 @@ from tuskml.learners.linear.options import parse
 from tuskml.learners.linear.planner.choice import Candidate
 from tuskml.learners.linear.planner.rule import choose
 from tuskml.learners.linear.tasks import LINEAR
-from tuskml.optimizer import constants
 from tuskml.optimizer.curves import Interval
 
 pytestmark = pytest.mark.native
@@ -25,15 +24,6 @@ GROUPS, ROWS = 200, 340
 CATEGORIES = (12, 7, 20, 60, 15)
 NUMBERS = 5
 NAMES = [f"c{j}" for j in range(len(CATEGORIES))] + [f"z{j}" for j in range(NUMBERS)]
-
-
-@pytest.fixture(autouse=True)
-def no_calibration(tmp_path, monkeypatch):
-    """The constants are the shipped ones, whatever this host has."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    constants.of_host.cache_clear()
-    yield
-    constants.of_host.cache_clear()
 
 
 @pytest.fixture

@@ -10,19 +10,9 @@ from fitting import put
 from tuskml.learners.linear.algorithms import bgd, newton_cg
 from tuskml.learners.linear.guard import behind, switching
 from tuskml.learners.linear.guard.progress import iterations_left
-from tuskml.optimizer import constants
 from tuskml.optimizer.curves import Interval
 
 pytestmark = pytest.mark.native
-
-
-@pytest.fixture(autouse=True)
-def no_calibration(tmp_path, monkeypatch):
-    """The constants are the shipped ones, whatever this host has."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    constants.of_host.cache_clear()
-    yield
-    constants.of_host.cache_clear()
 
 
 def ill_conditioned(task, n=16_000, d=300, condition=1e4, seed=3):

@@ -31,16 +31,6 @@ from tuskml.optimizer.constants import shipped
 pytestmark = pytest.mark.native
 
 
-@pytest.fixture(autouse=True)
-def no_calibration(tmp_path, monkeypatch):
-    """The constants are the shipped ones, whatever this host has."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    forget = constants.of_host.cache_clear
-    forget()
-    yield
-    forget()
-
-
 @pytest.fixture
 def everything_pays(monkeypatch):
     """Small trainings are planned like large ones, and time is no reason to stop."""
