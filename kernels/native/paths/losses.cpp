@@ -183,11 +183,11 @@ void Fit::look_at_work() {
 void Fit::inner(double tolerance) {
     if (!squared())
         look_at_work();
-    double aim = squared() ? tolerance : gap_;
+    double aim = squared() ? tolerance : gap_, least = 0.1 * tolerance;
     for (int k = 0; k < MOST_STEPS; k++) {
         double before = gap_; // where the dual point is not feasible it says nothing of a step
         if (!squared())
-            aim = std::max(STEP_SHARE * std::min(aim, gap_), 0.1 * tolerance);
+            aim = std::max(STEP_SHARE * std::min(aim, gap_), least);
         if (x_.sparse())
             step<SparseResiduals>(aim);
         else
@@ -197,6 +197,8 @@ void Fit::inner(double tolerance) {
         look_at_work();
         if (gap_ <= tolerance || (k > 20 && gap_ >= before))
             break;
+        if (gap_ >= before)
+            least *= STEP_SHARE; // an approximation's gap may be far less than this one
     }
 }
 

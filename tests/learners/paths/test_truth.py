@@ -342,3 +342,13 @@ def test_no_other_weights_are_better_than_the_gap_says(seed, n, d, share, alpha,
         b -= step * residual.mean()
         best = min(best, objective(x, y, w, b, penalty, alpha, logistic=logistic))
     assert point["objective"] - best <= point["gap"] + 1e-13
+
+
+def test_a_step_that_changes_nothing_is_followed_by_a_finer_one():
+    """The gap of the approximation was below the tolerance, and that of the logistic loss above."""
+    rng = np.random.default_rng(357180)
+    x = rng.normal(size=(15, 6)) * (rng.random((15, 6)) < 0.7)
+    y = np.arange(15) % 2.0
+    penalty = 0.875 * np.abs(x.T @ (y - y.mean())).max() / 15
+    points, _ = fitted(block(x, y), [penalty], LOGISTIC, tolerance=1e-6)
+    assert points[0, 0]["gap"] <= 1e-6 * points[0, 0]["null"]
