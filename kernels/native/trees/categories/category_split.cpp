@@ -45,6 +45,8 @@ public:
         limits_.l2 = boost_.cat_l2;
         auto few = [&](const Level &one) { return (double)one.sum.rows < boost_.cat_smooth; };
         levels.erase(std::remove_if(levels.begin(), levels.end(), few), levels.end());
+        if (levels.empty())
+            return;
         for (Level &one : levels)
             one.order = rule_.gradient(one.sum) / (rule_.curvature(one.sum) + boost_.cat_smooth);
         std::stable_sort(levels.begin(), levels.end(),
