@@ -7,12 +7,25 @@ from pathlib import Path
 from tuskml.errors import TuskError
 
 
-@functools.cache
 def functions() -> ctypes.c_void_p:
     """Address of the pool's functions, `tusk_pool` in `native/pool.h`."""
+    return ctypes.c_void_p(library().ts_pool())
+
+
+@functools.cache
+def library() -> ctypes.CDLL:
+    """The pool's library, with the functions of `native/pool.h` and `native/shares.h`."""
     path = Path(__file__).parent / "_native.so"
     if not path.exists():
         raise TuskError(f"the pool of threads is not built: no {path}, reinstall tuskml")
     library = ctypes.CDLL(str(path))
-    library.ts_pool.restype = ctypes.c_void_p
-    return ctypes.c_void_p(library.ts_pool())
+    pointer, int32, int64 = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64
+    library.ts_pool.restype = pointer
+    library.ts_shares_open.argtypes = [ctypes.c_char_p, ctypes.c_double]
+    library.ts_training_begin.argtypes = [ctypes.c_char_p, int64, int32]
+    library.ts_training_plan.argtypes = [ctypes.c_char_p]
+    library.ts_training_progress.argtypes = [int64]
+    library.ts_shares_list.argtypes = [pointer, int32, int32]
+    library.ts_shares_list.restype = int32
+    library.ts_max_min.argtypes = [int32, pointer, pointer, int32, pointer]
+    return library

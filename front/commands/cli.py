@@ -13,10 +13,11 @@ from collections.abc import Sequence
 
 import duckdb
 
-from tuskml.commands.calibrate import add_calibrate
 from tuskml.commands.completion import add_completion
 from tuskml.commands.demo import add_demo
 from tuskml.commands.explain import add_explain
+from tuskml.commands.host.calibrate import add_calibrate
+from tuskml.commands.host.top import add_top
 from tuskml.commands.models import add_models
 from tuskml.commands.partition import add_partition
 from tuskml.commands.postgres import add_postgres
@@ -45,6 +46,7 @@ COMMANDS = (
     add_stores,
     add_models,
     add_postgres,
+    add_top,
     add_calibrate,
 )
 """Each adds a subcommand, with what runs it; in the order of `tuskml --help`."""

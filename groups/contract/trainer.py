@@ -32,7 +32,7 @@ from tuskml.learners.models import Models, Names
 from tuskml.learners.options.table import MAX_TEXT, refuse_format
 from tuskml.learners.receiving import compared_of, finished_of, receiver_of
 from tuskml.learners.registry import learner_of, task_named
-from tuskml.schedule import budget
+from tuskml.schedule import budget, shares
 from tuskml.schedule.forks import held_in_forks
 
 TRAIN, EXPLAIN = 0, 1
@@ -84,7 +84,10 @@ def answer(library: ctypes.CDLL, pointer: Any, account: int | None = None) -> No
     with counted(batch.memory or 0), budget.within(most_threads(batch)):
         for number in range(batch.n_specs):
             places, texts = np.flatnonzero(spec == number), batch.specs[number]
-            if batch.request in (TRAIN, EXPLAIN):
+            if batch.request == TRAIN:
+                with shares.training(texts.task, len(places)):
+                    answer_training(library, pointer, texts, groups[places], places, account)
+            elif batch.request == EXPLAIN:
                 answer_training(library, pointer, texts, groups[places], places, account)
             else:
                 answer_offline(library, pointer, texts, groups[places], places, account)
@@ -191,6 +194,7 @@ def emit_models(
     library: ctypes.CDLL, pointer: Any, places: NDArray[np.intp], models: Models
 ) -> None:
     """Returns models of the groups of one spec; places: these groups' in the batch."""
+    shares.progress(len(models.group))
     emission = Emission(models.numbered(places[models.group]))
     library.tusk_emit_models(pointer, ctypes.byref(emission.struct))
 

@@ -54,6 +54,7 @@ from tuskml.learners.linear.renumbered import apart, own_request, restored
 from tuskml.learners.linear.request import LinearOptions, Request
 from tuskml.learners.models import Models, Strings, joined
 from tuskml.learners.validation import held_out_counts
+from tuskml.schedule import shares
 
 MOST_WEIGHTS = 1 << 20
 """Weights, or entries of curvature, that train together: copies of them stay in a cache."""
@@ -165,6 +166,7 @@ def train_alike(groups: NDArray[np.void], request: Request, memory: int) -> Mode
         widths = np.maximum(widths, 1)
         groups["dim"] = widths.max()
     plan, question = first_plan(groups, request, memory)
+    shares.note_plan(plan.algorithm)
     if question is not None and question.seen.on_disk:
         from tuskml.learners.linear.streamed.spilled import train_spilled  # which imports this
 

@@ -10,27 +10,43 @@
 
 #include <pthread.h>
 
+#include "training.hpp"
+
 namespace {
 
 thread_local bool on_worker = false;
 
-// One call of run(). Its threads take tasks until none is left.
+// One call of run(). Its threads take tasks until none is left. The share of the training that
+// called may change meanwhile: between two tasks helpers leave, and others are called.
 struct Job {
     tusk_task task;
     void *context;
     int64_t n;
+    tusk::Training *training;
     std::atomic<int64_t> next{0};
     int helpers_wanted;
     int helpers_inside = 0; // guarded by the pool's mutex
     std::atomic<bool> failed{false};
 
-    void work() {
-        for (int64_t number; (number = next.fetch_add(1, std::memory_order_relaxed)) < n;)
-            if (task(context, number)) {
-                failed = true;
-                next = n;
-            }
+    int helpers_allowed() const {
+        return std::min(helpers_wanted, tusk::threads_of(training, threads) - 1);
     }
+
+    bool open() const { return next.load(std::memory_order_relaxed) < n; }
+
+    // Takes a task, if there is one.
+    bool work() {
+        const int64_t number = next.fetch_add(1, std::memory_order_relaxed);
+        if (number >= n)
+            return false;
+        if (task(context, number)) {
+            failed = true;
+            next = n;
+        }
+        return true;
+    }
+
+    int threads; // that the caller asked for
 };
 
 class Pool {
@@ -41,9 +57,13 @@ public:
             grow(job.helpers_wanted);
             jobs_.push_back(&job);
         }
-        for (int helper = 0; helper < job.helpers_wanted; helper++)
-            wake_.notify_one(); // not all: another call may have started a thousand workers
-        job.work();
+        int called = 0;
+        do {
+            const int allowed = job.helpers_allowed();
+            for (; called < allowed; called++)
+                wake_.notify_one(); // not all: another call may have started a thousand workers
+            called = allowed;
+        } while (job.work());
         std::unique_lock lock(mutex_);
         std::erase(jobs_, &job);
         idle_.wait(lock, [&] { return job.helpers_inside == 0; });
@@ -67,8 +87,7 @@ private:
 
     Job *open_job() {
         for (Job *job : jobs_)
-            if (job->helpers_inside < job->helpers_wanted &&
-                job->next.load(std::memory_order_relaxed) < job->n)
+            if (job->open() && job->helpers_inside < job->helpers_allowed())
                 return job;
         return nullptr;
     }
@@ -79,9 +98,10 @@ private:
         for (;;) {
             Job *job = nullptr;
             wake_.wait(lock, [&] { return (job = open_job()) != nullptr; });
-            job->helpers_inside++;
+            const int place = job->helpers_inside++;
             lock.unlock();
-            job->work();
+            while (place < job->helpers_allowed() && job->work())
+                ;
             lock.lock();
             if (--job->helpers_inside == 0)
                 idle_.notify_all();
@@ -115,9 +135,12 @@ int run(int64_t n, int32_t threads, tusk_task task, void *context) {
     job.task = task;
     job.context = context;
     job.n = n;
+    job.threads = threads;
+    job.training = on_worker ? nullptr : tusk::training_of_thread();
     job.helpers_wanted = (int)std::min<int64_t>(threads, n) - 1;
     if (job.helpers_wanted <= 0)
-        job.work();
+        while (job.work())
+            ;
     else
         pool().run(job);
     return job.failed;

@@ -1,0 +1,1 @@
+"""Commands about this host: what it can do, and what runs on it."""
