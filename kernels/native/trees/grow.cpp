@@ -100,8 +100,8 @@ template <class Cell> void Grower<Cell>::search(Leaf &leaf) {
     leaf.best = Split{};
     if (leaf.slot == NO_SLOT)
         return;
-    leaf.best = boost_.node_fraction < 1 ? best_of_drawn(leaf)
-                                         : best_of(leaf, histogram(leaf.slot));
+    leaf.best =
+        boost_.node_fraction < 1 ? best_of_drawn(leaf) : best_of(leaf, histogram(leaf.slot));
 }
 
 // Gives up the histogram of a leaf that stays one.
@@ -165,7 +165,8 @@ template <class Cell> void Grower<Cell>::split(Leaf &leaf) {
     Sum sum = parent.sum - best.left;
     ChildLimits limits = limits_behind(*rule_, best, sum, parent.limits);
     Leaf left{parent.begin, n_left, away, node, depth, NO_SLOT, best.left, limits.left, {}};
-    Leaf right{parent.begin + n_left, n_right, away, node + 1, depth, NO_SLOT, sum, limits.right, {}};
+    Leaf right{parent.begin + n_left, n_right, away, node + 1, depth, NO_SLOT, sum,
+               limits.right,          {}};
     made_[parent.node].split = best;
     made_[parent.node].left = node;
     made_[parent.node].right = node + 1;
