@@ -1,5 +1,6 @@
-"""What a training of boosted trees is expected to take: a few trees are grown, and timed."""
+"""What a training of trees is expected to take: a few trees are grown, and timed."""
 
+import math
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -11,10 +12,12 @@ from numpy.typing import NDArray
 from tuskml.kernels import passes
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.trees.boosting import Targets, boosted
+from tuskml.kernels.trees.spent import LARGE
 from tuskml.learners.explaining.explanation import Document, document
 from tuskml.learners.learner import Request
 from tuskml.learners.tasks import Task
 from tuskml.learners.trees import training
+from tuskml.learners.trees.forest_options import ForestOptions
 from tuskml.learners.trees.memory import NEAR, most_bytes
 from tuskml.learners.trees.options import TreeOptions
 from tuskml.schedule import budget
@@ -29,10 +32,15 @@ FORMULAS = {
 }
 SAMPLE = 1 << 22
 """Cells of the rows that are tried, at most: enough that all threads work."""
+SAMPLE_OF_WHOLE_TREES = LARGE + (1 << 12)
+"""The same where trees have no limit of leaves, and take as long as many small ones."""
 FEW, MORE, MOST = 2, 6, 50
 """Iterations of the trials: one has FEW, another at least MORE, of small groups up to MOST."""
+LARGE_FOREST = 1, 3
+"""The same of whole trees of a sample."""
 TIMES = 3
-"""Runs of a trial, the shortest of which counts: other programs may use the machine."""
+"""Runs of a trial, the shortest of which counts: other programs may use the machine. Whole trees
+of large groups have one."""
 
 
 def explain(group: NDArray[np.void], request: Request[Task, TreeOptions], memory: int) -> Document:
@@ -45,12 +53,6 @@ def explain(group: NDArray[np.void], request: Request[Task, TreeOptions], memory
         plan=plan(request),
         candidates=[candidate(group, request, memory)],
     )
-
-
-def without_seconds(group: NDArray[np.void], request: Request[Task, TreeOptions]) -> Document:
-    """What would run for one group."""
-    how = plan(request)
-    return document(group, request.task.name, formula(request.options), request.reading, plan=how)
 
 
 def formula(options: TreeOptions) -> str:
@@ -93,7 +95,7 @@ def candidate(
     least = min(options.patience + 1.0, most) if options.validation else most
     span = {"low": least, "point": most, "high": most}
     return {
-        "algorithm": "gbdt",
+        "algorithm": request.task.name,
         "chosen": True,
         "refusal": None,
         "iterations": span,
@@ -106,14 +108,28 @@ def candidate(
     }
 
 
+def grows_whole(options: TreeOptions, n: int) -> bool:
+    """Whether trees of n rows end where their leaves have too few rows."""
+    return not options.max_depth and options.num_leaves >= n
+
+
+def growth(options: TreeOptions, n: int, tried: int) -> float:
+    """How many times as long a tree of n rows takes as one of some of them: each level of a tree
+    reads all rows, and whole trees get deeper with them.
+    """
+    levels = math.log(n) / math.log(tried) if grows_whole(options, n) and tried > 2 else 1.0
+    return n / tried * levels
+
+
 def measured(group: NDArray[np.void], request: Request[Task, TreeOptions], memory: int) -> Seconds:
     """Seconds of the training of one group: those of a sample, times the rows beyond it."""
     options = request.options
     threads = options.threads or budget.threads()
     classes = int(training.classifies(options))
     rows = Pass(group, classes, None, None, True, threads, cancel_mark=passes.cancel_mark())
-    n = int(group["n_rows"][0])
-    tried = min(n, max(SAMPLE // int(group["dim"][0]), 1))
+    n, width = int(group["n_rows"][0]), int(group["dim"][0])
+    whole = grows_whole(options, n)
+    tried = min(n, max((SAMPLE_OF_WHOLE_TREES if whole else SAMPLE) // width, 1))
     given = training.Rows(group, rows, rows.labels())
     training.refuse_labels(given, request)
     _, labels = next(training.by_classes(given, options))
@@ -124,22 +140,33 @@ def measured(group: NDArray[np.void], request: Request[Task, TreeOptions], memor
             rows = replace(rows, groups=stack.enter_context(made))
             stack.enter_context(out)
         rows = replace(rows, positive=positive)
-        longer = min(max(NEAR // (tried * int(group["dim"][0]) + 1), MORE), MOST)
-        few, more = (seconds_of(rows, labels, options, memory, trees) for trees in (FEW, longer))
-    each = max(more - few, 0.0) / (longer - FEW)
-    start = max(few - FEW * each, 0.0)
-    return Seconds(start * n / tried, each * n / tried, 1 if labels is None else labels.shape[1])
+        longer = min(max(NEAR // (tried * width + 1), MORE), MOST)
+        trees = LARGE_FOREST if whole and tried * width > NEAR else (FEW, longer)
+        times = 1 if trees == LARGE_FOREST else TIMES
+        few, more = (seconds_of(rows, labels, options, memory, some, times) for some in trees)
+    each = max(more - few, 0.0) / (trees[1] - trees[0])
+    start = max(few - trees[0] * each, 0.0)
+    outputs = 1 if labels is None else labels.shape[1]
+    return Seconds(start * n / tried, each * growth(options, n, tried), outputs)
 
 
 def seconds_of(
-    rows: Pass, classes: Floats | None, options: TreeOptions, memory: int, trees: int
+    rows: Pass,
+    classes: Floats | None,
+    options: TreeOptions,
+    memory: int,
+    trees: int,
+    times: int,
 ) -> float:
-    """Seconds that so many iterations take."""
-    rules = replace(training.rules_of(options, classes is not None), trees=trees)
+    """Seconds that so many iterations take, the least of some runs."""
+    rules = training.rules_of(options, classes is not None)
+    if isinstance(options, ForestOptions):
+        rules = training.averaged(rules, options, int(rows.groups["dim"][0]))
+    rules = replace(rules, trees=trees)
     signs = None if options.monotone is None else np.array(options.monotone, np.int8)
-    times = []
-    for _ in range(TIMES):
+    taken = []
+    for _ in range(times):
         began = time.perf_counter()
         boosted(rows, rules, memory, None, Targets(classes, signs))
-        times.append(time.perf_counter() - began)
-    return min(times)
+        taken.append(time.perf_counter() - began)
+    return min(taken)

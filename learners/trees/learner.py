@@ -136,10 +136,3 @@ class Forests(Trees):
 
     def whole(self, request: Request[Task, TreeOptions]) -> str | None:
         return Learner.whole(self, request)
-
-    def explain(
-        self, groups: Groups, request: Request[Task, TreeOptions], memory: int = 0
-    ) -> Iterator[str]:
-        training.refuse_rows(groups, request.task.name)
-        for group in np.split(groups, len(groups)):
-            yield written(explanation.without_seconds(group, request), request.options.format)

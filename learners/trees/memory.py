@@ -87,7 +87,9 @@ def histograms(shape: Shape, options: TreeOptions) -> int:
     least = max(3, min(options.min_child_rows, 20) * 2 // 5)  # rows of a bin
     of_feature = min(options.max_bins + 1, n // least + 2)
     leaves = min(options.num_leaves, n // max(options.min_child_rows, 1) + 1)
-    if grows_near(shape):
+    if isinstance(options, ForestOptions):  # leaf by leaf, down to those of few rows
+        leaves = min(leaves, 2 * max(n // (2 * of_feature), 1).bit_length() + 2)
+    elif grows_near(shape):
         return leaves * 8 * (shape.features + 15) // 16 * 16 * of_feature
     cell = 16 if not shape.large and n <= NARROW else 24
     size = (shape.features * of_feature + 8) * cell

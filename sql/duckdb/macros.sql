@@ -52,9 +52,9 @@ CREATE OR REPLACE TEMP MACRO _tusk_class_proba(model, features, class_name) AS
     list_extract(_tusk_predict_probas(struct_extract(model, 'payload'), features),
                  _tusk_place(struct_extract(model, 'class_names'), CAST(class_name AS VARCHAR)));
 
--- The class by its name.
+-- The class by its name. Without a list of names DuckDB would not ask for a place in it, and a model of numbers would not be refused.
 CREATE OR REPLACE TEMP MACRO predict_class(model, features) AS
-    list_extract(struct_extract(model, 'class_names'),
+    list_extract(coalesce(struct_extract(model, 'class_names'), CAST([] AS VARCHAR[])),
                  CAST(_tusk_predict_class(struct_extract(model, 'payload'), features) AS BIGINT));
 
 -- The probabilities of all classes by their names.

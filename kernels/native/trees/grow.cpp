@@ -41,6 +41,18 @@ template <class Cell> int32_t Grower<Cell>::take_slot() {
     return slot;
 }
 
+template <class Cell> void Grower<Cell>::give_back(int32_t slot) {
+    if (slot >= 0)
+        free_.push_back(slot);
+}
+
+// Whether the rows are added up for drawn features in less time than it takes to subtract all
+// bins of a sibling.
+template <class Cell> bool Grower<Cell>::has_few_rows(const Leaf &leaf) const {
+    double drawn = boost_.node_fraction * bins_.features();
+    return boost_.node_fraction < 1 && (double)leaf.n * drawn <= 2.0 * bins_.total();
+}
+
 template <class Cell> double Grower<Cell>::value_of(const Leaf &leaf) const {
     return boost_.learning_rate * rule_->value(leaf.sum, leaf.limits);
 }
@@ -50,8 +62,7 @@ template <class Cell> void Grower<Cell>::renew(const LeafValue &own) {
         made_[leaf.node].value = boost_.learning_rate * own(rows_of(leaf), leaf.n);
 }
 
-template <class Cell> Split Grower<Cell>::best_of(const Leaf &leaf) {
-    const Cell *sums = histogram(leaf.slot);
+template <class Cell> Split Grower<Cell>::best_of(const Leaf &leaf, const Cell *sums) {
     Limits limits{leaf.limits.low, leaf.limits.high};
     Split best = boost_.monotone
                      ? best_monotone_split(*rule_, bins_, sums, leaf.sum, numbers_, limits)
@@ -61,12 +72,25 @@ template <class Cell> Split Grower<Cell>::best_of(const Leaf &leaf) {
     return best;
 }
 
+// The histogram of a leaf; of one with few rows, that of the features which are drawn.
+template <class Cell> const Cell *Grower<Cell>::sums_of_drawn(const Leaf &leaf) {
+    if (leaf.slot >= 0)
+        return histogram(leaf.slot);
+    if (own_slot_ == NO_SLOT)
+        own_slot_ = take_slot();
+    Cell *sums = histogram(own_slot_);
+    for (const auto *some : {&numbers_, &categories_})
+        for (int32_t f : *some)
+            add_up_one(*rows_, rows_of(leaf), leaf.n, f, sums + bins_.first[f]);
+    return sums;
+}
+
 // Features are drawn, twice as many where none of them splits the leaf.
 template <class Cell> Split Grower<Cell>::best_of_drawn(const Leaf &leaf) {
     uint64_t seed = seed_of(seed_, leaf.node);
     for (double share = boost_.node_fraction;; share *= 2, seed = mixed(seed + 1)) {
         choose_features(draw_features(bins_.features(), share, seed));
-        Split best = best_of(leaf);
+        Split best = best_of(leaf, sums_of_drawn(leaf));
         if (best.feature >= 0 || share >= 1)
             return best;
     }
@@ -74,22 +98,24 @@ template <class Cell> Split Grower<Cell>::best_of_drawn(const Leaf &leaf) {
 
 template <class Cell> void Grower<Cell>::search(Leaf &leaf) {
     leaf.best = Split{};
-    if (leaf.slot >= 0)
-        leaf.best = boost_.node_fraction < 1 ? best_of_drawn(leaf) : best_of(leaf);
+    if (leaf.slot == NO_SLOT)
+        return;
+    leaf.best =
+        boost_.node_fraction < 1 ? best_of_drawn(leaf) : best_of(leaf, histogram(leaf.slot));
 }
 
 // Gives up the histogram of a leaf that stays one.
 template <class Cell> void Grower<Cell>::leave(Leaf &leaf) {
-    if (leaf.slot < 0 || leaf.best.feature >= 0)
+    if (leaf.best.feature >= 0)
         return;
-    free_.push_back(leaf.slot);
-    leaf.slot = -1;
+    give_back(leaf.slot);
+    leaf.slot = NO_SLOT;
 }
 
 // By two threads, unless features are drawn, whose list is the grower's.
 template <class Cell> void Grower<Cell>::search_both(Leaf &left, Leaf &right) {
     Leaf *both[] = {&left, &right};
-    bool alone = boost_.node_fraction < 1 || left.slot < 0 || right.slot < 0;
+    bool alone = boost_.node_fraction < 1 || left.slot == NO_SLOT || right.slot == NO_SLOT;
     parallel_for(2, alone ? 1 : threads_, [&](int64_t i) { search(*both[i]); });
     leave(left);
     leave(right);
@@ -110,8 +136,10 @@ template <class Cell> Halves Grower<Cell>::partition(const Leaf &leaf) {
 template <class Cell>
 void Grower<Cell>::fill_children(const Leaf &parent, Leaf &left, Leaf &right) {
     Leaf &small = left.n <= right.n ? left : right, &large = left.n <= right.n ? right : left;
-    if (!may_split(large)) {
-        free_.push_back(parent.slot);
+    if (!may_split(large) || has_few_rows(large)) {
+        give_back(parent.slot);
+        for (Leaf *child : {&small, &large})
+            child->slot = may_split(*child) ? BY_ROWS : NO_SLOT;
         return;
     }
     small.slot = take_slot();
@@ -121,8 +149,8 @@ void Grower<Cell>::fill_children(const Leaf &parent, Leaf &left, Leaf &right) {
     subtract(of_small, bins_.total(), of_large);
     if (may_split(small))
         return;
-    free_.push_back(small.slot);
-    small.slot = -1;
+    give_back(small.slot);
+    small.slot = NO_SLOT;
 }
 
 template <class Cell> void Grower<Cell>::split(Leaf &leaf) {
@@ -136,15 +164,16 @@ template <class Cell> void Grower<Cell>::split(Leaf &leaf) {
     int32_t depth = parent.depth + 1;
     Sum sum = parent.sum - best.left;
     ChildLimits limits = limits_behind(*rule_, best, sum, parent.limits);
-    Leaf left{parent.begin, n_left, away, node, depth, -1, best.left, limits.left, {}};
-    Leaf right{parent.begin + n_left, n_right, away, node + 1, depth, -1, sum, limits.right, {}};
+    Leaf left{parent.begin, n_left, away, node, depth, NO_SLOT, best.left, limits.left, {}};
+    Leaf right{parent.begin + n_left, n_right, away, node + 1, depth, NO_SLOT, sum,
+               limits.right,          {}};
     made_[parent.node].split = best;
     made_[parent.node].left = node;
     made_[parent.node].right = node + 1;
     for (const Leaf &child : {left, right})
         made_.push_back(Made{{}, -1, -1, child.n, value_of(child)});
     if (last)
-        free_.push_back(parent.slot);
+        give_back(parent.slot);
     else
         fill_children(parent, left, right);
     search_both(left, right);
@@ -212,8 +241,7 @@ int Grower<Cell>::grow(const Rule &rule, const Rows &rows, const std::vector<int
     if (int code = all ? split_all() : split_best())
         return code;
     for (const Leaf &leaf : leaves_)
-        if (leaf.slot >= 0)
-            free_.push_back(leaf.slot);
+        give_back(leaf.slot);
     if (own)
         renew(*own);
     if (margins)

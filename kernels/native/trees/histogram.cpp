@@ -50,7 +50,30 @@ void widen(const Addend *sums, int32_t n, Sum *out) {
         out[b] += sum_of(sums[b]);
 }
 
+inline void add(Addend a, Addend *to) {
+    *to += a;
+}
+inline void add(Addend a, Sum *to) {
+    *to += sum_of(a);
+}
+
+template <class Cell>
+void add_one(const Rows &rows, const uint32_t *which, int64_t n, int32_t f, Cell *out) {
+    size_t d = rows.bins->features();
+    std::fill_n(out, rows.bins->count(f), Cell{});
+    for (int64_t i = 0; i < n; i++)
+        add(rows.addends[which[i]], out + rows.codes[which[i] * d + f]);
+}
+
 } // namespace
+
+void add_up_one(const Rows &rows, const uint32_t *which, int64_t n, int32_t f, Sum *out) {
+    add_one(rows, which, n, f, out);
+}
+
+void add_up_one(const Rows &rows, const uint32_t *which, int64_t n, int32_t f, Addend *out) {
+    add_one(rows, which, n, f, out);
+}
 
 void add_up(const Rows &rows, const uint32_t *which, int64_t n, int, Addend *out,
             std::vector<Addend> &) {

@@ -71,6 +71,10 @@ void add_up(const Rows &rows, const uint32_t *which, int64_t n, int threads, Sum
 void add_up(const Rows &rows, const uint32_t *which, int64_t n, int threads, Addend *out,
             std::vector<Addend> &blocks);
 
+// The same for one feature, on the caller's thread.
+void add_up_one(const Rows &rows, const uint32_t *which, int64_t n, int32_t f, Sum *out);
+void add_up_one(const Rows &rows, const uint32_t *which, int64_t n, int32_t f, Addend *out);
+
 // Takes n cells from others.
 void subtract(const Sum *less, int32_t n, Sum *from);
 void subtract(const Addend *less, int32_t n, Addend *from);

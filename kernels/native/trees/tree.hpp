@@ -94,6 +94,10 @@ public:
     void draw_features_by(uint64_t seed) { seed_ = seed; }
 
 private:
+    // The slot of a leaf without a histogram, and of one whose searches add up its rows for the
+    // features that they draw.
+    static constexpr int32_t NO_SLOT = -1, BY_ROWS = -2;
+
     struct Leaf {
         int64_t begin, n; // in `which`, or if they are away in `scratch`
         bool away;
@@ -104,7 +108,9 @@ private:
     };
 
     bool may_split(const Leaf &leaf) const;
-    Split best_of(const Leaf &leaf);
+    bool has_few_rows(const Leaf &leaf) const;
+    Split best_of(const Leaf &leaf, const Cell *sums);
+    const Cell *sums_of_drawn(const Leaf &leaf);
     Split best_of_drawn(const Leaf &leaf);
     void search_both(Leaf &left, Leaf &right);
     int split_best();
@@ -116,6 +122,7 @@ private:
     void split(Leaf &leaf);
     void fill_children(const Leaf &parent, Leaf &left, Leaf &right);
     int32_t take_slot();
+    void give_back(int32_t slot);
     Halves partition(const Leaf &leaf);
     uint32_t *rows_of(const Leaf &leaf) const {
         return (leaf.away ? order_.scratch : order_.which) + leaf.begin;
@@ -136,6 +143,7 @@ private:
     std::vector<std::unique_ptr<Charged<Cell>>> sums_; // together_ histograms each
     int32_t together_;
     std::vector<int32_t> free_;
+    int32_t own_slot_ = NO_SLOT; // for sums of few rows
     std::vector<Addend> blocks_;
     std::vector<uint64_t> sides_;
     std::vector<Leaf> leaves_;

@@ -254,7 +254,7 @@ ERRORS = [
     ("train_model('mlp', y, {x}, '{\"activation\": \"rely\"}')", "did you mean 'relu'?"),
     ("train_model('mlp', y, {x}, '{\"dropout\": 1}')", "expected a number of at least 0 and less than 1"),
     ("train_model('mlp', y, {x}, '{\"store\": \"s\"}')", "option 'store' is not available with task 'mlp'"),
-    ("predict_proba(train_model('mlp', y, {x}, '{\"max_iter\": 2}'), {x3})", "only 'logistic' models give probabilities"),
+    ("predict_proba(train_model('mlp', y, {x}, '{\"max_iter\": 2}'), {x3})", "only models of classes give probabilities"),
     ("predict_proba(train_model('mlp', k, {x}, '{\"max_iter\": 2, \"objective\": \"logistic\"}'), {x3})", "the model has more than two classes"),
     ("predict(train_model('mlp', y, {x}, '{\"max_iter\": 2}'), {x2})", "the model has 3 features, row has 2"),
 ]  # fmt: skip

@@ -3,6 +3,7 @@
 # ruff: noqa: E501, SQL is read better on one line
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import duckdb
@@ -13,11 +14,15 @@ import pytest
 import tuskml
 from tuskml import DataError
 from tuskml.export_onnx import to_onnx
+from tuskml.learners.registry import all_options
+from tuskml.learners.trees import explanation
+from tuskml.learners.trees.forest_options import FOREST_OPTIONS
 
 ROWS = """CREATE {temp} TABLE t AS SELECT i, (i * 7919 % 1009)::float8 / 1009 AS a, (i * 31 % 101)::float8 / 101 AS b,
 (i * 17 % 13)::float8 AS c FROM generate_series(0, 899) AS r(i)"""
 X = {"duck": "[a, b, c]", "post": "ARRAY[a, b, c]"}
 CLASSES = "CASE WHEN b > 0.6 THEN 'high' WHEN c > 5 THEN 'low' ELSE 'none' END"
+OF_A_FOREST = FOREST_OPTIONS.parse("{}", "random_forest", all_options)
 GINI = {"objective": "gini", "trees": 15}
 
 
@@ -167,3 +172,34 @@ def test_formats_have_forests_of_numbers_only(con: duckdb.DuckDBPyConnection) ->
             model.to_lightgbm()
         with pytest.raises(DataError, match="random forest of classes"):
             to_onnx(model)
+
+
+def test_explanations_time_trees_of_a_forest(
+    con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trials grow what a training grows: deep trees on features that are drawn for each split."""
+    seen = []
+    kept = explanation.boosted
+    monkeypatch.setattr(
+        explanation, "boosted", lambda rows, rules, *more: seen.append(rules) or kept(rows, rules, *more)
+    )  # fmt: skip
+    con.execute(ROWS.format(temp=""))
+    options = json.dumps(GINI | {"format": "json"})
+    told = con.execute(
+        f"SELECT explain_training('random_forest', b > 0.6, [a, b, c], '{options}') FROM t"
+    ).fetchone()
+    (one,) = json.loads(told[0])["candidates"]
+    assert one["algorithm"] == "random_forest"
+    assert one["iterations"] == {"low": 15, "point": 15, "high": 15}
+    assert one["seconds"]["point"] >= 15 * one["seconds_per_iteration"] > 0
+    assert {rules.averaged for rules in seen} == {1}
+    assert {rules.num_leaves for rules in seen} == {2**31 - 1}
+    assert {rules.node_fraction for rules in seen} == {3**-0.5}
+
+
+def test_whole_trees_take_longer_than_their_rows_are_more() -> None:
+    """Sixteen times the rows are four levels more of trees that have eight levels."""
+    whole, few = (replace(OF_A_FOREST, num_leaves=most) for most in (2**31 - 1, 31))
+    assert explanation.growth(whole, 1 << 12, 1 << 8) == pytest.approx(16 * 12 / 8)
+    assert explanation.growth(few, 1 << 12, 1 << 8) == 16
+    assert explanation.growth(replace(whole, max_depth=6), 1 << 12, 1 << 8) == 16

@@ -52,27 +52,33 @@ def test_rows_that_were_copied_to_hold_some_out_are_given_back(trained) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "more"),
+    ("task", "rows", "more"),
     [
-        (ROWS, {}),
-        (ROWS, {"validation": 0.2}),
-        (ROWS, {"row_fraction": 0.5, "num_leaves": 63}),
-        (ROWS, {"objective": "quantile"}),
-        (60_000, {"max_bins": 255}),
+        ("gbdt", ROWS, {}),
+        ("gbdt", ROWS, {"validation": 0.2}),
+        ("gbdt", ROWS, {"row_fraction": 0.5, "num_leaves": 63}),
+        ("gbdt", ROWS, {"objective": "quantile"}),
+        ("gbdt", 60_000, {"max_bins": 255}),
+        ("random_forest", 60_000, {"objective": "gini"}),
+        ("random_forest", ROWS, {"objective": "gini", "trees": 1, "min_child_rows": 50}),
     ],
 )
 def test_the_memory_that_is_foretold_is_what_the_account_counts(
-    new_con: duckdb.DuckDBPyConnection, tmp_path, rows: int, more: dict[str, object]
+    new_con: duckdb.DuckDBPyConnection,
+    tmp_path,
+    task: str,
+    rows: int,
+    more: dict[str, object],
 ) -> None:
     """Within a fifth: memory comes in pieces of 2 MiB."""
     new_con.execute(CREATE.replace(f"range({ROWS})", f"range({rows})"))
     options = json.loads(OPTIONS) | more
     told = json.dumps(options | {"format": "json"})
     new_con.execute("SELECT tuskml_set_memory(?, ?)", [1 << 30, str(tmp_path)]).fetchall()
-    train = f"SELECT train_model('gbdt', y, x, '{json.dumps(options)}') FROM t"
+    train = f"SELECT train_model('{task}', y, x, '{json.dumps(options)}') FROM t"
     new_con.execute(train).fetchall()
     ((used,),) = new_con.execute("SELECT tuskml_memory()").fetchall()
-    ask = f"SELECT explain_training('gbdt', y, x, '{told}') FROM t"
+    ask = f"SELECT explain_training('{task}', y, x, '{told}') FROM t"
     ((answer,),) = new_con.execute(ask).fetchall()
     (one,) = json.loads(answer)["candidates"]
     assert used["spilled"] == 0

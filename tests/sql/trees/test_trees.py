@@ -224,7 +224,7 @@ ERRORS = [
     ),
     (
         "predict_proba(train_model('gbdt', y, {x}, '{\"trees\": 2}'), {x3})",
-        "only 'logistic' models give probabilities",
+        "only models of classes give probabilities",
     ),
     (
         "predict(train_model('gbdt', y, {x}, '{\"trees\": 2}'), {x2})",

@@ -24,7 +24,7 @@ TOLD = {
     "the payload of the model is damaged: restore the model from a backup, or renew the payload from its other fields by with_payload(model)",
     "Invalid Input Error: The map key list does not align with the map value list.",
     "model is 'mlp', which has no classes; use predict()",
-    "model is 'mlp', only 'logistic' models give probabilities; use decision()",
+    "model is 'mlp' of numbers, only models of classes give probabilities; use predict()",
 }
 FLAGS, CLASSES, BY_NAME = 8, 40, 16
 SITES = ("predict", "predict_class", "list_of_probabilities")

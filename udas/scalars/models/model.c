@@ -106,8 +106,12 @@ static bool check_answer(const tusk_payload_view *v, enum tusk_answer answer, co
     const char *name = v->name.data;
     int length = tusk_quoted(name, v->name.length, 40);
     if ((answer == TUSK_PREDICT_PROBA || answer == TUSK_PREDICT_PROBAS) && !two && !several) {
+        bool by_option = s->task == TUSK_BOOSTED || s->task == TUSK_NET;
         snprintf(sentence, TUSK_SENTENCE,
-                 "model is '%.*s', only 'logistic' models give probabilities; use decision()",
+                 by_option ? "model is '%.*s' of numbers, only models of classes give "
+                             "probabilities; use predict()"
+                           : "model is '%.*s', only 'logistic' models give probabilities; "
+                             "use decision()",
                  length, name);
         return false;
     }
