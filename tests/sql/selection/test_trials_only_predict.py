@@ -1,7 +1,5 @@
 """Trials predict and no more: what describes a model is computed of the winner, on all rows."""
 
-
-
 import json
 from typing import Any
 
