@@ -22,7 +22,7 @@ from tuskml.learners.statuses import MEANINGS
 
 NOT_TRIED, TOO_FEW, STOPPED = "not tried", "too few rows", "stopped early"
 NO_METRIC = "no metric"
-"""Of trials that trained a usable model, whose predictions or held-out rows determine no metric."""
+"""Of usable models whose predictions or held-out rows determine no metric."""
 USABLE = tuple(MEANINGS)[: tuple(MEANINGS).index("diverged")]
 
 
