@@ -189,6 +189,14 @@ class Learner(ABC):
         """
         return {}
 
+    def predicting(self, request: Request[Any, Any]) -> Any:
+        """The options of a training whose model is only to predict, as trials of a search are.
+
+        They lack what describes a model and changes no prediction, such as tests of its terms.
+        Raises OptionError where the task has no such description.
+        """
+        return request.options
+
     def levels(self, options: Any) -> int:
         """Which levels of a category have a feature: `ALL_LEVELS`, `BUT_REFERENCE` or
         `FIRST_HAS_ALL`."""

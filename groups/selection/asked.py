@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tuskml.errors import OptionError, nearest
+from tuskml.errors import OptionError, nearest, one_of
 from tuskml.groups.selection.candidates import (
     MOST_CANDIDATES,
     SEARCHES,
@@ -27,7 +27,7 @@ from tuskml.groups.selection.candidates import (
 )
 from tuskml.groups.selection.dealing import MOST_FOLDS, Dealt, dealt
 from tuskml.groups.selection.drawing.tpe import Estimate, estimate_of, in_turn, pool
-from tuskml.groups.selection.metrics import METRICS, parameter_for, refuse_numbers, usual
+from tuskml.groups.selection.metrics import METRICS, fitting, parameter_for, refuse_metric, usual
 from tuskml.learners.options.kinds import BOOLEAN, NAME, TIME, Option, choice, integer
 from tuskml.learners.options.table import object_in, value_of
 from tuskml.learners.registry import task_named
@@ -257,9 +257,9 @@ def metric_for(candidates: Sequence[Candidate], given: str | None) -> tuple[str,
     own = {usual(one.task, one.options)[0] for one in candidates}
     if given is None and len(own) > 1:
         raise OptionError(
-            f"the tasks have the metrics {', '.join(sorted(own))}: expected option 'metric', "
-            "one that all have"
+            f"the tasks have the metrics {', '.join(sorted(own))}: expected option 'metric', one "
+            f"that all have: {one_of(fitting(candidates))}"
         )
     metric = given or next(iter(own))
-    refuse_numbers(candidates, metric)
+    refuse_metric(candidates, metric)
     return metric, parameter_for(candidates, metric)

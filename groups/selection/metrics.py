@@ -33,6 +33,8 @@ precision, recall and F1 are the means over the classes."""
 
 OF_CLASSES = tuple(METRICS)[: tuple(METRICS).index("rmse")]
 """Those that compare classes."""
+OF_CHANCES = ("log_loss", "brier")
+"""Those that compare probabilities of classes."""
 
 
 def usual(task: Task, options: Options) -> tuple[str, float]:
@@ -59,14 +61,27 @@ def parameter_for(candidates: Sequence[Candidate], metric: str) -> float:
     return found[0] if found else 0.5
 
 
-def refuse_numbers(candidates: Sequence[Candidate], metric: str) -> None:
-    """OptionError for a metric of classes where a candidate predicts numbers."""
-    if metric not in OF_CLASSES:
-        return
+def lacks(candidate: Candidate, metric: str) -> str | None:
+    """Why a metric cannot judge a candidate: what it is of, and what the candidate predicts."""
+    request: Request[Any, Any] = Request(candidate.task, candidate.options)
+    if metric in OF_CLASSES and not learner_of(candidate.task).classifies(request):
+        return f"of classes, and task '{candidate.task.name}' predicts numbers"
+    if metric in OF_CHANCES and usual(candidate.task, candidate.options)[0] == "accuracy":
+        return f"of probabilities, and task '{candidate.task.name}' predicts classes alone"
+    return None
+
+
+def fitting(candidates: Sequence[Candidate]) -> list[str]:
+    """The metrics that can judge all candidates."""
+    return [name for name in METRICS if not any(lacks(one, name) for one in candidates)]
+
+
+def refuse_metric(candidates: Sequence[Candidate], metric: str) -> None:
+    """OptionError for a metric that cannot judge a candidate."""
     for one in candidates:
-        if not learner_of(one.task).classifies(Request(one.task, one.options)):
-            numbers = one_of([name for name in METRICS if name not in OF_CLASSES])
+        why = lacks(one, metric)
+        if why is not None:
             raise OptionError(
-                f"option 'metric' is '{metric}', which is of classes, and task '{one.task.name}' "
-                f"predicts numbers: expected {numbers}"
+                f"option 'metric' is '{metric}', which is {why}: expected "
+                f"{one_of(fitting(candidates))}"
             )

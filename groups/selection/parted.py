@@ -122,7 +122,9 @@ def tried(parts: Parts, search: Search, trial: Trial, until: float) -> Answer:
         return None
     candidate = search.candidates[trial.number]
     kept, out = parts.of(tuple(trial.round.kept)), tuple(trial.round.out)
-    models = trained_by_parts(kept, Request(candidate.task, candidate.options))
+    asked: Request[Any, Any] = Request(candidate.task, candidate.options)
+    asked = replace(asked, options=learner_of(candidate.task).predicting(asked))
+    models = trained_by_parts(kept, asked)
     if models is None or int(models.n_rows[0]) < LEAST_ROWS:
         return TOO_FEW
     metric = metric_of(parts.of(out), models, search)

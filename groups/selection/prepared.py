@@ -48,16 +48,22 @@ class Prepared:
         places: Places,
         near: Near | None = None,
         sets: int = 1,
+        winner: bool = False,
     ) -> Models:
         """A candidate's models of the groups at some places; models carry theirs among these.
 
-        sets: so many neighbours among `groups` are sets of rows of one group.
+        sets: so many neighbours among `groups` are sets of rows of one group; winner: whether the
+        models are kept, with all that describes them.
         """
         candidate = self.search.candidates[number]
+        options = self._options(candidate)
+        if not winner:
+            learner = learner_of(candidate.task)
+            options = learner.predicting(Request(candidate.task, options))
         asked = replace(
             of_places(self.seen.request, places // sets),
             task=candidate.task,
-            options=self._options(candidate),
+            options=options,
             near=near,
             common=sets > 1,
         )

@@ -241,7 +241,7 @@ def trained_on_all(
         places = in_order(part.seen.groups["n_rows"], np.flatnonzero(winners == number))
         if not len(places):
             continue
-        models = part.trained(number, part.seen.groups, places)
+        models = part.trained(number, part.seen.groups, places, winner=True)
         found = models.numbered(places[models.group])
         found = replace(found, trials=texts_of(texts, found.group))
         yield part.seen.described(out_of_time(found, unfinished[found.group]))

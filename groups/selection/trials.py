@@ -18,8 +18,12 @@ from tuskml.groups.selection.metrics import METRICS
 from tuskml.kernels.passes import Floats
 from tuskml.learners.models import Models
 from tuskml.learners.registry import learner_of
+from tuskml.learners.statuses import MEANINGS
 
 NOT_TRIED, TOO_FEW, STOPPED = "not tried", "too few rows", "stopped early"
+NO_METRIC = "no metric"
+"""Of usable models whose predictions or held-out rows determine no metric."""
+USABLE = tuple(MEANINGS)[: tuple(MEANINGS).index("diverged")]
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,10 @@ class Trials:
         self.metric[candidate, fold, places] = metric
         self.seconds[candidate, fold, places] = models.seconds
         self.iterations[candidate, fold, places] = models.iterations
+        usable = np.array([text in USABLE for text in models.status.pool], bool)
+        lacking = usable[models.status.code] & ~np.isfinite(metric)
         self.status[candidate, fold, places] = codes[models.status.code]
+        self.status[candidate, fold[lacking], places[lacking]] = self.code(NO_METRIC)
         self.curves.put(candidate, fold, places, models)
 
     def stop(self, some: NDArray[np.bool_]) -> None:

@@ -1,6 +1,7 @@
 """Linear models as a learner."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tuskml.kernels.parts.sharded import Parts
@@ -21,6 +22,8 @@ from tuskml.learners.linear.algorithms.parts.algorithm import Algorithm
 from tuskml.learners.linear.estimates.question import Statistics
 from tuskml.learners.linear.explaining import explain
 from tuskml.learners.linear.inference import determined
+from tuskml.learners.linear.inference.goodness import refuse_inference
+from tuskml.learners.linear.inference.names import CLASSIC
 from tuskml.learners.linear.options import OPTIONS
 from tuskml.learners.linear.planner.rule import FEW_FEATURES, choose
 from tuskml.learners.linear.request import LinearOptions, Request
@@ -70,6 +73,12 @@ class Linear(Learner):
     def complexity(self, options: LinearOptions) -> float:
         """The stronger the penalty, the simpler the model."""
         return -(options.l1 + options.l2)
+
+    def predicting(self, request: Request) -> LinearOptions:
+        refuse_inference(request.task, request.options)
+        return replace(
+            request.options, covariance=CLASSIC, cluster=None, fit=False, likelihood_ratio=False
+        )
 
     def levels(self, options: LinearOptions) -> int:
         """Without a penalty, a category's levels and the intercept would determine each other."""

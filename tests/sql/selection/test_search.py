@@ -349,6 +349,22 @@ def test_a_trial_that_fails_is_a_row_of_trials(db: Any) -> None:
     assert found[0]["status"] != "too few rows"
 
 
+def test_predictions_without_a_metric_are_a_status_of_their_trial(db: Any) -> None:
+    """A deviance of counts is not defined for predictions below 0, which lines reach."""
+    random = np.random.default_rng(3)
+    x = random.normal(size=(200, 4))
+    y = random.poisson(np.exp(1.5 * x[:, 0])).astype(float)
+    db.put("counts", {"g": np.zeros(200), "y": y} | {c: x[:, k] for k, c in enumerate("abcd")})
+    options = {"tasks": ["linear", "poisson"], "metric": "poisson_deviance", "folds": 3}
+    found = searched(db, options, task="auto", source="counts")[0]
+    line, counts = found["trials"]["trials"]
+    assert found["trials"]["chosen"] == 1
+    assert {fold["status"] for fold in line["folds"]} == {"no metric"}
+    assert line["metric"] is None
+    assert {fold["status"] for fold in counts["folds"]} == {"ok"}
+    assert counts["metric"] > 0
+
+
 def test_numbers_counts_and_many_classes(db: Any) -> None:
     random = np.random.default_rng(11)
     n = 240

@@ -58,6 +58,18 @@ REFUSED_OF_TASKS = {
         '{"l2": [1], "metric": "auc"}',
     ): "option 'metric' is 'auc', which is of classes, and task 'poisson' predicts numbers: expected 'rmse'",
     (
+        "svm",
+        '{"l2": [1, 2], "metric": "log_loss"}',
+    ): "which is of probabilities, and task 'svm' predicts classes alone: expected 'accuracy', 'auc',",
+    (
+        "auto",
+        '{"tasks": ["logistic", "svm"]}',
+    ): "have the metrics accuracy, log_loss: expected option 'metric', one that all have: 'accuracy', 'auc',",
+    (
+        "auto",
+        '{"tasks": ["linear", "quantile"]}',
+    ): "have the metrics pinball, rmse: expected option 'metric', one that all have: 'rmse', 'mae',",
+    (
         "matrix_factorization",
         '{"rank": [1], "metric": "f1_score"}',
     ): "task 'matrix_factorization' predicts numbers",
@@ -76,6 +88,18 @@ REFUSED_OF_TASKS = {
 def test_what_a_task_cannot_be_searched_for_is_refused(ask: Ask, task: str, options: str) -> None:
     with pytest.raises(Exception, match=REFUSED_OF_TASKS[task, options]):
         ask(f"SELECT train_model('{task}', y, {{x}}, '{options}') FROM rows")
+
+
+REFUSED_LABELS = {
+    'train_model(\'logistic\', a % 3, {x}, \'{"l2": [1, 2], "metric": "auc"}\')': "option 'metric' is 'auc': a group has more than two classes, expected log_loss, brier",
+    'train_model(\'linear\', a - 9, {x}, \'{"l2": [1, 2], "metric": "gamma_deviance"}\')': "option 'metric' is 'gamma_deviance': label is -?[0-9.]*, expected a number above 0",
+}
+
+
+@pytest.mark.parametrize("call", list(REFUSED_LABELS))
+def test_labels_that_a_metric_does_not_take_are_refused(ask: Ask, call: str) -> None:
+    with pytest.raises(Exception, match=REFUSED_LABELS[call]):
+        ask(f"SELECT {call} FROM rows")
 
 
 def test_auto_needs_tasks(ask: Ask) -> None:

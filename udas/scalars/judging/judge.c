@@ -33,6 +33,7 @@ typedef struct judged {
     char *sentence;
     const tusk_judging *how;
     bool stopped;
+    bool undefined; /* the metric is not defined for a prediction */
 } judged;
 
 /* Rows between two looks whether to stop. */
@@ -104,7 +105,22 @@ static bool take_class(judged *j, double y, double predicted, double weight) {
                             j->sentence);
 }
 
+/* A prediction for which the metric is not defined is the model's fault, and leaves it without the
+ * metric; such a label is the caller's, and is refused. */
+static bool take_sum(judged *j, tusk_judged row) {
+    const tusk_metric *metric = tusk_metric_of((enum tusk_metric_kind)j->which.sum);
+    if (tusk_score_take(&j->sums, metric, &row, j->sentence))
+        return true;
+    row.p = 1; /* which any metric takes */
+    j->undefined = true;
+    return tusk_score_take(&j->sums, metric, &row, j->sentence);
+}
+
 static bool take(judged *j, double y, const double *answer, double weight) {
+    if (j->which.sum < 0 && !isfinite(*answer)) {
+        j->undefined = true;
+        return true;
+    }
     if (j->which.ranking >= 0)
         return take_ranked(j, y, *answer, weight);
     if (j->which.classes >= 0)
@@ -115,8 +131,7 @@ static bool take(judged *j, double y, const double *answer, double weight) {
     else if (by_chances(j))
         row.y = y == j->scorer.positive;
     row.weight = weight;
-    return tusk_score_take(&j->sums, tusk_metric_of((enum tusk_metric_kind)j->which.sum), &row,
-                           j->sentence);
+    return take_sum(j, row);
 }
 
 /* --- the rows of a segment --- */
@@ -234,7 +249,7 @@ static double give(const judged *j) {
                        ? give_classes(j, &null)
                        : tusk_score_give(
                              &j->sums, tusk_metric_of((enum tusk_metric_kind)j->which.sum), &null);
-    return null ? NAN : found;
+    return null || j->undefined ? NAN : found;
 }
 
 /* The answer that a metric is of. */
@@ -267,6 +282,12 @@ static bool judge_payload(const char *bytes, size_t size, const tusk_group *grou
     tusk_payload_head head;
     tusk_stores none = {0};
     memcpy(&head, bytes, sizeof head);
+    if (j->which.ranking >= 0 && tusk_labels_in(&head) > 0) {
+        snprintf(j->sentence, TUSK_SENTENCE,
+                 "a group has more than two classes, expected log_loss, brier, accuracy, "
+                 "precision_score, recall_score or f1_score");
+        return false;
+    }
     j->answer = answer_for(j->which, &head);
     if (!tusk_read_model((tusk_text){bytes, size}, &none, j->answer, &j->scorer, j->sentence))
         return false;

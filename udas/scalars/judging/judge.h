@@ -23,7 +23,8 @@ typedef struct tusk_judging {
 int tusk_judges_by(const char *metric);
 
 /* Judges model i by the rows of group i; out, of shape (n,), is NaN where the rows do not
- * determine the metric, or the model predicts NULL. Returns 0 if refused, -1 if cancelled. */
+ * determine the metric, it is not defined for a prediction, or the model predicts NULL. Returns 0
+ * if refused, -1 if cancelled. */
 int tusk_judge(const tusk_models *models, const tusk_group *groups, const tusk_judging *how,
                double *out, tusk_refusal *why);
 
