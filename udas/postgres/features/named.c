@@ -11,6 +11,9 @@
 #include "utils/timestamp.h"
 #include "utils/typcache.h"
 
+/* How a column is read. */
+enum reading { READ_NOTHING, READ_DOUBLE, READ_NUMBER, READ_DAYS, READ_UTF8, READ_TEXT };
+
 #define DAYS_TO_2000 (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE)
 
 bool is_row_type(Oid type) {
@@ -90,12 +93,23 @@ static void make_room(named_reader *r, int n) {
     r->numbers = MemoryContextAllocZero(c, n * sizeof *r->numbers);
     r->texts = MemoryContextAllocZero(c, n * sizeof *r->texts);
     r->valid = MemoryContextAllocZero(c, n * sizeof *r->valid);
+    r->reading = MemoryContextAllocZero(c, n * sizeof *r->reading);
     r->chunk.column = MemoryContextAllocZero(c, n * sizeof *r->chunk.column);
     r->chunk.buffer = MemoryContextAllocZero(c, n * sizeof(double) * TUSK_NAMED_RUN);
 }
 
 static bool is_category_type(Oid type) {
     return type == BOOLOID || is_text_type(type);
+}
+
+static uint8 reading_of(Oid type) {
+    if (type == TEXTOID || type == VARCHAROID)
+        return GetDatabaseEncoding() == PG_UTF8 ? READ_UTF8 : READ_TEXT;
+    return is_category_type(type) ? READ_TEXT
+           : type == FLOAT8OID    ? READ_DOUBLE
+           : is_date_type(type)   ? READ_DAYS
+           : is_number_type(type) ? READ_NUMBER
+                                  : READ_NOTHING;
 }
 
 static void refuse_column(const char *function, const char *name, Oid type) {
@@ -113,14 +127,15 @@ static void note_column(named_reader *r, int i, int a, const char *function) {
     Form_pg_attribute attribute = TupleDescAttr(r->row, a);
     char *name = pstrdup(NameStr(attribute->attname));
     Oid type = getBaseType(attribute->atttypid);
-    bool category = is_category_type(type);
-    bool number = !category && (is_number_type(type) || is_date_type(type));
-    if (r->trains && !category && !number)
+    uint8 reading = reading_of(type);
+    bool category = reading >= READ_UTF8, number = reading && !category;
+    if (r->trains && !reading)
         refuse_column(function, name, type);
     if (category && type != BOOLOID)
         find_output(type, r->output + i, r->type_context);
     r->attribute[i] = a;
     r->base[i] = type;
+    r->reading[i] = reading;
     r->chunk.column[i] = (tusk_given_column){.name = name,
                                              .numbers = number ? r->numbers + i : NULL,
                                              .texts = category ? r->texts + i : NULL,
@@ -233,15 +248,38 @@ static void learn_given(named_reader *r, const given_columns *given, const char 
 
 /* --- rows --- */
 
+/* The text of a value that is neither compressed nor elsewhere, in UTF-8, without a call. */
+static inline bool read_near_text(Datum value, tusk_text *out) {
+    const struct varlena *t = (const struct varlena *)DatumGetPointer(value);
+    if (VARATT_IS_1B(t) ? VARATT_IS_1B_E(t) : !VARATT_IS_4B_U(t))
+        return false;
+    *out = (tusk_text){VARDATA_ANY(t), VARSIZE_ANY_EXHDR(t)};
+    return true;
+}
+
 static inline void read_column(named_reader *r, int i, Datum value, bool null) {
     r->valid[i] = !null;
     if (null)
         return;
-    if (r->chunk.column[i].texts)
+    switch (r->reading[i]) {
+    case READ_NOTHING:
+        break;
+    case READ_DOUBLE:
+        r->numbers[i] = DatumGetFloat8(value);
+        break;
+    case READ_NUMBER:
+        r->numbers[i] = read_number(value, r->base[i]);
+        break;
+    case READ_DAYS:
+        r->numbers[i] = read_days(value, r->base[i]);
+        break;
+    case READ_UTF8:
+        if (read_near_text(value, r->texts + i))
+            break;
+        /* fall through */
+    case READ_TEXT:
         r->texts[i] = read_text(value, r->base[i], r->output + i);
-    else if (r->chunk.column[i].numbers)
-        r->numbers[i] = is_date_type(r->base[i]) ? read_days(value, r->base[i])
-                                                 : read_number(value, r->base[i]);
+    }
 }
 
 const tusk_named_chunk *read_named(named_reader *r, Datum row, const char *function) {

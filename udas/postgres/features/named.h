@@ -20,6 +20,7 @@ typedef struct named_reader {
     int *attribute;   /* of each column, the place in the type */
     Oid *base;        /* and its type without domains */
     FmgrInfo *output; /* of columns that are text by their output function */
+    uint8 *reading;   /* how each is read */
     Datum *values;
     bool *nulls;
     double *numbers;

@@ -74,6 +74,8 @@ void read_model(predictor *p, const struct varlena *bytes, enum tusk_answer answ
     MemoryContextSwitchTo(before);
     p->bytes = copy;
     p->size = size;
+    if (size == TOAST_POINTER_SIZE)
+        memcpy(p->pointer, copy, TOAST_POINTER_SIZE);
 }
 
 static void forget(void *model) {
@@ -113,7 +115,10 @@ predictor *new_predictor(MemoryContext context) {
 /* --- the models of a call site --- */
 
 static bool is_of(const predictor *p, const struct varlena *bytes) {
-    return p && p->bytes && p->size == VARSIZE_ANY(bytes) && memcmp(p->bytes, bytes, p->size) == 0;
+    if (!p || !p->bytes || p->size != VARSIZE_ANY(bytes))
+        return false;
+    return p->size == TOAST_POINTER_SIZE ? memcmp(p->pointer, bytes, TOAST_POINTER_SIZE) == 0
+                                         : memcmp(p->bytes, bytes, p->size) == 0;
 }
 
 /* Of the first bytes, in four lanes that the processor multiplies side by side. */
@@ -166,6 +171,18 @@ static void charge_for(call_site *site, predictor *p) {
     p->charged = now;
 }
 
+static predictor *kept_predictor(call_site *site, MemoryContext context) {
+    predictor *p = predictor_with(context, site->passing->reader);
+    p->kept_bytes = &site->kept_bytes;
+    return p;
+}
+
+/* Asks for the memory of a model that comes again, after many others that have displaced it. */
+static void approach(const predictor *p) {
+    for (Size at = 0; at < offsetof(predictor, packed); at += 64)
+        __builtin_prefetch((const char *)p + at);
+}
+
 /* A predictor that has the model, or is to read it. */
 static predictor *place_for(call_site *site, struct varlena *bytes, MemoryContext context) {
     bool again;
@@ -174,9 +191,9 @@ static predictor *place_for(call_site *site, struct varlena *bytes, MemoryContex
         return site->passing;
     Size room = again ? kept_room() : kept_room() / 2;
     if (!noted->kept && site->kept_bytes + raw_size(bytes) + KEPT_BYTES <= room)
-        noted->kept = predictor_with(context, site->passing->reader);
+        noted->kept = kept_predictor(site, context);
     if (noted->kept)
-        noted->kept->kept_bytes = &site->kept_bytes;
+        approach(noted->kept);
     bool usable = noted->kept && (!noted->kept->bytes || is_of(noted->kept, bytes));
     return usable ? noted->kept : site->passing;
 }
@@ -194,5 +211,7 @@ predictor *predictor_of(FmgrInfo *called, Datum model, enum tusk_answer answer) 
         read_model(site->last, bytes, answer);
         charge_for(site, site->last);
     }
+    if (site->last->layouts)
+        tusk_class_layouts_approach(site->last->layouts);
     return site->last;
 }

@@ -17,20 +17,21 @@ typedef struct row_reader {
     MemoryContextCallback end;
 } row_reader;
 
-/* A model that has been read. */
+/* A model that has been read. What each row needs of it comes first, in one cache line. */
 struct predictor {
-    MemoryContext model; /* holds the bytes and what the scorer points to */
-    const void *bytes;   /* of the model that was read last; NULL if none was */
-    Size size;
+    Size size;         /* of the bytes */
+    const void *bytes; /* of the model that was read last; NULL if none was */
+    char pointer[24];  /* these, if they are a pointer to TOAST */
+    row_reader *reader;
+    uint64 n_named;              /* rows by name that it has scored */
+    tusk_class_layouts *layouts; /* NULL: there are none yet, or none of such a model */
     tusk_scorer scorer;
+    MemoryContext model;        /* holds the bytes and what the scorer points to */
     int rows;                   /* scored since it was read, up to PACKED_FROM */
     struct tusk_packed *packed; /* its trees from then on; NULL: none, or not in such a form */
     class_names names;          /* for answers by class */
-    row_reader *reader;
-    Size charged;                /* of its call site's kept bytes */
-    Size *kept_bytes;            /* these; NULL: the model is not kept */
-    uint64 n_named;              /* rows by name that it has scored */
-    tusk_class_layouts *layouts; /* NULL: there are none yet, or none of such a model */
+    Size charged;               /* of its call site's kept bytes */
+    Size *kept_bytes;           /* these; NULL: the model is not kept */
     MemoryContextCallback end;
 };
 
