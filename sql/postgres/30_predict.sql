@@ -14,11 +14,29 @@ CREATE FUNCTION sparse(indices anyarray, vals smallint[]) RETURNS tuskml_sparse_
 AS 'MODULE_PATHNAME', 'tuskml_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 
 -- Features that are neither an array nor sparse are a row with names, whose columns are matched by name.
+-- Where a query shows the columns of such a row, the planner calls the function for columns in its place: their names
+-- and, behind them, the columns.
+CREATE FUNCTION _tuskml_row_columns(internal) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_row_columns' LANGUAGE C STRICT;
+CREATE FUNCTION _tuskml_predict_columns(model tuskml_model, names text[], VARIADIC columns "any") RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_predict_columns' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_predict_proba_columns(model tuskml_model, names text[], VARIADIC columns "any") RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_predict_proba_columns' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_decision_columns(model tuskml_model, names text[], VARIADIC columns "any") RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_decision_columns' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_predict_class_columns(model tuskml_model, names text[], VARIADIC columns "any") RETURNS text
+AS 'MODULE_PATHNAME', 'tuskml_predict_class_columns' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_predict_probas_columns(model tuskml_model, names text[], VARIADIC columns "any") RETURNS jsonb
+AS 'MODULE_PATHNAME', 'tuskml_predict_probas_columns' LANGUAGE C STABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_predict_proba_of_columns(model tuskml_model, names text[], class_name "any", VARIADIC columns "any")
+RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_columns' LANGUAGE C STABLE PARALLEL SAFE;
+
 -- The class in the caller's own values, or the number.
 CREATE FUNCTION predict(model tuskml_model, features anyarray) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_predict_dense' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION predict(model tuskml_model, features record) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_row' LANGUAGE C STABLE PARALLEL SAFE;
+AS 'MODULE_PATHNAME', 'tuskml_predict_row' LANGUAGE C STABLE PARALLEL SAFE SUPPORT _tuskml_row_columns;
 CREATE FUNCTION predict(model tuskml_model, features tuskml_sparse_real) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_predict_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION predict(model tuskml_model, features tuskml_sparse_double) RETURNS float8
@@ -28,7 +46,7 @@ AS 'MODULE_PATHNAME', 'tuskml_predict_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE
 CREATE FUNCTION predict_proba(model tuskml_model, features anyarray) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_predict_proba_dense' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION predict_proba(model tuskml_model, features record) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_proba_row' LANGUAGE C STABLE PARALLEL SAFE;
+AS 'MODULE_PATHNAME', 'tuskml_predict_proba_row' LANGUAGE C STABLE PARALLEL SAFE SUPPORT _tuskml_row_columns;
 CREATE FUNCTION predict_proba(model tuskml_model, features tuskml_sparse_real) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_predict_proba_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION predict_proba(model tuskml_model, features tuskml_sparse_double) RETURNS float8
@@ -38,7 +56,7 @@ AS 'MODULE_PATHNAME', 'tuskml_predict_proba_sparse' LANGUAGE C IMMUTABLE PARALLE
 CREATE FUNCTION decision(model tuskml_model, features anyarray) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_decision_dense' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION decision(model tuskml_model, features record) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_decision_row' LANGUAGE C STABLE PARALLEL SAFE;
+AS 'MODULE_PATHNAME', 'tuskml_decision_row' LANGUAGE C STABLE PARALLEL SAFE SUPPORT _tuskml_row_columns;
 CREATE FUNCTION decision(model tuskml_model, features tuskml_sparse_real) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_decision_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION decision(model tuskml_model, features tuskml_sparse_double) RETURNS float8
@@ -60,19 +78,19 @@ AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_dense' LANGUAGE C IMMUTABLE PARAL
 CREATE FUNCTION predict_proba(model tuskml_model, features anyarray, class_name numeric) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_dense' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION predict_class(model tuskml_model, features record) RETURNS text
-AS 'MODULE_PATHNAME', 'tuskml_predict_class_row' LANGUAGE C STABLE PARALLEL SAFE;
+AS 'MODULE_PATHNAME', 'tuskml_predict_class_row' LANGUAGE C STABLE PARALLEL SAFE SUPPORT _tuskml_row_columns;
 CREATE FUNCTION predict_probas(model tuskml_model, features record) RETURNS jsonb
-AS 'MODULE_PATHNAME', 'tuskml_predict_probas_row' LANGUAGE C STABLE PARALLEL SAFE;
+AS 'MODULE_PATHNAME', 'tuskml_predict_probas_row' LANGUAGE C STABLE PARALLEL SAFE SUPPORT _tuskml_row_columns;
 CREATE FUNCTION predict_proba(model tuskml_model, features record, class_name text) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_row' LANGUAGE C STABLE PARALLEL SAFE;
+AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_row' LANGUAGE C STABLE PARALLEL SAFE SUPPORT _tuskml_row_columns;
 CREATE FUNCTION predict_proba(model tuskml_model, features record, class_name integer) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_row' LANGUAGE C STABLE PARALLEL SAFE;
+AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_row' LANGUAGE C STABLE PARALLEL SAFE SUPPORT _tuskml_row_columns;
 CREATE FUNCTION predict_proba(model tuskml_model, features record, class_name bigint) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_row' LANGUAGE C STABLE PARALLEL SAFE;
+AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_row' LANGUAGE C STABLE PARALLEL SAFE SUPPORT _tuskml_row_columns;
 CREATE FUNCTION predict_proba(model tuskml_model, features record, class_name double precision) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_row' LANGUAGE C STABLE PARALLEL SAFE;
+AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_row' LANGUAGE C STABLE PARALLEL SAFE SUPPORT _tuskml_row_columns;
 CREATE FUNCTION predict_proba(model tuskml_model, features record, class_name numeric) RETURNS float8
-AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_row' LANGUAGE C STABLE PARALLEL SAFE;
+AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_row' LANGUAGE C STABLE PARALLEL SAFE SUPPORT _tuskml_row_columns;
 CREATE FUNCTION predict_class(model tuskml_model, features tuskml_sparse_real) RETURNS text
 AS 'MODULE_PATHNAME', 'tuskml_predict_class_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION predict_probas(model tuskml_model, features tuskml_sparse_real) RETURNS jsonb

@@ -20,6 +20,12 @@ Connect = Callable[..., psycopg.Connection]
 pytestmark = pytest.mark.usefixtures("people")
 
 PUBLIC_HELPERS = {
+    '_tuskml_predict_columns(tuskml_model,text[],"any")': "the planner calls it for predict, if the caller may call that; columns in, the answer out",
+    '_tuskml_predict_proba_columns(tuskml_model,text[],"any")': "the planner calls it for predict_proba, if the caller may call that; columns in, the answer out",
+    '_tuskml_decision_columns(tuskml_model,text[],"any")': "the planner calls it for decision, if the caller may call that; columns in, the answer out",
+    '_tuskml_predict_class_columns(tuskml_model,text[],"any")': "the planner calls it for predict_class, if the caller may call that; columns in, the answer out",
+    '_tuskml_predict_probas_columns(tuskml_model,text[],"any")': "the planner calls it for predict_probas, if the caller may call that; columns in, the answer out",
+    '_tuskml_predict_proba_of_columns(tuskml_model,text[],"any","any")': "the planner calls it for predict_proba of a class, if the caller may call that; columns in, the answer out",
     "_tuskml_divide(double precision,double precision)": "model_summary runs with its caller's rights; numbers in, a number out",
     "_tuskml_refuse_stored(text)": "model_summary runs with its caller's rights; a text in, an error out",
     "_tuskml_need_registry(text)": "the registry's functions run with their caller's rights; a text in, an error out",

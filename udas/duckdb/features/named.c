@@ -183,14 +183,21 @@ static const char *kept_name(duckdb_logical_type type, idx_t i, scratch *s) {
     return copy;
 }
 
-static bool refuse_column(const char *name, duckdb_vector v, char refusal[REFUSAL_ROOM]) {
+/* Models are trained on all columns; rows that are scored may have others besides. */
+static bool refuse_others(duckdb_vector v, const tusk_named_chunk *c, idx_t columns,
+                          char refusal[REFUSAL_ROOM]) {
     char type[200];
-    write_type(v, type, sizeof type);
-    snprintf(refusal, REFUSAL_ROOM,
-             "column '%.200s' is %s, expected a number, a date, a timestamp, text, ENUM, BOOLEAN "
-             "or UUID",
-             name, type);
-    return false;
+    for (idx_t i = 0; i < columns; i++) {
+        if (c->column[i].texts || c->column[i].numbers)
+            continue;
+        write_type(duckdb_struct_vector_get_child(v, i), type, sizeof type);
+        snprintf(refusal, REFUSAL_ROOM,
+                 "column '%.200s' is %s, expected a number, a date, a timestamp, text, ENUM, "
+                 "BOOLEAN or UUID",
+                 c->column[i].name, type);
+        return false;
+    }
+    return true;
 }
 
 static bool read_struct(duckdb_vector v, duckdb_logical_type type, idx_t n, scratch *s,
@@ -211,8 +218,8 @@ static bool read_struct(duckdb_vector v, duckdb_logical_type type, idx_t n, scra
                      "names such as {'delay': delay, 'origin': origin}");
             return false;
         }
-        if (!given_column(child, n, s, c->column + i))
-            return !s->out_of_memory && refuse_column(names[i], child, refusal);
+        if (!given_column(child, n, s, c->column + i) && s->out_of_memory)
+            break;
         kinds[i] = kind_of(child, c->column + i);
         floats |= type_of(child) == DUCKDB_TYPE_FLOAT;
         others |= !c->column[i].texts && type_of(child) != DUCKDB_TYPE_FLOAT;
@@ -222,8 +229,8 @@ static bool read_struct(duckdb_vector v, duckdb_logical_type type, idx_t n, scra
     return !s->out_of_memory;
 }
 
-bool named_columns_of(duckdb_vector v, idx_t n, bool text_label, scratch *s, tusk_named_chunk *c,
-                      char refusal[REFUSAL_ROOM]) {
+bool named_columns_of(duckdb_vector v, idx_t n, enum named_use use, scratch *s,
+                      tusk_named_chunk *c, char refusal[REFUSAL_ROOM]) {
     tusk_schema schema = {0};
     *c = (tusk_named_chunk){0};
     *refusal = 0;
@@ -232,10 +239,11 @@ bool named_columns_of(duckdb_vector v, idx_t n, bool text_label, scratch *s, tus
         bool read = duckdb_get_type_id(type) == DUCKDB_TYPE_STRUCT &&
                     read_struct(v, type, n, s, c, &schema, refusal);
         duckdb_destroy_logical_type(&type);
-        if (!read)
+        if (!read ||
+            (use != NAMED_PREDICT && !refuse_others(v, c, (idx_t)schema.n_columns, refusal)))
             return false;
     }
-    schema.text_label = text_label;
+    schema.text_label = use == NAMED_TRAIN_TEXT;
     c->schema = tusk_schema_of(&schema);
     c->buffer = piece(s, (size_t)schema.n_columns * TUSK_NAMED_RUN * sizeof(double));
     s->out_of_memory |= !c->schema;

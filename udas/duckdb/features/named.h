@@ -13,11 +13,14 @@ static inline tusk_text text_of_string(const duckdb_string_t *s) {
     return (tusk_text){n > SHORT_STRING ? s->value.pointer.ptr : s->value.inlined.inlined, n};
 }
 
+/* For a training, also with a label that is text, or for predictions. */
+enum named_use { NAMED_TRAIN, NAMED_TRAIN_TEXT, NAMED_PREDICT };
+
 /* Reads a STRUCT of numbers, text, ENUM, BOOLEAN, UUID, dates and timestamps; false if it is
- * none, or with a sentence if a column is of another type. n: rows. text_label: of the schema.
- * v may be NULL where only the label is text. */
-bool named_columns_of(duckdb_vector v, idx_t n, bool text_label, scratch *s, tusk_named_chunk *c,
-                      char refusal[REFUSAL_ROOM]);
+ * none. A column of another type has neither numbers nor text for predictions, and a training
+ * refuses it with a sentence. n: rows. v may be NULL where only the label is text. */
+bool named_columns_of(duckdb_vector v, idx_t n, enum named_use use, scratch *s,
+                      tusk_named_chunk *c, char refusal[REFUSAL_ROOM]);
 
 /* Whether a type is text or is read as text. */
 bool is_text_type(duckdb_vector v);

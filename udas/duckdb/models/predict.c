@@ -323,7 +323,7 @@ static bool refuse_types(const call *c, duckdb_data_chunk chunk, const scratch *
 static bool read_named(call *c, duckdb_data_chunk chunk, duckdb_vector v, scratch *kept) {
     tusk_named_chunk columns;
     char refusal[REFUSAL_ROOM];
-    if (!named_columns_of(v, c->n, false, kept, &columns, refusal))
+    if (!named_columns_of(v, c->n, NAMED_PREDICT, kept, &columns, refusal))
         return *refusal ? refuse_prediction(c, refusal) : refuse_types(c, chunk, kept);
     c->by_name = true;
     c->features.self = column_of(v);

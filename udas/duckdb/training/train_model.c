@@ -67,12 +67,12 @@ static bool any_label(duckdb_vector v, scratch *s, rows *r) {
 }
 
 static bool any_features(duckdb_vector v, scratch *s, rows *r) {
-    bool text = r->label_texts;
+    enum named_use use = r->label_texts ? NAMED_TRAIN_TEXT : NAMED_TRAIN;
     if (features_of_any(v, r->n, s, &r->features))
-        return !text || named_columns_of(NULL, r->n, text, s, &r->columns, r->refusal);
+        return !r->label_texts || named_columns_of(NULL, r->n, use, s, &r->columns, r->refusal);
     r->by_name = true;
     r->features = (feature_column){.self = column_of(v)};
-    return named_columns_of(v, r->n, text, s, &r->columns, r->refusal);
+    return named_columns_of(v, r->n, use, s, &r->columns, r->refusal);
 }
 
 /* The weights and offsets, if there are such arguments. */

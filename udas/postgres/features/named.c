@@ -3,12 +3,16 @@
 #include "access/htup_details.h"
 #include "catalog/pg_type.h"
 #include "mb/pg_wchar.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/date.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 #include "utils/typcache.h"
+
+/* How a column is read. */
+enum reading { READ_NOTHING, READ_DOUBLE, READ_NUMBER, READ_DAYS, READ_UTF8, READ_TEXT };
 
 #define DAYS_TO_2000 (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE)
 
@@ -89,12 +93,23 @@ static void make_room(named_reader *r, int n) {
     r->numbers = MemoryContextAllocZero(c, n * sizeof *r->numbers);
     r->texts = MemoryContextAllocZero(c, n * sizeof *r->texts);
     r->valid = MemoryContextAllocZero(c, n * sizeof *r->valid);
+    r->reading = MemoryContextAllocZero(c, n * sizeof *r->reading);
     r->chunk.column = MemoryContextAllocZero(c, n * sizeof *r->chunk.column);
     r->chunk.buffer = MemoryContextAllocZero(c, n * sizeof(double) * TUSK_NAMED_RUN);
 }
 
 static bool is_category_type(Oid type) {
     return type == BOOLOID || is_text_type(type);
+}
+
+static uint8 reading_of(Oid type) {
+    if (type == TEXTOID || type == VARCHAROID)
+        return GetDatabaseEncoding() == PG_UTF8 ? READ_UTF8 : READ_TEXT;
+    return is_category_type(type) ? READ_TEXT
+           : type == FLOAT8OID    ? READ_DOUBLE
+           : is_date_type(type)   ? READ_DAYS
+           : is_number_type(type) ? READ_NUMBER
+                                  : READ_NOTHING;
 }
 
 static void refuse_column(const char *function, const char *name, Oid type) {
@@ -106,20 +121,23 @@ static void refuse_column(const char *function, const char *name, Oid type) {
                 function, name, format_type_be(type))));
 }
 
-/* Notes column i of the schema, which is attribute a of the row. */
+/* Notes column i of the schema, which is attribute a of the row. Models are trained on all
+ * columns; rows that are scored may have others besides. */
 static void note_column(named_reader *r, int i, int a, const char *function) {
     Form_pg_attribute attribute = TupleDescAttr(r->row, a);
     char *name = pstrdup(NameStr(attribute->attname));
     Oid type = getBaseType(attribute->atttypid);
-    bool category = is_category_type(type);
-    if (!category && !is_number_type(type) && !is_date_type(type))
+    uint8 reading = reading_of(type);
+    bool category = reading >= READ_UTF8, number = reading && !category;
+    if (r->trains && !reading)
         refuse_column(function, name, type);
     if (category && type != BOOLOID)
         find_output(type, r->output + i, r->type_context);
     r->attribute[i] = a;
     r->base[i] = type;
+    r->reading[i] = reading;
     r->chunk.column[i] = (tusk_given_column){.name = name,
-                                             .numbers = category ? NULL : r->numbers + i,
+                                             .numbers = number ? r->numbers + i : NULL,
                                              .texts = category ? r->texts + i : NULL,
                                              .validity = r->valid + i};
 }
@@ -157,15 +175,8 @@ static const tusk_schema *schema_of(const named_reader *r, int n) {
                                          .name = names});
 }
 
-static void learn_type(named_reader *r, Oid type, int32 typmod, const char *function) {
-    if (r->type_context)
-        MemoryContextReset(r->type_context);
-    else
-        r->type_context =
-            AllocSetContextCreate(r->context, "tuskml row type", ALLOCSET_SMALL_SIZES);
-    r->type = InvalidOid;
-    MemoryContext before = MemoryContextSwitchTo(r->type_context);
-    r->row = lookup_rowtype_tupdesc_copy(type, typmod);
+/* Learns the type of rows, which r->type_context holds. */
+static void learn_columns(named_reader *r, const char *function) {
     make_room(r, r->row->natts);
     int n = 0;
     for (int a = 0; a < r->row->natts; a++)
@@ -177,14 +188,99 @@ static void learn_type(named_reader *r, Oid type, int32 typmod, const char *func
     if (r->trains)
         refuse_same_names(r, n, function);
     r->chunk.schema = schema_of(r, n);
-    MemoryContextSwitchTo(before);
     if (!r->chunk.schema)
         ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("%s: out of memory", function)));
+}
+
+static MemoryContext begin_type(named_reader *r) {
+    if (r->type_context)
+        MemoryContextReset(r->type_context);
+    else
+        r->type_context =
+            AllocSetContextCreate(r->context, "tuskml row type", ALLOCSET_SMALL_SIZES);
+    r->type = InvalidOid;
+    return MemoryContextSwitchTo(r->type_context);
+}
+
+static void learn_type(named_reader *r, Oid type, int32 typmod, const char *function) {
+    MemoryContext before = begin_type(r);
+    r->row = lookup_rowtype_tupdesc_copy(type, typmod);
+    learn_columns(r, function);
+    MemoryContextSwitchTo(before);
     r->type = type;
     r->typmod = typmod;
 }
 
+/* The names of columns that a call was given one by one; NULL if they are none. */
+static Datum *names_of(const given_columns *given, int n) {
+    FunctionCallInfo call = given->call;
+    Datum *names;
+    bool *nulls;
+    int n_names;
+    if (call->args[given->names].isnull || get_fn_expr_variadic(call->flinfo) ||
+        !get_fn_expr_arg_stable(call->flinfo, given->names))
+        return NULL;
+    deconstruct_array(DatumGetArrayTypeP(call->args[given->names].value), TEXTOID, -1, false,
+                      TYPALIGN_INT, &names, &nulls, &n_names);
+    for (int i = 0; i < n_names; i++)
+        if (nulls[i])
+            return NULL;
+    return n_names == n ? names : NULL;
+}
+
+static void learn_given(named_reader *r, const given_columns *given, const char *function) {
+    MemoryContext before = begin_type(r);
+    int n = given->call->nargs - given->first;
+    Datum *names = names_of(given, n);
+    if (!names)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("%s: the names of %d columns are expected as a constant array of "
+                               "%d texts",
+                               function, n, n)));
+    r->row = CreateTemplateTupleDesc(n);
+    for (int i = 0; i < n; i++)
+        TupleDescInitEntry(r->row, (AttrNumber)(i + 1), TextDatumGetCString(names[i]),
+                           get_fn_expr_argtype(given->call->flinfo, given->first + i), -1, 0);
+    learn_columns(r, function);
+    MemoryContextSwitchTo(before);
+    r->type = RECORDOID;
+}
+
 /* --- rows --- */
+
+/* The text of a value that is neither compressed nor elsewhere, in UTF-8, without a call. */
+static inline bool read_near_text(Datum value, tusk_text *out) {
+    const struct varlena *t = (const struct varlena *)DatumGetPointer(value);
+    if (VARATT_IS_1B(t) ? VARATT_IS_1B_E(t) : !VARATT_IS_4B_U(t))
+        return false;
+    *out = (tusk_text){VARDATA_ANY(t), VARSIZE_ANY_EXHDR(t)};
+    return true;
+}
+
+static inline void read_column(named_reader *r, int i, Datum value, bool null) {
+    r->valid[i] = !null;
+    if (null)
+        return;
+    switch (r->reading[i]) {
+    case READ_NOTHING:
+        break;
+    case READ_DOUBLE:
+        r->numbers[i] = DatumGetFloat8(value);
+        break;
+    case READ_NUMBER:
+        r->numbers[i] = read_number(value, r->base[i]);
+        break;
+    case READ_DAYS:
+        r->numbers[i] = read_days(value, r->base[i]);
+        break;
+    case READ_UTF8:
+        if (read_near_text(value, r->texts + i))
+            break;
+        /* fall through */
+    case READ_TEXT:
+        r->texts[i] = read_text(value, r->base[i], r->output + i);
+    }
+}
 
 const tusk_named_chunk *read_named(named_reader *r, Datum row, const char *function) {
     HeapTupleHeader header = DatumGetHeapTupleHeader(row);
@@ -194,17 +290,18 @@ const tusk_named_chunk *read_named(named_reader *r, Datum row, const char *funct
         learn_type(r, type, typmod, function);
     HeapTupleData tuple = {.t_len = HeapTupleHeaderGetDatumLength(header), .t_data = header};
     heap_deform_tuple(&tuple, r->row, r->values, r->nulls);
-    for (int i = 0; i < r->chunk.schema->n_columns; i++) {
-        int a = r->attribute[i];
-        r->valid[i] = !r->nulls[a];
-        if (r->nulls[a])
-            continue;
-        if (r->chunk.column[i].texts)
-            r->texts[i] = read_text(r->values[a], r->base[i], r->output + i);
-        else
-            r->numbers[i] = is_date_type(r->base[i]) ? read_days(r->values[a], r->base[i])
-                                                     : read_number(r->values[a], r->base[i]);
-    }
+    for (int i = 0; i < r->chunk.schema->n_columns; i++)
+        read_column(r, i, r->values[r->attribute[i]], r->nulls[r->attribute[i]]);
+    return &r->chunk;
+}
+
+const tusk_named_chunk *read_columns(named_reader *r, const given_columns *given,
+                                     const char *function) {
+    if (!OidIsValid(r->type))
+        learn_given(r, given, function);
+    const NullableDatum *values = given->call->args + given->first;
+    for (int i = 0; i < r->chunk.schema->n_columns; i++)
+        read_column(r, i, values[i].value, values[i].isnull);
     return &r->chunk;
 }
 

@@ -20,6 +20,7 @@ typedef struct named_reader {
     int *attribute;   /* of each column, the place in the type */
     Oid *base;        /* and its type without domains */
     FmgrInfo *output; /* of columns that are text by their output function */
+    uint8 *reading;   /* how each is read */
     Datum *values;
     bool *nulls;
     double *numbers;
@@ -32,8 +33,20 @@ typedef struct named_reader {
 bool is_row_type(Oid type);
 
 /* Reads a row; the chunk is valid until the next call, and as long as the datum. Raises an error
- * that names a column if its type cannot be a feature. */
+ * that names a column if its type cannot be a feature and the reader trains; for predictions such
+ * a column has neither numbers nor text. */
 const tusk_named_chunk *read_named(named_reader *reader, Datum row, const char *function);
+
+/* Columns that a call was given one by one, and their names. */
+typedef struct given_columns {
+    FunctionCallInfo call;
+    int names; /* the place of the argument that has them as text[], the same in all calls */
+    int first; /* the place of the first column */
+} given_columns;
+
+/* Reads a row from such columns, of the same types and names in all calls. Valid as above. */
+const tusk_named_chunk *read_columns(named_reader *reader, const given_columns *given,
+                                     const char *function);
 
 /* The schema of rows that are lists with labels that are text. */
 const tusk_schema *schema_of_labels(void);

@@ -14,7 +14,9 @@ predictor *new_predictor(MemoryContext context);
 /* bytes: a tuskml_model, either in the row or as a TOAST pointer; they are copied. */
 void read_model(predictor *p, const struct varlena *bytes, enum tusk_answer answer);
 
-enum feature_form { DENSE, SPARSE, NAMED };
+/* COLUMNS: a row with names whose columns are arguments, behind their names and, for
+ * COLUMNS_OF_CLASS, behind a class; the datum is a pointer to given_columns. */
+enum feature_form { DENSE, SPARSE, NAMED, COLUMNS, COLUMNS_OF_CLASS };
 
 /* The names of a model's classes. */
 typedef struct class_names {

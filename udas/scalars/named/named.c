@@ -319,8 +319,11 @@ static bool put_value(expansion *e, const tusk_preparation_column *c,
     bool text = tusk_reads_text(c);
     if (text ? !given->texts : !given->numbers)
         return refuse(e, c,
-                      text ? "is a number, and the model was trained on text"
-                           : "is text, and the model was trained on numbers",
+                      !given->texts && !given->numbers
+                          ? "is of a type that cannot be a feature, expected a number, a date, a "
+                            "timestamp, text, an enum, boolean or uuid"
+                      : text ? "is a number, and the model was trained on text"
+                             : "is text, and the model was trained on numbers",
                       none);
     if (c->becomes == TUSK_AS_WORDS)
         return put_words(e, c, given->texts[row]);

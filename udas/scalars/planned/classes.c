@@ -52,6 +52,11 @@ void tusk_class_layouts_expect(const tusk_class_layouts *classes, const tusk_nam
         tusk_layout_expect(classes->of[k], rows, row);
 }
 
+void tusk_class_layouts_approach(const tusk_class_layouts *classes) {
+    for (uint64_t k = 0; k < classes->n; k++)
+        tusk_layout_approach(classes->of[k]);
+}
+
 bool tusk_class_layouts_margin(const tusk_class_layouts *classes, const tusk_named_rows *rows,
                                uint64_t row, double *margin, bool *null) {
     return tusk_layout_margin(classes->of[0], rows, row, margin, null);

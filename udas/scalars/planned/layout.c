@@ -316,6 +316,11 @@ void tusk_layout_expect_places(const tusk_layout *l) {
     __builtin_prefetch((const char *)l + 64);
 }
 
+void tusk_layout_approach(const tusk_layout *l) {
+    tusk_layout_expect_places(l);
+    __builtin_prefetch(l->weight);
+}
+
 void tusk_layout_expect(const tusk_layout *l, const tusk_named_rows *rows, uint64_t row) {
     const tusk_shape *shape = l->shape;
     if (shape->schema != rows->schema || !shape->fits)

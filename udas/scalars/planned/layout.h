@@ -36,6 +36,9 @@ bool tusk_layout_match(tusk_layout *layout, tusk_named_rows *rows, const tusk_sc
 void tusk_layout_expect_places(const tusk_layout *layout);
 void tusk_layout_expect(const tusk_layout *layout, const tusk_named_rows *rows, uint64_t row);
 
+/* To be called before a row is read: asks for the weights of numbers, too. */
+void tusk_layout_approach(const tusk_layout *layout);
+
 /* The margin of a row; *null: it has a NULL that the model does not fill. False if the row has to
  * be scored as any other model scores it: it is refused, or its margin is no number. */
 bool tusk_layout_margin(const tusk_layout *layout, const tusk_named_rows *rows, uint64_t row,

@@ -236,6 +236,6 @@ const uint32_t *tusk_lexicon_rows(tusk_lexicon *lexicon, const tusk_given_column
 
 uint32_t tusk_lexicon_look_up(tusk_lexicon *lexicon, const tusk_given_column *given,
                               const tusk_named_rows *rows, uint64_t row) {
-    const uint32_t *all = tusk_lexicon_rows(lexicon, given, rows, 1);
+    const uint32_t *all = rows->n < FEW_ROWS ? NULL : tusk_lexicon_rows(lexicon, given, rows, 1);
     return all ? all[row] : number_at((whole *)lexicon, given, row);
 }
