@@ -31,6 +31,7 @@ from tuskml.kernels.linear_systems import Solution, solve
 from tuskml.kernels.open_rows import Calling, Open
 from tuskml.kernels.robust import Robust
 from tuskml.kernels.rows.meter import Meter
+from tuskml.kernels.rows.once import once
 from tuskml.kernels.structures import GROUP, LABELS, WEIGHTS
 
 __all__ = [
@@ -116,7 +117,7 @@ class Pass:
         """Weights of one group: its features and the intercept."""
         return self.n_features + 1
 
-    @cached_property
+    @once
     def weight(self) -> Floats:
         """The sum of the weights of each group's rows, (G,): their number if they have none."""
         if not self.weighted:

@@ -1,8 +1,9 @@
 """A search over a group whose rows lie in parts: candidates train and are judged by parts.
 
 Each part deals its own rows to folds. Each candidate on each set of folds is a training of its
-own, which asks the parts for sums, or hops over them; several are led at the same time, so that a
-part which waits for one of them works on another. A metric is one that adds over rows: each part
+own, which asks the parts for sums, or hops over them; several are led at the same time. Sums of
+several are asked for in one message, and a part which waits for a model that hops works on
+another. A metric is one that adds over rows: each part
 answers that of its rows held out.
 
 Source: S. Li and A. Kumar, Towards an Optimized GROUP BY Abstraction for Large-Scale Machine
@@ -13,7 +14,10 @@ import contextvars
 import ctypes
 import math
 import time
+from collections import deque
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -41,7 +45,7 @@ from tuskml.learners.registry import learner_of
 
 JUDGED = "judged"
 """The message to a part that judges a model by its rows of some folds."""
-AT_ONCE = 6
+AT_ONCE = 12
 """Trainings of a group that are led at the same time, unless the placement says fewer."""
 MEANS = ("log_loss", "brier", "accuracy", "mae", "mape", "pinball", "poisson_deviance",
          "gamma_deviance")  # fmt: skip
@@ -91,16 +95,7 @@ def searched_by_parts(parts: Parts, search: Search, at_once: int = AT_ONCE) -> M
     asked = [
         Trial(number, one) for one in rounds(search, 1) for number in range(len(search.candidates))
     ]
-    with ThreadPoolExecutor(at_once, thread_name_prefix="tuskml trial") as pool:
-        running = [
-            pool.submit(contextvars.copy_context().run, tried, parts, search, one, until)
-            for one in asked
-        ]
-        try:
-            found = [one.result() for one in running]
-        finally:
-            for one in running:
-                one.cancel()
+    found = all_tried(parts, search, asked, until, min(at_once, len(asked)))
     for trial, answer in zip(asked, found, strict=True):
         note(trials, trial, answer)
     winners = trials.winners()
@@ -110,6 +105,36 @@ def searched_by_parts(parts: Parts, search: Search, at_once: int = AT_ONCE) -> M
         return None
     models = replace(models, trials=texts_of(trials.texts(winners), models.group))
     return out_of_time(models, trials.unfinished()[models.group])
+
+
+def all_tried(
+    parts: Parts, search: Search, asked: Sequence[Trial], until: float, at_once: int
+) -> list["Answer"]:
+    """What became of each trial. Threads take one after the other, and ask parts together."""
+    found: dict[int, Answer] = {}
+    left = deque(enumerate(asked))
+
+    def work(context: AbstractContextManager[Parts]) -> None:
+        with context as mine:
+            while left:
+                try:
+                    place, trial = left.popleft()
+                except IndexError:  # another one has taken it
+                    return
+                found[place] = tried(mine, search, trial, until)
+
+    with ThreadPoolExecutor(at_once, thread_name_prefix="tuskml trial") as pool:
+        running = [
+            pool.submit(contextvars.copy_context().run, work, one)
+            for one in parts.together(at_once)
+        ]
+        try:
+            for one in running:
+                one.result()
+        except BaseException:
+            left.clear()
+            raise
+    return [found[place] for place in range(len(asked))]
 
 
 Answer = tuple[Models, float] | str | None

@@ -1,6 +1,6 @@
 """What a part of a group's rows answers: the sums of its own rows."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,21 +29,27 @@ def answered(rows: PartRows, message: bytes, threads: int) -> bytes:
     threads: how many may compute.
     """
     header, arrays = unpacked(message)
-    groups = rows.of(header["folds"])
     if header["method"] == "described":
-        return packed({}, [described(groups)])
-    if groups is None or not groups["n_rows"].all():
+        return packed({}, [described(rows.of(header["folds"]))])
+    mine = pass_of(rows, header, arrays, threads)
+    if mine is None:
         return packed({})
-    groups = groups.copy()
-    groups["dim"] = header["d"]  # of sparse rows, the width of all parts
-    own, rest = arrays[: len(ARRAYS)], arrays[len(ARRAYS) :]
-    settings = {**header["settings"], **dict(zip(ARRAYS, own, strict=True))}
-    mine = Pass(groups, threads=threads, **settings)
-    method, given = header["method"], header["given"]
+    rest, method, given = arrays[len(ARRAYS) :], header["method"], header["given"]
     if method in KEEPING:
         return packed({}, KEEPING[method](mine, rest, given, rows.beside))
     found = METHODS[method](mine, rest, given)
     return packed({}, found)
+
+
+def pass_of(rows: PartRows, header: Given, arrays: Sequence[Any], threads: int) -> Pass | None:
+    """The rows that a message asks for; None where there are none."""
+    groups = rows.of(header["folds"])
+    if groups is None or not groups["n_rows"].all():
+        return None
+    groups = groups.copy()
+    groups["dim"] = header["d"]  # of sparse rows, the width of all parts
+    own = dict(zip(ARRAYS, arrays[: len(ARRAYS)], strict=True))
+    return Pass(groups, threads=threads, **header["settings"], **own)
 
 
 def described(groups: NDArray[np.void] | None) -> NDArray[np.int64] | None:

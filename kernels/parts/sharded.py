@@ -8,9 +8,10 @@ Source: S. Li and A. Kumar, Towards an Optimized GROUP BY Abstraction for Large-
 Learning, PVLDB 2021, section 4.2: gradient accumulation parallelism (GAP), algebraic.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import reduce
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,6 +25,7 @@ from tuskml.kernels.parts.hopping import hopped
 from tuskml.kernels.parts.merging import merged_labels, merged_moments
 from tuskml.kernels.parts.message import Array, packed, unpacked
 from tuskml.kernels.passes import SQUARED, Floats, OwnedRows, Pass
+from tuskml.kernels.rows.once import once
 from tuskml.kernels.structures import GROUP, LABELS
 
 SETTINGS = ("loss", "fit_intercept", "smoothing", "loss_only", "stride", "by_scores")
@@ -46,6 +48,10 @@ class Parts(Protocol):
 
     def of(self, folds: tuple[int, ...] | None) -> "Parts":
         """The same parts with their rows of some folds, which nobody has asked for yet."""
+        ...
+
+    def together(self, n: int) -> Iterable[AbstractContextManager["Parts"]]:
+        """The same parts for n trainings at a time, each until its context ends."""
         ...
 
     def ask_one(self, place: int, message: bytes) -> bytes:
@@ -88,7 +94,7 @@ class ShardedPass(Pass):
             raise RuntimeError("a kernel needs the rows of a group that lies in parts")
         return super().struct
 
-    @cached_property
+    @once
     def _label_parts(self) -> list[NDArray[np.void]]:
         return [one[0].view(LABELS).reshape(1) for one in self.asked("labels")]
 

@@ -11,7 +11,6 @@ Learning, PVLDB 2021, section 4.2, sequential.
 import math
 import time
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -34,6 +33,7 @@ from tuskml.kernels.nets.visits import State, begun, ended
 from tuskml.kernels.parts.hopping import order_of
 from tuskml.kernels.parts.sharded import Parts, ShardedPass, of_parts
 from tuskml.kernels.passes import Floats
+from tuskml.kernels.rows.once import once
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models
 from tuskml.learners.nets.options import NetOptions
@@ -108,7 +108,7 @@ class Hopping:
     until: float = math.inf
     about: Any = field(default_factory=lambda: np.zeros(1, TRAINED))
 
-    @cached_property
+    @once
     def training(self) -> ShardedPass:
         """The rows that are trained on."""
         positive = self.labels["high"] if self.options.classes is None else self.options.classes[1]
@@ -116,22 +116,22 @@ class Hopping:
         folds = TRAINING if self.options.validation else None
         return replace(self.rows, positive=positive, folds=folds)
 
-    @cached_property
+    @once
     def held(self) -> ShardedPass | None:
         """Those that are held out."""
         return replace(self.training, folds=HELD_OUT) if self.options.validation else None
 
-    @cached_property
+    @once
     def rules(self) -> Rules:
         classes = self.alike.classes
         return rules_of(self.options, self.alike.loss, 1 if classes is None else classes.shape[1])
 
-    @cached_property
+    @once
     def weights(self) -> Floats | None:
         """Those of the classes, (1, K)."""
         return class_weights(self.options, self.labels, self.alike.loss, self.alike.many)
 
-    @cached_property
+    @once
     def units(self) -> Floats:
         """As `kernels/nets/visits.py` has them, by sums over the training rows."""
         labels = self.training.labels()

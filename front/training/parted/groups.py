@@ -4,8 +4,7 @@ import hashlib
 import json
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 
 import numpy as np
@@ -20,38 +19,49 @@ from tuskml.learners.receiving import finished
 from tuskml.shards.catalogue import Group
 from tuskml.training.on_worker import as_bytes, cursor
 from tuskml.training.parted.on_parts import WORK, forget, with_message
+from tuskml.training.parted.together import Ask, Together, asking
 from tuskml.training.units import Batch, Units
 
 
 class Shards:
-    """The parts of a group, on the workers that leaders ask."""
+    """The parts of a group, on the workers that `asks` asks."""
 
-    def __init__(self, leaders: Leaders, units: Sequence[Unit], n_rows: int) -> None:
-        self.leaders, self.units, self.n_rows = leaders, list(units), n_rows
+    def __init__(self, asks: Ask, units: Sequence[Unit], n_rows: int) -> None:
+        self.asks, self.units, self.n_rows = asks, list(units), n_rows
         self.found: NDArray[np.void] | None = None
         self.counts = np.zeros(0, np.int64)
         self.folds: tuple[int, ...] | None = None
 
     def of(self, folds: tuple[int, ...] | None) -> "Shards":
         """The same parts with their rows of some folds."""
-        same = Shards(self.leaders, self.units, self.n_rows)
+        same = Shards(self.asks, self.units, self.n_rows)
         same.folds = folds
         return same
 
+    def together(self, n: int) -> Iterator[AbstractContextManager["Shards"]]:
+        """The same parts for n members, whose messages travel together until they leave."""
+        group = Together(self.asks, n)
+        for _ in range(n):
+            yield self._member(group)
+
+    @contextmanager
+    def _member(self, group: Together) -> Iterator["Shards"]:
+        try:
+            yield Shards(group.ask, self.units, self.n_rows)
+        finally:
+            group.leave()
+
     def ask_one(self, place: int, message: bytes) -> bytes:
         """What the part at a place answers."""
-        unit = self.units[place]
-        return self.leaders.ask([replace(unit, payload=unit.payload + message)])[0]
+        return self.asks([self.units[place]], [message])[0]
 
     def ask_some(self, messages: Mapping[int, bytes]) -> list[bytes]:
         """What the parts at some places answer, in the order given."""
-        units = [(self.units[place], message) for place, message in messages.items()]
-        return self.leaders.ask([replace(one, payload=one.payload + more) for one, more in units])
+        return self.asks([self.units[place] for place in messages], list(messages.values()))
 
     def ask(self, message: bytes) -> list[bytes]:
         """What each part answers, in the order of the shards."""
-        asked = [replace(unit, payload=unit.payload + message) for unit in self.units]
-        return self.leaders.ask(asked)
+        return self.asks(self.units, [message] * len(self.units))
 
     def keep(self, places: Sequence[int]) -> None:
         """Goes on with these parts alone."""
@@ -87,7 +97,7 @@ class PartedGroups:
     def lead(self, key: str, leaders: Leaders) -> bytes:
         """Trains a group; the same bytes as of a unit (`on_worker.py`)."""
         batch = self.batches[key]
-        parts = Shards(leaders, list(self.of(batch)), batch.rows)
+        parts = Shards(asking(leaders), list(self.of(batch)), batch.rows)
         asked, every = self.units.training.asked, parts.of(None)
         if asked.search is None:
             models = trained_by_parts(parts, asked.requests[0])

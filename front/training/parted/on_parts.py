@@ -11,6 +11,7 @@ import re
 import threading
 from collections.abc import Mapping
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from tuskml.groups.selection.parted import judgement, judges
 from tuskml.kernels import passes
 from tuskml.kernels.parts.answering import answered as answer_of
 from tuskml.kernels.parts.keeping import PartRows, kept, split
+from tuskml.kernels.parts.together import answers, bundled, unbundled
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.rows.cells import deal
 from tuskml.learners.receiving import receiving
@@ -145,9 +147,18 @@ def answer(held: Held, given: Mapping[str, Any], message: bytes) -> bytes:
     with held.lock:
         if held.stack is None:
             held.read(given)
-        if judges(message):
-            return judgement(library(), held.rows, message)
-        return answer_of(held.rows, message, threads())
+        several = unbundled(message)
+        if several is None:
+            return answer_alone(held, message)
+        alone = partial(answer_alone, held)
+        return bundled(answers(held.rows, several, threads(), alone))
+
+
+def answer_alone(held: Held, message: bytes) -> bytes:
+    """The answer to one message."""
+    if judges(message):
+        return judgement(library(), held.rows, message)
+    return answer_of(held.rows, message, threads())
 
 
 def free_another(held: Held) -> bool:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import invariants
 import numpy as np
 import pytest
 import sharded
@@ -175,16 +176,8 @@ def test_each_part_stays_and_is_asked_once_a_pass(
 ) -> None:
     """A thread runs one unit at a time, and all parts of a group are asked equally often."""
     by_parts(con, "logistic", **GIVEN | {"source": source})
-    threads_of: dict[str, list[Ran]] = {}
-    asked: dict[str | None, int] = {}
-    for one in ran:
-        threads_of.setdefault(one.worker, []).append(one)
-        asked[one.unit.pin] = asked.get(one.unit.pin, 0) + 1
-    for some in threads_of.values():
-        some.sort(key=lambda one: one.begin)
-        ends = [one.end for one in some]
-        assert all(one.begin >= end for one, end in zip(some[1:], ends, strict=False))
-    assert len(set(asked.values())) <= 2, "of two groups"
+    invariants.assert_worker_exclusivity(ran)
+    invariants.assert_asked_alike(ran, groups=2)
     assert not on_parts._held, "rows are freed at the end"
 
 

@@ -1,10 +1,10 @@
 """Nets of groups on several shards: the net hops from shard to shard."""
 
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import invariants
 import pytest
 import sharded
 
@@ -81,21 +81,10 @@ def test_no_two_workers_are_on_one_net(
     """Config isolation; every epoch visits every part of a group once, in an order of its own."""
     monkeypatch.setattr(threads.budget, "threads", lambda asked=None: 3)
     by_parts(con, source=source, max_iter=6)
-    hops: dict[str, list[Ran]] = {}
-    for one in ran:
-        if b'"method": "net_steps"' in one.unit.payload:
-            hops.setdefault(one.unit.name, []).append(one)
-    assert len(hops) > 1
-    orders = set()
-    for some in hops.values():
-        some.sort(key=lambda one: one.begin)
-        assert all(a.end <= b.begin for a, b in pairwise(some))
-        parts = {one.unit.pin for one in some}
-        epochs = [some[at : at + len(parts)] for at in range(0, len(some), len(parts))]
-        assert len(epochs) == 6
-        assert all({one.unit.pin for one in epoch} == parts for epoch in epochs)
-        orders |= {tuple(str(one.unit.pin) for one in epoch) for epoch in epochs}
-    assert len(orders) > len(hops)
+    models = invariants.assert_config_isolation(ran, "net_steps")
+    assert len(models) > 1
+    orders = {order for some in models for order in invariants.assert_epochs(some, 6)}
+    assert len(orders) > len(models)
 
 
 def test_rows_held_out_are_not_trained_on(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:

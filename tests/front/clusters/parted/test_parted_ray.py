@@ -3,12 +3,11 @@
 import os
 import signal
 import warnings
-from collections import defaultdict
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any
 
 import duckdb
+import invariants
 import pytest
 import sharded
 
@@ -64,16 +63,8 @@ def test_the_bits_of_threads(
         warnings.simplefilter("error", tuskml.ClusterWarning)
         found = tuskml.train(con, "logistic", source=source, executor="ray", **GIVEN)
     sharded.assert_same_bits(found, expected)
-    of_worker, of_part = defaultdict(list), defaultdict(set)
-    for one in ran:
-        of_worker[one.worker].append(one)
-        of_part[one.unit.pin].add(one.worker)
-    assert len(of_part) > 4
-    assert {len(workers) for workers in of_part.values()} == {1}, "data sharding"
-    for some in of_worker.values():
-        some.sort(key=lambda one: one.begin)
-        assert all(a.end <= b.begin for a, b in pairwise(some)), "worker exclusivity"
-    assert len(of_worker) == n, "all workers have parts"
+    assert invariants.assert_data_sharding(ran) > 4
+    assert invariants.assert_worker_exclusivity(ran) == n, "all workers have parts"
 
 
 def test_a_model_that_hops_has_the_bits_of_threads(
@@ -86,14 +77,8 @@ def test_a_model_that_hops_has_the_bits_of_threads(
     ran.clear()
     found = tuskml.train(con, "logistic", executor="ray", **given)
     sharded.assert_same_bits(found, expected)
-    of_worker = defaultdict(list)
-    for one in ran:
-        if b'"method": "sgd"' in one.unit.payload:
-            of_worker[one.unit.name].append(one)
-    assert any(len({one.worker for one in some}) == 2 for some in of_worker.values())
-    for some in of_worker.values():
-        some.sort(key=lambda one: one.begin)
-        assert all(a.end <= b.begin for a, b in pairwise(some)), "config isolation"
+    models = invariants.assert_config_isolation(ran, "sgd")
+    assert any(len({one.worker for one in some}) == 2 for some in models)
 
 
 TREES = GIVEN | {"trees": 6, "num_leaves": 8, "objective": "logistic"}
@@ -119,10 +104,7 @@ def test_trees_have_the_bits_of_threads(
     expected = trees(con, source, "threads")
     ran.clear()
     sharded.assert_same_bits(trees(con, source, "ray"), expected)
-    of_part = defaultdict(set)
-    for one in ran:
-        of_part[one.unit.pin].add(one.worker)
-    assert {len(workers) for workers in of_part.values()} == {1}, "data sharding"
+    invariants.assert_data_sharding(ran)
 
 
 def test_trees_outlive_a_worker_that_is_killed(

@@ -12,6 +12,7 @@ import sharded
 import tuskml
 from tuskml.groups.execution import threads
 from tuskml.groups.execution.leading import Ran
+from tuskml.groups.selection import parted
 from tuskml.learners.trees.learner import Trees
 from tuskml.training import units
 from tuskml.training.parted import groups
@@ -29,6 +30,14 @@ def trials(model: Any) -> dict[str, Any]:
     """What became of its candidates."""
     found = model.trials
     return json.loads(found) if isinstance(found, str) else found  # type: ignore[no-any-return]
+
+
+def judged(model: Any) -> list[list[Any]]:
+    """The metric and the iterations of each candidate on each fold."""
+    return [
+        [(fold["metric"], fold["iterations"]) for fold in one["folds"]]
+        for one in trials(model)["trials"]
+    ]
 
 
 @pytest.mark.parametrize(
@@ -106,6 +115,46 @@ def test_the_bits_are_those_of_one_worker(
     for key, model in found.items():
         metrics = [one["metric"] for one in trials(model)["trials"]]
         assert metrics == [one["metric"] for one in trials(expected[key])["trials"]]
+
+
+@pytest.mark.parametrize(
+    "more", [{}, {"weight": "1 + abs(x)"}, {"class_weight": "balanced", "algorithm": "bgd"}]
+)
+def test_sums_of_several_configurations_travel_together(
+    con: duckdb.DuckDBPyConnection,
+    source: str,
+    ran: list[Ran],
+    monkeypatch: pytest.MonkeyPatch,
+    more: dict[str, Any],
+) -> None:
+    """The bits are those of configurations one at a time, and messages are far fewer."""
+    given = {"source": source, "l2": [0.001, 0.01, 0.1, 1.0], "folds": 2, "max_iter": 20} | more
+    found = by_parts(con, "logistic", **given)
+    together = len(ran)
+    monkeypatch.setattr(groups, "AT_ONCE", 1)
+    ran.clear()
+    expected = by_parts(con, "logistic", **given)
+    sharded.assert_same_bits(found, expected)
+    for key, model in found.items():
+        assert judged(model) == judged(expected[key])
+    assert together < len(ran) / 2
+
+
+def test_an_error_of_one_configuration_ends_the_group_alone(
+    con: duckdb.DuckDBPyConnection, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others do not wait for ever for the one that failed."""
+    trained = parted.trained_by_parts
+
+    def fails(parts: Any, request: Any) -> Any:
+        if request.options.l2 == 0.1 and parts.n_rows < 15_000:
+            raise ValueError("no luck")
+        return trained(parts, request)
+
+    monkeypatch.setattr(parted, "trained_by_parts", fails)
+    with pytest.raises(tuskml.ClusterError, match="no luck") as failed:
+        by_parts(con, "logistic", source=source, l2=[0.001, 0.1, 1.0], folds=2)
+    assert len(failed.value.models) > 0
 
 
 def test_configurations_of_a_net_hop_at_the_same_time(

@@ -1,10 +1,10 @@
 """Groups on several shards, trained by steps: the model hops from shard to shard."""
 
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import invariants
 import pytest
 import sharded
 
@@ -90,19 +90,10 @@ def test_no_two_workers_are_on_one_model(
     """Config isolation; every epoch visits every part of a group once."""
     monkeypatch.setattr(threads.budget, "threads", lambda asked=None: 3)
     by_parts(con, "logistic", source=source, algorithm="sgd", max_iter=6, step=0.1)
-    hops: dict[str, list[Ran]] = {}
-    for one in ran:
-        if b'"method": "sgd"' in one.unit.payload:
-            hops.setdefault(one.unit.name, []).append(one)
-    assert len(hops) > 1
-    for some in hops.values():
-        some.sort(key=lambda one: one.begin)
-        assert all(a.end <= b.begin for a, b in pairwise(some))
-        parts = {one.unit.pin for one in some}
-        epochs = [some[at : at + len(parts)] for at in range(0, len(some), len(parts))]
-        assert len(epochs) == 6
-        assert all({one.unit.pin for one in epoch} == parts for epoch in epochs)
-        assert len(parts) > 1
+    models = invariants.assert_config_isolation(ran, "sgd")
+    assert len(models) > 1
+    for some in models:
+        invariants.assert_epochs(some, 6)
 
 
 @pytest.mark.parametrize(

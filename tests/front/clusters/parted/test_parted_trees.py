@@ -1,10 +1,10 @@
 """Boosted trees of groups on several shards: the trees of rows in one place, node by node."""
 
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any
 
 import duckdb
+import invariants
 import pytest
 import sharded
 
@@ -139,15 +139,8 @@ def test_each_part_stays_and_is_asked_alike(
 ) -> None:
     """Worker exclusivity, and that all parts of a group divide the same leaves, none alone."""
     by_parts(con, **GIVEN | {"source": source, "label": "n"})
-    threads_of: dict[str, list[Ran]] = {}
-    asked: dict[str | None, int] = {}
-    for one in ran:
-        threads_of.setdefault(one.worker, []).append(one)
-        asked[one.unit.pin] = asked.get(one.unit.pin, 0) + 1
-    for some in threads_of.values():
-        some.sort(key=lambda one: one.begin)
-        assert all(a.end <= b.begin for a, b in pairwise(some))
-    assert len(set(asked.values())) <= 2, "of two groups"
+    invariants.assert_worker_exclusivity(ran)
+    invariants.assert_asked_alike(ran, groups=2)
     assert not on_parts._held, "rows are freed at the end"
 
 

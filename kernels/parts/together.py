@@ -1,0 +1,70 @@
+"""Messages to a part that travel together, such as those of several configurations.
+
+Gradients by the same rows and settings are summed in one read of the rows, for all weights at a
+time. Their bits are those of each message that travels alone, because the kernel adds the sums of
+each weights in the order of the rows.
+
+Source: S. Li and A. Kumar, Towards an Optimized GROUP BY Abstraction for Large-Scale Machine
+Learning, PVLDB 2021, section 4.2: partial sums are shipped lazily.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tuskml.kernels.parts.answering import pass_of
+from tuskml.kernels.parts.keeping import PartRows
+from tuskml.kernels.parts.message import packed, unpacked
+from tuskml.kernels.parts.sharded import ARRAYS
+
+TOGETHER = "together"
+"""The message that holds others."""
+
+
+def bundled(messages: Sequence[bytes]) -> bytes:
+    """One message, or one answer, that holds several."""
+    return packed({"method": TOGETHER}, [np.frombuffer(one, np.uint8) for one in messages])
+
+
+def unbundled(message: bytes) -> list[bytes] | None:
+    """The messages that one holds; None where it holds none but itself."""
+    header, arrays = unpacked(message)
+    if header.get("method") != TOGETHER:
+        return None
+    return [one.tobytes() for one in arrays if one is not None]
+
+
+def answers(
+    rows: PartRows, messages: Sequence[bytes], threads: int, alone: Callable[[bytes], bytes]
+) -> list[bytes]:
+    """The answer to each message. alone: answers one that has no rows in common with others."""
+    found: dict[int, bytes] = {}
+    alike: dict[str, list[int]] = {}
+    asked = [unpacked(message) for message in messages]
+    for place, (header, arrays) in enumerate(asked):
+        if header["method"] == "gradient" and header["settings"]["stride"] == 1:
+            there = [one is not None for one in arrays]
+            alike.setdefault(json.dumps([header, there]), []).append(place)
+    for places in alike.values():
+        summed = gradients(rows, [asked[place] for place in places], threads)
+        found.update(zip(places, summed, strict=True))
+    for place in range(len(messages)):
+        if place not in found:
+            found[place] = alone(messages[place])
+    return [found[place] for place in range(len(messages))]
+
+
+def gradients(rows: PartRows, asked: Sequence[tuple[Any, Any]], threads: int) -> list[bytes]:
+    """`Pass.gradient` for each of several weights, of messages that are alike but for arrays."""
+    mine = pass_of(rows, asked[0][0], asked[0][1], threads)
+    if mine is None:
+        return [packed({})] * len(asked)
+    every = zip(*(arrays for _, arrays in asked), strict=True)
+    stacked: list[Any] = [None if each[0] is None else np.concatenate(each) for each in every]
+    *own, weights = stacked
+    settings: dict[str, Any] = dict(zip(ARRAYS, own, strict=True))
+    several = replace(mine, groups=np.repeat(mine.groups, len(asked)), common=True, **settings)
+    return [packed({}, [one[None]]) for one in several.gradient(weights)]
