@@ -198,8 +198,7 @@ static double score_of(const tusk_scorer *s, const tusk_wanted *w, const room *r
 }
 
 static bool rank_items(tusk_scorer *s, const tusk_wanted *w, room *r, double base,
-                       tusk_ranked_item *out, uint64_t *n, void (*breathe)(void),
-                       char *sentence) {
+                       tusk_ranked_item *out, uint64_t *n, void (*breathe)(void), char *sentence) {
     const tusk_factors *f = &s->factors;
     uint64_t most = tusk_most_items(s, w);
     double length = sqrt(dot(r->to, r->to, f->width));
