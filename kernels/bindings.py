@@ -157,6 +157,15 @@ FACTORIZATION: dict[str, tuple[Any, list[Any]]] = {
     "tk_factor_keys_first_item": (INT64, [ADDRESS]),
     "tk_stored_factors_epoch": (INT, [STORED_FACTORS]),
     "tk_stored_factors_loss": (INT, [STORED_FACTORS]),
+    "tk_feedback_outside": (INT, [PASS, DOUBLE, ADDRESS, ADDRESS]),
+    "tk_interactions_new": (INT, [PASS, ADDRESS, ctypes.POINTER(s.FactorSpec), ADDRESS]),
+    "tk_interactions_pairs": (INT64, [ADDRESS]),
+    "tk_interactions_confidence": (DOUBLE, [ADDRESS]),
+    "tk_interactions_free": (None, [ADDRESS]),
+    "tk_interactions_start": (None, [ADDRESS]),
+    "tk_interactions_solve": (INT, [ADDRESS, INT, INT, INT64, ADDRESS]),
+    "tk_interactions_objective": (INT, [ADDRESS, INT, INT64, ADDRESS]),
+    "tk_interactions_write": (None, [ADDRESS, ADDRESS]),
 }
 BOOST, BINS = ctypes.POINTER(trees.Boost), ctypes.POINTER(trees.Bins)
 TREE_PARTS: dict[str, tuple[Any, list[Any]]] = {

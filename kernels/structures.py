@@ -343,6 +343,7 @@ class FactorSpec(ctypes.Structure):
         ("l2", DOUBLE),
         ("seed", UINT64),
         ("block_bytes", INT64),
+        ("alpha", DOUBLE),
     ]
 
 

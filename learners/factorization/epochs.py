@@ -46,6 +46,21 @@ class Factors(Protocol):
     def vectors(self) -> tuple[float, Floats]: ...
 
 
+class Limits(Protocol):
+    """When epochs end, and their steps: of `Settings`."""
+
+    @property
+    def max_iter(self) -> int: ...
+
+    @property
+    def epsilon(self) -> float: ...
+
+    @property
+    def time(self) -> float | None: ...
+
+    def step_of(self, epoch: int, first: float) -> float: ...
+
+
 class Epochs:
     """One descent after another, wherever the vectors are.
 
@@ -53,7 +68,7 @@ class Epochs:
     """
 
     def __init__(
-        self, visit: Callable[[int, float], float], settings: Settings, began: float
+        self, visit: Callable[[int, float], float], settings: Limits, began: float
     ) -> None:
         self.visit = visit
         self.settings = settings
@@ -107,6 +122,7 @@ class Run(Epochs):
     ) -> None:
         super().__init__(self.visit_all, settings, began)
         self.model = model
+        self.made = settings
         self.solves = settings.first_solved
         self.held = held
         self.best = float("inf")
@@ -117,10 +133,10 @@ class Run(Epochs):
 
         Ratings far from all others can do that whatever their scale.
         """
-        step = self.settings.step
+        step = self.made.step
         for _ in range(ATTEMPTS):
             self.best, self.since = float("inf"), 0
-            self.solves = self.settings.first_solved
+            self.solves = self.made.first_solved
             self.epochs(step)
             if not self.ran_away():
                 break
@@ -134,13 +150,13 @@ class Run(Epochs):
     def visit_all(self, epoch: int, step: float) -> float:
         """An epoch of steps, or of `als` in the end one that solves for each vector."""
         if epoch >= self.solves and isinstance(self.model, Factorization):
-            return self.model.solve(self.settings.relax(epoch))
-        return self.model.epoch(epoch, step, self.settings.lock_free)
+            return self.model.solve(self.made.relax(epoch))
+        return self.model.epoch(epoch, step, self.made.lock_free)
 
     def settled(self) -> bool:
         """As of all epochs; where steps gain no more, `als` goes over to solving."""
         done = len(self.history)
-        if super().settled() and self.settings.method.solves and done <= self.solves:
+        if super().settled() and self.made.method.solves and done <= self.solves:
             self.solves, self.converged = done, False
         return self.converged
 

@@ -10,7 +10,10 @@ from tuskml.learners.explaining.text import written
 from tuskml.learners.factorization import explanation, training
 from tuskml.learners.factorization.algorithms import REGISTERED
 from tuskml.learners.factorization.algorithms.algorithm import Algorithm
-from tuskml.learners.factorization.options import OPTIONS, FactorizationOptions
+from tuskml.learners.factorization.implicit import training as implicit
+from tuskml.learners.factorization.implicit.explanation import explain
+from tuskml.learners.factorization.implicit.settings import refuse_stored
+from tuskml.learners.factorization.options import IMPLICIT, OPTIONS, FactorizationOptions
 from tuskml.learners.factorization.request import Request
 from tuskml.learners.learner import Groups, Learner
 from tuskml.learners.models import Models
@@ -51,13 +54,16 @@ class Factorization(Learner):
 
     def train(self, groups: Groups, request: Request, memory: int) -> Iterator[Models]:
         refuse_offsets(groups, request.task.name)
+        if request.options.feedback == IMPLICIT:
+            return implicit.train(groups, request.options, memory)
         return training.train(groups, request.options, memory)
 
     def explain(self, groups: Groups, request: Request, memory: int = 0) -> Iterator[str]:
         options = request.options
         plain = replace(options, given=options.given - {"format"})
         for group in np.split(groups, len(groups)):
-            found = explanation.explain(group, plain, request.reading)
+            explained = explain if options.feedback == IMPLICIT else explanation.explain
+            found = explained(group, plain, request.reading)
             yield written(found, options.format, explanation.text_of)
 
     def train_stored(
@@ -65,4 +71,5 @@ class Factorization(Learner):
     ) -> Models:
         from tuskml.learners.factorization import stored  # slow to import
 
+        refuse_stored(request.options)
         return stored.train(group, request, memory, root)

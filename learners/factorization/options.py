@@ -8,6 +8,7 @@ from tuskml.learners.options.schedules import POWERS
 from tuskml.learners.options.table import Options, OptionTable
 
 FALLING = "linear"
+EXPLICIT, IMPLICIT = "explicit", "implicit"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +24,9 @@ class FactorizationOptions(Options):
     rank: int
     biases: bool
     transform: str
+    feedback: str
+    alpha: float
+    cg_steps: int
 
 
 OPTIONS = OptionTable(
@@ -50,11 +54,32 @@ OPTIONS = OptionTable(
             real(0),
             0.07,
             "half of it is the weight, for each rating, of the squares of its user's and its "
-            "item's numbers",
+            "item's numbers; of implicit feedback it is the weight of the squares of all numbers, "
+            "and by default 10",
         ),
         *("threads", "seed", "deterministic", "validation"),
         Option("rank", integer(1, 4096), 10, "the number of factors"),
         Option("biases", BOOLEAN, True, "whether users and items have biases"),
+        Option(
+            "feedback",
+            choice(EXPLICIT, IMPLICIT),
+            EXPLICIT,
+            "what labels are. explicit: ratings; implicit: how often a user chose an item, such "
+            "as plays, clicks or purchases",
+        ),
+        Option(
+            "alpha",
+            real(0, open_low=True),
+            1.0,
+            "how much a unit of implicit feedback raises the confidence, which is 1 without any",
+        ),
+        Option(
+            "cg_steps",
+            integer(0, 1000),
+            3,
+            "implicit feedback: steps of conjugate gradient for each vector in an epoch; 0: "
+            "Cholesky's factorization, which is exact",
+        ),
         Option("transform", choice("lazy"), "lazy", "ratings are read as they are"),
         *("store", "cache", "partition", "resume", "device", "format"),
     ),

@@ -16,6 +16,7 @@ STORED_ALGORITHMS = ("auto", *(one.name for one in REGISTERED if one.stored))
 """In a store, where no two workers hold one vector."""
 NOT_STORED = ("validation",)
 """Early stopping goes back to the best vectors, which are no longer there."""
+OF_IMPLICIT = ("alpha", "cg_steps")
 OF_STORES = ("cache", "partition", "resume")
 
 
@@ -159,6 +160,10 @@ def chosen(options: FactorizationOptions) -> Algorithm:
 
 def refuse_options(options: FactorizationOptions) -> None:
     """OptionError for what is only of models that are values, or only of those in a store."""
+    for name in sorted(options.given & set(OF_IMPLICIT)):
+        raise OptionError(
+            f"option '{name}' is for implicit feedback, which needs option 'feedback': 'implicit'"
+        )
     if options.store is None:
         for name in sorted(options.given & set(OF_STORES)):
             raise OptionError(f"option '{name}' is for stored models, which need option 'store'")

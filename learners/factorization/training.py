@@ -6,9 +6,10 @@ the items', each of `width` numbers with the bias first
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,11 +38,35 @@ MOST_IDS = 1 << 26
 STATUSES = ("ok", "not converged", "early stop", "time limit", "diverged")
 
 
+class Resolved(Protocol):
+    """How a model was trained: of `Settings`."""
+
+    def describe(self) -> str: ...
+
+    def resolved(self) -> str: ...
+
+
+class Sized(Protocol):
+    """What the size of a model depends on: of `Settings`."""
+
+    @property
+    def rank(self) -> int: ...
+
+    @property
+    def biases(self) -> bool: ...
+
+    @property
+    def l2(self) -> float: ...
+
+    @property
+    def stored(self) -> bool: ...
+
+
 @dataclass
 class Fit:
     """How one group's training went."""
 
-    settings: Settings
+    settings: Resolved
     shape: Shape
     mean: float
     coef: Floats
@@ -58,11 +83,16 @@ def train(
     """Trains each of the groups by itself; models carry their groups' places in `groups`."""
     settings = Settings.of(options)
     mark = passes.cancel_mark()
+    return each(groups, lambda group: fit(group, settings, memory, mark))
+
+
+def each(groups: NDArray[np.void], fit_one: Callable[[NDArray[np.void]], Fit]) -> Iterator[Models]:
+    """The models of groups one by one; they carry their groups' places in `groups`."""
     waiting: list[Fit] = []
     first = numbers = 0
     with passes.watching_sigint():
         for place in range(len(groups)):
-            waiting.append(fit(groups[place : place + 1], settings, memory, mark))
+            waiting.append(fit_one(groups[place : place + 1]))
             numbers += waiting[-1].coef.size
             if numbers > MOST_TOGETHER or place == len(groups) - 1:
                 models = as_models(groups[first : place + 1], waiting)
@@ -118,7 +148,7 @@ def counts_any(rows: Pass | None) -> bool:
     return rows is not None and bool(rows.groups["n_rows"][0])
 
 
-def shape_of(rows: Pass, settings: Settings) -> Shape:
+def shape_of(rows: Pass, settings: Sized) -> Shape:
     """The size of a group's model; errors where its rows are not [user, item]."""
     group = rows.groups[0]
     if group["kind"] >= 2:

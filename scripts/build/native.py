@@ -50,6 +50,7 @@ KERNEL_FOLDERS = [
         "hinge",
         "epochs",
         "factorization",
+        "factorization/implicit",
         "stored",
         "trees",
         "trees/categories",

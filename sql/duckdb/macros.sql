@@ -88,6 +88,20 @@ CREATE OR REPLACE TEMP MACRO rollback(model_name, in_group := NULL) AS TABLE SEL
 -- `tuskml store export` writes them.
 CREATE OR REPLACE TEMP MACRO model_summary(model) AS TABLE SELECT unnest(model_summary(model), recursive := true);
 
+-- The n items with the highest predictions for a user, without those to exclude, such as the ones that the user has seen. A user
+-- who was not in the training gets the items that are best for all; basis says so. The functions return lists of the rows.
+CREATE OR REPLACE TEMP MACRO recommend(model, for_user, n := 10, exclude := []) AS
+    _tusk_recommend(struct_extract(model, 'payload'), CAST(for_user AS DOUBLE), CAST(n AS BIGINT), CAST(exclude AS DOUBLE[]));
+CREATE OR REPLACE TEMP MACRO recommend(model, for_user, n := 10, exclude := []) AS TABLE
+    SELECT unnest(recommend(model, for_user, n := n, exclude := exclude), recursive := true);
+
+-- The n items whose factors are most similar to those of an item, by their cosine.
+CREATE OR REPLACE TEMP MACRO similar_items(model, to_item, n := 10, exclude := []) AS
+    list_transform(_tusk_similar_items(struct_extract(model, 'payload'), CAST(to_item AS DOUBLE), CAST(n AS BIGINT),
+                                       CAST(exclude AS DOUBLE[])), lambda one: struct_pack(item := one.item, score := one.score));
+CREATE OR REPLACE TEMP MACRO similar_items(model, to_item, n := 10, exclude := []) AS TABLE
+    SELECT unnest(similar_items(model, to_item, n := n, exclude := exclude), recursive := true);
+
 -- How well a model fits, of one that was trained with {"fit": true}.
 CREATE OR REPLACE TEMP MACRO _tusk_fit_number(options, name) AS
     CASE WHEN json_extract(options, '$.log_likelihood') IS NOT NULL THEN CAST(json_extract(options, '$.' || name) AS DOUBLE)

@@ -31,6 +31,7 @@ typedef struct tk_factor_spec {
     /* 0: vectors are in memory. Else they are in a store, and the vectors of a block of ratings
      * take about block_bytes bytes. */
     int64_t block_bytes;
+    double alpha; /* of implicit feedback: by how much a unit of it raises the confidence */
 } tk_factor_spec;
 typedef struct tk_factorization tk_factorization;
 /* Copies the ratings into blocks and draws the initial factors. The order of the ratings depends
@@ -120,6 +121,38 @@ typedef struct tk_stored_factors {
 TK_API int tk_stored_factors_epoch(tk_stored_factors *job);
 /* Losses over the factorization's ratings. The model may be trained on other ratings. */
 TK_API int tk_stored_factors_loss(tk_stored_factors *job);
+
+/* --- matrix factorization of implicit feedback, with vectors in memory --- */
+/* A pass here has one group of dense rows [user, item], as for tk_factorization. A label says how
+ * much feedback a row is, 0 or more, and a row of weight 2 counts as two. The rows of one pair add
+ * up. interactions.hpp defines the objectives. */
+typedef struct tk_interactions tk_interactions;
+
+/* The number, from 1, of the first row whose label is not from 0 to `most`, and that label; 0:
+ * none. */
+TK_API int tk_feedback_outside(const tk_pass *pass, double most, int64_t *row, double *label);
+
+/* Copies the rows and draws the initial factors. The result depends only on the rows' values and
+ * the seed, not on their order. */
+TK_API int tk_interactions_new(const tk_pass *pass, tusk_memory *memory,
+                               const tk_factor_spec *spec, tk_interactions **out);
+/* The pairs with feedback above 0, and the sum of the confidences of all pairs of users and items
+ * with rows. */
+TK_API int64_t tk_interactions_pairs(const tk_interactions *f);
+TK_API double tk_interactions_confidence(const tk_interactions *f);
+TK_API void tk_interactions_free(tk_interactions *f);
+/* Resets the vectors to their initial values. */
+TK_API void tk_interactions_start(tk_interactions *f);
+/* Solves for the users' vectors with the items' fixed, and then for the items'. cg_steps: steps of
+ * conjugate gradient for each vector; 0: Cholesky's factorization. objective: the sum after it.
+ * The result is the same for any number of threads. */
+TK_API int tk_interactions_solve(tk_interactions *f, int cg_steps, int threads,
+                                 int64_t cancel_mark, double *objective);
+/* The objective's sum at the current vectors. */
+TK_API int tk_interactions_objective(tk_interactions *f, int threads, int64_t cancel_mark,
+                                     double *objective);
+/* Writes the vectors: coef (n_users + n_items, width), users first, zeros for ids without rows. */
+TK_API void tk_interactions_write(const tk_interactions *f, double *coef);
 
 #ifdef __cplusplus
 }

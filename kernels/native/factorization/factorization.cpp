@@ -36,21 +36,6 @@ void draw(const Factorization &f, Side &side, uint64_t seed) {
     }
 }
 
-void write_side(const Factorization &f, const Side &side, double *coef) {
-    const double factor = std::sqrt(f.deviation);
-    for (int64_t id = 0; id < side.n_ids; id++, coef += f.width()) {
-        if (side.place[id] < 0) {
-            std::fill_n(coef, f.width(), 0.0);
-            continue;
-        }
-        const float *v = side.vectors.data() + (int64_t)side.place[id] * f.stride;
-        for (int32_t k = 0; k < f.width(); k++)
-            coef[k] = v[k] * factor;
-        if (f.biases)
-            coef[0] = v[0] * f.deviation;
-    }
-}
-
 double square_error(const Factorization &f, int64_t k) {
     const Rating &r = f.ratings.data()[k];
     float e = r.value - predicted(f, f.users.vectors.data() + (int64_t)r.user * f.stride,
@@ -73,6 +58,28 @@ double other_loss(const Factorization &f, const tk_pass *pass, const Chunk &chun
 }
 
 } // namespace
+
+void write_side(const Factorization &f, const Side &side, double *coef) {
+    const double factor = std::sqrt(f.deviation);
+    for (int64_t id = 0; id < side.n_ids; id++, coef += f.width()) {
+        if (side.place[id] < 0) {
+            std::fill_n(coef, f.width(), 0.0);
+            continue;
+        }
+        const float *v = side.vectors.data() + (int64_t)side.place[id] * f.stride;
+        for (int32_t k = 0; k < f.width(); k++)
+            coef[k] = v[k] * factor;
+        if (f.biases)
+            coef[0] = v[0] * f.deviation;
+    }
+}
+
+void draw_start(Factorization &f) {
+    const uint64_t seed = scrambled(f.seed);
+    draw(f, f.users, seed);
+    draw(f, f.items, seed + 1);
+}
+
 } // namespace tusk
 
 extern "C" {
@@ -108,9 +115,7 @@ int tk_factorization_new(const tk_pass *pass, tusk_memory *memory, const tk_fact
 }
 
 void tk_factorization_start(tk_factorization *f) {
-    uint64_t seed = tusk::scrambled(f->seed);
-    tusk::draw(*f, f->users, seed);
-    tusk::draw(*f, f->items, seed + 1);
+    tusk::draw_start(*f);
 }
 
 int tk_factorization_keep(tk_factorization *f) {

@@ -106,6 +106,16 @@ template <class Body> void for_ratings(const tk_pass *pass, const Chunk &c, Body
 
 constexpr int64_t RATING_CHUNK = 1 << 15;
 
+// Counts the ratings of each id, in side.count by id for now. Returns a tk_code.
+int count_ids(const tk_pass *pass, const std::vector<Chunk> &chunks, Side &users, Side &items);
+// Gives each id with ratings a place. From here on side.count is by place.
+void assign_places(Side &side);
+
+// Draws the initial factors.
+void draw_start(Factorization &f);
+// Writes the vectors of a side by id, in the caller's units: (n_ids, width).
+void write_side(const Factorization &f, const Side &side, double *coef);
+
 // Copies the rows of one group into blocks of ratings. Their order depends only on the ratings and
 // the seed. Returns a tk_code.
 int read_ratings(const tk_pass *pass, tusk_memory *memory, Factorization &f);

@@ -25,8 +25,9 @@ template <class Body> int for_chunks(const tk_pass *pass, size_t n, Body &&body)
     return cancelled(pass->cancel_mark) ? TK_CANCELLED : TK_OK;
 }
 
-// Counts the ratings of each id, in side.count by id for now. Each thread has its own counters if
-// there are few enough ids.
+} // namespace
+
+// Each thread has its own counters if there are few enough ids.
 int count_ids(const tk_pass *pass, const std::vector<Chunk> &chunks, Side &users, Side &items) {
     int64_t ids = users.n_ids + items.n_ids, n = pass->groups[0].n_rows;
     int64_t parts = std::clamp<int64_t>(n / ids, 1, pass->threads);
@@ -52,7 +53,6 @@ int count_ids(const tk_pass *pass, const std::vector<Chunk> &chunks, Side &users
     return TK_OK;
 }
 
-// Gives each id with ratings a place. From here on side.count is by place.
 void assign_places(Side &side) {
     side.place.assign(side.n_ids, -1);
     int32_t seen = 0;
@@ -64,6 +64,8 @@ void assign_places(Side &side) {
         }
     side.count.resize(seen);
 }
+
+namespace {
 
 // Cuts the places into `grid` ranges with about n / grid ratings each.
 void cut(Side &side, int64_t n, int32_t grid) {

@@ -36,6 +36,8 @@ PUBLIC_HELPERS = {
     "_tuskml_contributions(tuskml_model,anyelement)": "explain_prediction runs with its caller's rights; numbers out",
     "_tuskml_explained(double precision[],text[],text[])": "explain_prediction runs with its caller's rights; numbers in, rows out",
     "_tuskml_tree_numbers(bytea)": "tree_dump runs with its caller's rights; numbers of a payload",
+    "_tuskml_recommend(bytea,double precision,bigint,double precision[])": "recommend runs with its caller's rights; numbers of a payload",
+    "_tuskml_similar_items(bytea,double precision,bigint,double precision[])": "similar_items runs with its caller's rights; numbers of a payload",
     "_tuskml_levels_left(double precision[],double precision,jsonb)": "tree_dump runs with its caller's rights; numbers in, names out",
     "_tuskml_trees_of(text,tuskml_model)": "tree_dump runs with its caller's rights; a model in, its numbers out",
     "_tuskml_types(regclass,text[])": "permutation_importance runs with its caller's rights; types of the caller's expressions",

@@ -131,6 +131,9 @@ OF_FACTORIZATION = {
         "line_search",
         "'constant', '1/sqrt(i)', '1/i', '1/i^2' or 'linear'; did you mean 'linear'?",
     ),
+    "feedback": ("implicitly", "'explicit' or 'implicit'; did you mean 'implicit'?"),
+    "alpha": (0, "a number greater than 0"),
+    "cg_steps": (-1, "a whole number from 0 to 1000"),
 }
 """The same, where a learner allows other values."""
 OF_NETS = {

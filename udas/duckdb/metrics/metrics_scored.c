@@ -1,5 +1,5 @@
 /* The metrics that rank the scores of all rows: auc, average_precision, roc_curve,
- * precision_recall_curve, calibration and lift. */
+ * precision_recall_curve, calibration, lift and those at k. */
 #include "../../scalars/metrics/curves.h"
 #include "metrics.h"
 
@@ -16,7 +16,8 @@ static enum tusk_ranking_kind kind_of(const overload *o) {
 }
 
 static int64_t bins_of(const metric_row *row) {
-    return has_third(row) ? ((const int64_t *)row->columns[2].data)[row->at] : TUSK_BINS;
+    return has_third(row) ? ((const int64_t *)row->columns[2].data)[row->at]
+                          : tusk_default_bins(tusk_ranking_of(kind_of(row->o)));
 }
 
 static bool scored_take(duckdb_function_info info, duckdb_aggregate_state state,
@@ -66,10 +67,10 @@ static void scored_combine(duckdb_function_info info, duckdb_aggregate_state *so
         }
 }
 
-static void put_number(const overload *o, const tusk_ranks *ranks, duckdb_vector result,
+static void put_number(const overload *o, const tusk_ranks *ranks, int64_t k, duckdb_vector result,
                        idx_t at) {
     bool null;
-    double number = tusk_ranks_number(ranks, kind_of(o), &null);
+    double number = tusk_ranks_number(ranks, kind_of(o), k, &null);
     if (null)
         set_null(result, at);
     else
@@ -95,7 +96,7 @@ static bool give(const overload *o, const tusk_scored *s, duckdb_vector result, 
     if (o->table)
         put_table(o, &ranks, s->bins, result, at);
     else
-        put_number(o, &ranks, result, at);
+        put_number(o, &ranks, s->bins, result, at);
     free(work);
     return true;
 }
@@ -117,7 +118,7 @@ static bool register_ranking(duckdb_connection connection, database *d,
     const tusk_ranking *r = tusk_ranking_of(kind);
     duckdb_aggregate_function_set set = duckdb_create_aggregate_function_set(r->name);
     bool done = true;
-    for (int n = 2; n <= (r->bins ? 3 : 2); n++)
+    for (int n = 2; n <= (tusk_has_bins(r) ? 3 : 2); n++)
         for (int label = A_NUMBER; label <= A_BOOLEAN; label++) {
             overload o = {.database = d,
                           .name = r->name,
@@ -125,7 +126,7 @@ static bool register_ranking(duckdb_connection connection, database *d,
                           .kind = kind,
                           .n_arguments = n,
                           .arguments = {(argument_kind)label, A_NUMBER, A_WHOLE},
-                          .unweighted = n == 2 && r->bins,
+                          .unweighted = (n == 2 && r->bins) || r->at_k,
                           .table = tusk_ranking_table(kind)};
             done = done && add_overload(set, &o);
         }

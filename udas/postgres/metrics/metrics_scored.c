@@ -1,5 +1,5 @@
-/* The metrics that rank the scores of all rows: auc, average_precision, roc_curve, calibration
- * and lift. */
+/* The metrics that rank the scores of all rows: auc, average_precision, roc_curve, calibration,
+ * lift and those at k. */
 #include "metrics.h"
 
 #include "utils/memutils.h"
@@ -32,14 +32,15 @@ static const char *name_of(const scored_state *s) {
 static Datum take(FunctionCallInfo fcinfo, enum tusk_ranking_kind kind) {
     MemoryContext context = aggregate_context(fcinfo);
     scored_state *s = state_at(fcinfo, A_STATE);
-    int weight_place = tusk_ranking_of(kind)->bins ? A_FOURTH : A_THIRD;
+    const tusk_ranking *ranking = tusk_ranking_of(kind);
+    int weight_place = tusk_has_bins(ranking) ? A_FOURTH : A_THIRD;
     tusk_ranked row;
     if (!read_row(fcinfo, &row.y, &row.score) || !read_weight(fcinfo, weight_place, &row.weight))
         return give_state(fcinfo, s);
     if (!s)
         s = state_new(context, kind);
-    bool bins = tusk_ranking_of(kind)->bins && has_third(fcinfo);
-    row.bins = bins ? PG_GETARG_INT64(A_THIRD) : TUSK_BINS;
+    bool bins = tusk_has_bins(ranking) && has_third(fcinfo);
+    row.bins = bins ? PG_GETARG_INT64(A_THIRD) : tusk_default_bins(ranking);
     s->scored.weighted = PG_NARGS() > weight_place;
     char sentence[TUSK_SENTENCE];
     if (!tusk_scored_take(&s->scored, tusk_ranking_of(kind), &row, growth_in(context), sentence))
@@ -59,6 +60,10 @@ DEFINE_TAKE(tuskml_roc_curve, TUSK_ROC_CURVE)
 DEFINE_TAKE(tuskml_precision_recall_curve, TUSK_PRECISION_RECALL)
 DEFINE_TAKE(tuskml_calibration, TUSK_CALIBRATION)
 DEFINE_TAKE(tuskml_lift, TUSK_LIFT)
+DEFINE_TAKE(tuskml_ndcg, TUSK_NDCG)
+DEFINE_TAKE(tuskml_precision_at_k, TUSK_PRECISION_AT_K)
+DEFINE_TAKE(tuskml_recall_at_k, TUSK_RECALL_AT_K)
+DEFINE_TAKE(tuskml_average_precision_at_k, TUSK_AVERAGE_PRECISION_AT_K)
 
 static uint64 *work_for(const scored_state *s) {
     return MemoryContextAllocHuge(CurrentMemoryContext, tusk_scored_work(&s->scored) + 1);
@@ -73,7 +78,7 @@ Datum tuskml_scored_number(PG_FUNCTION_ARGS) {
     uint64 *work = work_for(s);
     tusk_ranks ranks = tusk_rank(&s->scored, work, breathe);
     bool null;
-    double number = tusk_ranks_number(&ranks, s->kind, &null);
+    double number = tusk_ranks_number(&ranks, s->kind, s->scored.bins, &null);
     pfree(work);
     if (null)
         PG_RETURN_NULL();

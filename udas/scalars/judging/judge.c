@@ -227,7 +227,8 @@ static double give_ranking(const judged *j, bool *null) {
     if (!work)
         return NAN;
     tusk_ranks ranks = tusk_rank(&j->scored, work, NULL);
-    double found = tusk_ranks_number(&ranks, (enum tusk_ranking_kind)j->which.ranking, null);
+    double found =
+        tusk_ranks_number(&ranks, (enum tusk_ranking_kind)j->which.ranking, TUSK_ALL_ROWS, null);
     free(work);
     return found;
 }

@@ -1,6 +1,7 @@
 #include "curves.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "sum.h"
 
@@ -88,8 +89,79 @@ static double average_precision_of(const tusk_ranks *r) {
     return tusk_sum_total(&sum) / all_of(&r->positive);
 }
 
-double tusk_ranks_number(const tusk_ranks *r, enum tusk_ranking_kind kind, bool *null) {
+/* --- numbers at k --- */
+
+/* The hits among the k highest scores, and the sum of their precisions. Rows with equal scores
+ * share their ranks: each has the precision after the last of them, and if only some are among
+ * the k highest, the hits are taken to be spread evenly. */
+static double hits_at(const tusk_ranks *r, int64_t k, double *precisions) {
+    descent d = {.ranks = r}, before = d;
+    double hits = 0;
+    *precisions = 0;
+    for (int64_t taken = 0; taken < k && descend(&d); before = d) {
+        int64_t all = d.positives + d.negatives, ties = all - taken;
+        double found = (double)(d.positives - before.positives);
+        taken = all < k ? all : k;
+        found *= (double)(taken - (all - ties)) / (double)ties;
+        hits += found;
+        *precisions += found * (hits / (double)taken);
+    }
+    return hits;
+}
+
+static double at_k(const tusk_ranks *r, enum tusk_ranking_kind kind, int64_t k, bool *null) {
+    int64_t positives = r->positive.n, rows = positives + r->negative.n;
+    double precisions, hits = hits_at(r, k, &precisions);
+    *null = kind == TUSK_PRECISION_AT_K ? !rows : !positives;
+    if (*null)
+        return 0;
+    if (kind == TUSK_PRECISION_AT_K)
+        return hits / (double)(k == TUSK_ALL_ROWS ? rows : k);
+    return kind == TUSK_RECALL_AT_K ? hits / (double)positives
+                                    : precisions / (double)(positives < k ? positives : k);
+}
+
+static int compare_gains(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The sum of discounts 1 / log2(1 + rank) of ranks up to k. */
+static double discounts(int64_t from, int64_t to, int64_t k) {
+    double sum = 0;
+    for (int64_t rank = from; rank < to && rank < k; rank++)
+        sum += 1 / log2((double)rank + 2);
+    return sum;
+}
+
+/* The discounted gains of the k highest scores over those of the best order (Jarvelin and
+ * Kekalainen, Cumulated gain-based evaluation of IR techniques, TOIS 2002). Rows with equal scores
+ * share the discounts of their ranks, as in scikit-learn. */
+static double ndcg_of(const tusk_ranks *r, int64_t k, bool *null) {
+    const tusk_side *side = &r->positive;
+    tusk_sum found = {0}, best = {0};
+    for (int64_t taken = 0; taken < side->n && taken < k;) {
+        int64_t end = take_ties(side, taken, side->keys[side->n - 1 - taken]);
+        double gain = (side->top[end] - side->top[taken]) / (double)(end - taken);
+        tusk_sum_add(&found, gain * discounts(taken, end, k));
+        taken = end;
+    }
+    /* The ranks are in the caller's work memory, and this is the last use of them. */
+    double *gains = (double *)side->weights;
+    if (side->n)
+        qsort(gains, (size_t)side->n, sizeof *gains, compare_gains);
+    for (int64_t rank = 0; rank < side->n && rank < k; rank++)
+        tusk_sum_add(&best, gains[side->n - 1 - rank] * discounts(rank, rank + 1, k));
+    *null = !(tusk_sum_total(&best) > 0);
+    return *null ? 0 : tusk_sum_total(&found) / tusk_sum_total(&best);
+}
+
+double tusk_ranks_number(const tusk_ranks *r, enum tusk_ranking_kind kind, int64_t k, bool *null) {
     bool auc = kind == TUSK_AUC;
+    if (kind == TUSK_NDCG)
+        return ndcg_of(r, k, null);
+    if (tusk_ranking_of(kind)->at_k)
+        return at_k(r, kind, k, null);
     *null = !r->positive.n || (auc && !r->negative.n);
     if (*null)
         return 0;

@@ -5,8 +5,9 @@
 #include "scored.h"
 #include "table.h"
 
-/* auc or average_precision; sets *null if the rows do not determine it. */
-double tusk_ranks_number(const tusk_ranks *r, enum tusk_ranking_kind kind, bool *null);
+/* A metric that is a number; sets *null if the rows do not determine it. k: how many of the
+ * highest scores count, for metrics at k. Overwrites the ranks. */
+double tusk_ranks_number(const tusk_ranks *r, enum tusk_ranking_kind kind, int64_t k, bool *null);
 
 /* The columns of roc_curve, calibration or lift; NULL if the metric is a number. */
 const tusk_table *tusk_ranking_table(enum tusk_ranking_kind kind);

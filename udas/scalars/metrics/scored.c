@@ -30,6 +30,10 @@ static const tusk_ranking RANKINGS[TUSK_RANKINGS] = {
     [TUSK_PRECISION_RECALL] = {"precision_recall_curve", .coded = true},
     [TUSK_CALIBRATION] = {"calibration", .coded = true, .bins = true},
     [TUSK_LIFT] = {"lift", .coded = true},
+    [TUSK_NDCG] = {"ndcg", .at_k = true, .graded = true},
+    [TUSK_PRECISION_AT_K] = {"precision_at_k", .coded = true, .at_k = true},
+    [TUSK_RECALL_AT_K] = {"recall_at_k", .coded = true, .at_k = true},
+    [TUSK_AVERAGE_PRECISION_AT_K] = {"average_precision_at_k", .coded = true, .at_k = true},
 };
 
 const tusk_ranking *tusk_ranking_of(enum tusk_ranking_kind kind) {
@@ -111,13 +115,13 @@ static bool coded(const tusk_scored *s, double y, char *sentence) {
     return true;
 }
 
-static bool same_bins(tusk_scored *s, int64_t bins, char *sentence) {
+static bool same_bins(tusk_scored *s, const char *name, int64_t bins, char *sentence) {
     if (!s->bins)
         s->bins = bins;
     if (s->bins == bins)
         return true;
     snprintf(sentence, TUSK_SENTENCE,
-             "bins is both %lld and %lld, expected one number for all rows of a group",
+             "%s is both %lld and %lld, expected one number for all rows of a group", name,
              (long long)s->bins, (long long)bins);
     return false;
 }
@@ -133,7 +137,29 @@ static bool take_bins(tusk_scored *s, double p, int64_t bins, char *sentence) {
                  TUSK_MOST_BINS);
         return false;
     }
-    return same_bins(s, bins, sentence);
+    return same_bins(s, "bins", bins, sentence);
+}
+
+static bool take_k(tusk_scored *s, int64_t k, char *sentence) {
+    if (k >= 1)
+        return same_bins(s, "k", k, sentence);
+    snprintf(sentence, TUSK_SENTENCE, "k is %lld, expected a number from 1 on", (long long)k);
+    return false;
+}
+
+/* Adds a row whose label is a gain. */
+static bool take_gain(tusk_scored *s, const tusk_ranked *row, tusk_grow room, char *sentence) {
+    if (!(row->y >= 0 && isfinite(row->y))) {
+        snprintf(sentence, TUSK_SENTENCE, "label is %g, expected a number of at least 0", row->y);
+        return false;
+    }
+    s->weighted = true;
+    tusk_scores *l = list_for(s, 1, 1, room, sentence);
+    if (!l)
+        return false;
+    l->keys[l->n] = tusk_key_of(row->score);
+    l->weights[l->n++] = row->y;
+    return true;
 }
 
 bool tusk_scored_take(tusk_scored *s, const tusk_ranking *r, const tusk_ranked *row,
@@ -142,11 +168,14 @@ bool tusk_scored_take(tusk_scored *s, const tusk_ranking *r, const tusk_ranked *
         return false;
     if (row->weight == 0)
         return true;
-    if (r->bins && !take_bins(s, row->score, row->bins, sentence))
+    if ((r->bins && !take_bins(s, row->score, row->bins, sentence)) ||
+        (r->at_k && !take_k(s, row->bins, sentence)))
         return false;
     if (!good_number("label", row->y, sentence) || !good_number("score", row->score, sentence) ||
         (r->coded && !coded(s, row->y, sentence)))
         return false;
+    if (r->graded)
+        return take_gain(s, row, room, sentence);
     tusk_scores *l = list_for(s, row->y, 1, room, sentence);
     if (!l)
         return false;
@@ -159,7 +188,8 @@ bool tusk_scored_take(tusk_scored *s, const tusk_ranking *r, const tusk_ranked *
 
 bool tusk_scored_merge(tusk_scored *target, const tusk_scored *source, const tusk_ranking *r,
                        tusk_grow room, char *sentence) {
-    if (source->bins && !same_bins(target, source->bins, sentence))
+    const char *name = r->at_k ? "k" : "bins";
+    if (source->bins && !same_bins(target, name, source->bins, sentence))
         return false;
     target->weighted |= source->weighted;
     for (const tusk_scores *l = source->lists; l < source->lists + 2; l++)

@@ -21,7 +21,7 @@ typedef struct tusk_scores {
  * means no rows. The caller frees keys and weights. */
 typedef struct tusk_scored {
     tusk_scores lists[2];
-    int64_t bins;  /* 0: not known yet */
+    int64_t bins;  /* or k; 0: not known yet */
     bool weighted; /* set before the first row, if rows have weights */
 } tusk_scored;
 
@@ -38,17 +38,33 @@ enum tusk_ranking_kind {
     TUSK_PRECISION_RECALL,
     TUSK_CALIBRATION,
     TUSK_LIFT,
+    TUSK_NDCG,
+    TUSK_PRECISION_AT_K,
+    TUSK_RECALL_AT_K,
+    TUSK_AVERAGE_PRECISION_AT_K,
     TUSK_RANKINGS
 };
 
 #define TUSK_MOST_BINS 1000
-#define TUSK_BINS 10 /* default if the caller gives none */
+#define TUSK_BINS 10            /* default if the caller gives none */
+#define TUSK_ALL_ROWS INT64_MAX /* k where the caller gives none */
 
 typedef struct tusk_ranking {
     const char *name;
     bool coded; /* labels are booleans, 0 and 1, or -1 and +1; otherwise any two */
     bool bins;  /* scores are probabilities, in bins */
+    bool at_k;  /* only the k highest scores count; `bins` is k */
+    /* Labels are gains of 0 or more. They are stored as weights, in one list. */
+    bool graded;
 } tusk_ranking;
+
+/* Whether a third argument, bins or k, may be given, and what it is if not. */
+static inline bool tusk_has_bins(const tusk_ranking *r) {
+    return r->bins || r->at_k;
+}
+static inline int64_t tusk_default_bins(const tusk_ranking *r) {
+    return r->at_k ? TUSK_ALL_ROWS : TUSK_BINS;
+}
 
 const tusk_ranking *tusk_ranking_of(enum tusk_ranking_kind kind);
 

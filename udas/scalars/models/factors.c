@@ -39,6 +39,11 @@ static const tusk_weight *elements(tusk_scorer *s, uint64_t vector, uint64_t k, 
     return NULL;
 }
 
+const tusk_weight *tusk_factor_vector(tusk_scorer *s, uint64_t vector, double *room,
+                                      char *sentence) {
+    return elements(s, vector, 0, s->factors.width, room, sentence);
+}
+
 static bool add_bias(tusk_scorer *s, uint64_t vector, double *sum, char *sentence) {
     double room;
     const tusk_weight *bias = elements(s, vector, 0, 1, &room, sentence);

@@ -69,6 +69,10 @@ bool tusk_best_classes(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint
 bool tusk_best_class(tusk_scorer *s, const tusk_sparse_row *row, bool f64, double *out,
                      char *sentence);
 
+/* The vector of a user, or behind them of an item, in place or copied into room, which has space
+ * for it; NULL with a sentence if a store fails. */
+const tusk_weight *tusk_factor_vector(tusk_scorer *s, uint64_t vector, double *room,
+                                      char *sentence);
 /* For rows [user, item] and a matrix factorization (factors.c). */
 bool tusk_factor_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t n,
                          double *out, char *sentence);

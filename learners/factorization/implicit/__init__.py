@@ -1,0 +1,1 @@
+"""Matrix factorization of implicit feedback: how often a user chose an item."""

@@ -1,0 +1,53 @@
+"""The explanation of a factorization of implicit feedback, as data."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.passes import Pass
+from tuskml.learners.explaining.explanation import Document, document
+from tuskml.learners.factorization.implicit.settings import ImplicitSettings
+from tuskml.learners.factorization.implicit.training import refuse_feedback
+from tuskml.learners.factorization.options import FactorizationOptions
+from tuskml.learners.factorization.training import shape_of
+
+
+def explain(
+    group: NDArray[np.void], options: FactorizationOptions, reading: float | None
+) -> Document:
+    """What would run for one group."""
+    settings = ImplicitSettings.of(options)
+    rows = Pass(group, 0, None, None, False, settings.threads)
+    shape = shape_of(rows, settings)
+    refuse_feedback(rows, settings.alpha)
+    return document(
+        group,
+        "matrix_factorization",
+        objective(settings),
+        reading,
+        model={
+            "users": shape.n_users,
+            "items": shape.n_items,
+            "width": shape.width,
+            "numbers": shape.numbers,
+            "store": None,
+            "layout": None,
+        },
+        plan={
+            "algorithm": settings.algorithm,
+            "description": settings.describe(),
+            "because": "least squares have all pairs without rows for the price of one product",
+            "order": "users, then items",
+            "threads": settings.threads,
+            "max_iter": settings.max_iter,
+            "epsilon": settings.epsilon,
+            "converge": "loss",
+            "time": settings.time,
+        },
+        device=None,
+    )
+
+
+def objective(settings: ImplicitSettings) -> str:
+    """What is minimised."""
+    penalty = f" + {settings.l2:g} (|p_u|^2 + |q_i|^2)" if settings.l2 else ""
+    return f"sum of c (p - p_u.q_i)^2{penalty}, c = 1 + {settings.alpha:g} y, p = 1 if y > 0"

@@ -1,0 +1,70 @@
+"""`matrix_factorization` of implicit feedback: a batch of groups in, a batch of models out.
+
+The objective and its source are in `kernels/factorization/implicit.py`. Models are those of
+explicit feedback without biases: `intercept` is 0, and a prediction is the preference x_u.y_i.
+"""
+
+import time
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.errors import DataError
+from tuskml.kernels import passes
+from tuskml.kernels.factorization import Interactions, feedback_outside
+from tuskml.kernels.passes import Pass
+from tuskml.learners import events
+from tuskml.learners.factorization.epochs import Epochs
+from tuskml.learners.factorization.implicit.settings import ImplicitSettings
+from tuskml.learners.factorization.options import FactorizationOptions
+from tuskml.learners.factorization.training import Fit, each, refuse_too_long, shape_of
+from tuskml.learners.models import Models
+
+MOST = 1e30
+"""Of feedback and of its confidence, whose products floats hold."""
+
+
+def train(
+    groups: NDArray[np.void], options: FactorizationOptions, memory: int
+) -> Iterator[Models]:
+    """Trains each of the groups by itself; models carry their groups' places in `groups`."""
+    settings = ImplicitSettings.of(options)
+    mark = passes.cancel_mark()
+    return each(groups, lambda group: fit(group, settings, memory, mark))
+
+
+def fit(group: NDArray[np.void], settings: ImplicitSettings, memory: int, mark: int) -> Fit:
+    """Trains one group."""
+    began = time.monotonic()
+    rows = Pass(group, 0, None, None, False, settings.threads, cancel_mark=mark)
+    shape = shape_of(rows, settings)
+    refuse_feedback(rows, settings.alpha)
+    refuse_too_long(shape, memory)
+    with Interactions(rows, memory, shape, settings.alpha, settings.seed) as model:
+        run = Epochs(lambda *_: model.solve(settings.cg_steps), settings, began)
+        run.epochs(0.0)
+        coef = model.vectors()
+    events.tell(events.Event(1, int(group["n_rows"][0]), 0, float("nan")))
+    return Fit(
+        settings,
+        shape,
+        0.0,
+        coef,
+        run.history[-1],
+        run.history,
+        run.converged,
+        run.status,
+        time.monotonic() - began,
+    )
+
+
+def refuse_feedback(rows: Pass, alpha: float) -> None:
+    """DataError for a row whose label is no feedback."""
+    found = feedback_outside(rows, MOST / max(alpha, 1.0))
+    if found is not None:
+        row, label = found
+        raise DataError(
+            f"label is {label:.17g} in row {row} of a group, expected a number from 0 to "
+            f"{MOST / max(alpha, 1.0):g} with option 'feedback': 'implicit'"
+        )
