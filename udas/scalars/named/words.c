@@ -11,14 +11,6 @@ const tusk_schema *tusk_schema_of_words(void) {
     return tusk_schema_of(&(tusk_schema){.n_columns = 1, .kind = kind, .name = name});
 }
 
-/* The entries of one document, and a hash table that finds them: place + 1 by code, 0 is free. */
-typedef struct entries {
-    int32_t *id;
-    float *count;
-    uint32_t *table;
-    uint32_t mask, n;
-} entries;
-
 static uint64_t table_size(uint64_t n) {
     uint64_t size = 8;
     while (size < 2 * n)
@@ -30,25 +22,13 @@ size_t tusk_words_room(uint64_t n) {
     return (size_t)(n * (sizeof(int32_t) + sizeof(float)) + table_size(n) * sizeof(uint32_t));
 }
 
-static entries entries_in(void *room, uint64_t n) {
+tusk_word_table tusk_word_table_in(void *room, uint64_t n) {
     uint64_t size = table_size(n);
-    entries e = {.id = room, .mask = (uint32_t)(size - 1)};
-    e.count = (float *)(e.id + n);
-    e.table = (uint32_t *)(e.count + n);
-    memset(e.table, 0, size * sizeof *e.table);
-    return e;
-}
-
-static void count(entries *e, int32_t id) {
-    uint32_t at = (uint32_t)id * 2654435769u >> 7 & e->mask;
-    while (e->table[at] && e->id[e->table[at] - 1] != id)
-        at = (at + 1) & e->mask;
-    if (!e->table[at]) {
-        e->id[e->n] = id;
-        e->count[e->n] = 0;
-        e->table[at] = ++e->n;
-    }
-    e->count[e->table[at] - 1]++;
+    tusk_word_table t = {.id = room, .mask = (uint32_t)(size - 1)};
+    t.count = (float *)(t.id + n);
+    t.place = (uint32_t *)(t.count + n);
+    memset(t.place, 0, size * sizeof *t.place);
+    return t;
 }
 
 static int fail(const tusk_block *b, int code, double value, tusk_fault *fault) {
@@ -68,7 +48,7 @@ static const tusk_schema *schema_for(const tusk_block *b) {
 
 /* Counts the words of a document, new ones included in the part's dictionary. */
 static int count_words(tusk_memory *memory, tusk_block *block, tusk_levels *levels,
-                       const tusk_document *d, entries *e, tusk_fault *fault) {
+                       const tusk_document *d, tusk_word_table *t, tusk_fault *fault) {
     for (uint64_t i = 0; i < d->n; i++) {
         const tusk_text *word = d->words + i;
         if (i + AHEAD < d->n && word[AHEAD].data)
@@ -80,7 +60,7 @@ static int count_words(tusk_memory *memory, tusk_block *block, tusk_levels *leve
         if (failed || code > TUSK_MAX_NARROW_ID)
             return fail(block, failed ? failed : TUSK_TOO_MANY_LEVELS, (double)word->length,
                         fault);
-        count(e, (int32_t)code);
+        tusk_count_word(t, (int32_t)code, 1);
     }
     return TUSK_OK;
 }
@@ -93,11 +73,11 @@ int tusk_append_document(tusk_memory *memory, tusk_block *block, const tusk_docu
     tusk_part *part = tusk_part_for(memory, block, schema, fault);
     if (!part)
         return fault->code;
-    entries e = entries_in(d->room, d->n);
-    int code = count_words(memory, block, part->levels, d, &e, fault);
+    tusk_word_table t = tusk_word_table_in(d->room, d->n);
+    int code = count_words(memory, block, part->levels, d, &t, fault);
     if (code)
         return code;
-    tusk_entries row = {.index = e.id, .values = e.count, .n = e.n, .extras = d->extras};
+    tusk_entries row = {.index = t.id, .values = t.count, .n = t.n, .extras = d->extras};
     code = tusk_append_sparse(memory, block, &row, 0, fault);
     if (!code)
         tusk_part_appended(block);
