@@ -22,6 +22,11 @@ CREATE FUNCTION _tuskml_perplexity_join(a float8[], b float8[]) RETURNS float8[]
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$ SELECT ARRAY[a[1] + b[1], a[2] + b[2]] $$;
 CREATE FUNCTION _tuskml_perplexity_of(sums float8[]) RETURNS float8
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$ SELECT exp(-sums[1] / nullif(sums[2], 0)) $$;
+REVOKE ALL ON FUNCTION _tuskml_perplexity_add(float8[], tuskml_model, anyarray) FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_perplexity_add(float8[], tuskml_model, tuskml_sparse_real) FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_perplexity_add(float8[], tuskml_model, tuskml_sparse_double) FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_perplexity_join(float8[], float8[]) FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_perplexity_of(float8[]) FROM PUBLIC;
 CREATE AGGREGATE @extschema@.perplexity(model tuskml_model, tokens anyarray) (
     SFUNC = _tuskml_perplexity_add, STYPE = float8[], INITCOND = '{0,0}', FINALFUNC = _tuskml_perplexity_of,
     COMBINEFUNC = _tuskml_perplexity_join, PARALLEL = SAFE);
