@@ -15,6 +15,7 @@ from tuskml.kernels.paths import structures as paths
 from tuskml.kernels.robust import Robust
 from tuskml.kernels.rows import structures as rows
 from tuskml.kernels.structures import ADDRESS, DOUBLE, INT32, INT64, UINT64
+from tuskml.kernels.topics import structures as topics
 from tuskml.kernels.trees import structures as trees
 
 INT = ctypes.c_int
@@ -59,6 +60,8 @@ ROWS: dict[str, tuple[Any, list[Any]]] = {
     "tk_vocabulary": (INT, [ADDRESS, ADDRESS, ADDRESS, INT64, ADDRESS, ADDRESS, ADDRESS]),
     "tk_number": (INT, [ADDRESS, ADDRESS, INT64, ADDRESS, INT64, ADDRESS]),
     "tk_renumber": (INT, [ADDRESS, ADDRESS, INT64, ADDRESS, INT64, ADDRESS]),
+    "tk_has_words": (INT, [ADDRESS]),
+    "tk_number_words": (INT, [ADDRESS, ADDRESS, INT64, ADDRESS]),
     "tk_prepare": (
         INT,
         [ADDRESS, INT64, ctypes.POINTER(rows.Preparing), ADDRESS, ADDRESS, ADDRESS, ADDRESS],
@@ -220,11 +223,22 @@ PATHS: dict[str, tuple[Any, list[Any]]] = {
     "tk_paths_copy": (None, [ADDRESS, INT64, ADDRESS, ADDRESS]),
     "tk_paths_free": (None, [ADDRESS]),
 }
+TOPICS: dict[str, tuple[Any, list[Any]]] = {
+    "tk_topics_new": (INT, [PASS, ctypes.POINTER(topics.Spec), *[ADDRESS] * 4]),
+    "tk_topics_free": (None, [ADDRESS]),
+    "tk_topics_sweep": (INT, [ADDRESS, PASS, INT64]),
+    "tk_topics_likelihood": (INT, [ADDRESS, PASS, ADDRESS]),
+    "tk_topics_optimize": (INT, [ADDRESS, PASS, INT64]),
+    "tk_topics_bytes": (INT64, [ADDRESS, INT64]),
+    "tk_topics_write": (INT, [ADDRESS, INT64, ADDRESS]),
+    "tk_topics_copy": (None, [ADDRESS, INT64, *[ADDRESS] * 3]),
+}
 NEWTON: dict[str, tuple[Any, list[Any]]] = {
     "tk_chord_descend": (INT, [ctypes.POINTER(newton.Chord)]),
 }
 FUNCTIONS = (
-    PATHS
+    TOPICS
+    | PATHS
     | NETS
     | TREES
     | TREE_PARTS

@@ -47,7 +47,9 @@ class Request(Generic[OneTask_co, OneOptions_co]):
     were; mark: of a search, the column by whose values rows are dealt to folds, and whether these
     are in the order of time; common: whether neighbouring groups have rows in common; last:
     whether nobody reads the rows after this training, so that it may give their memory back;
-    shown: what batches of the call's groups showed of plans, for those that are alike.
+    shown: what batches of the call's groups showed of plans, for those that are alike;
+    words: of the group at a place the words that its features are, in the order of their ids,
+    UTF-8 one behind the other, and where each begins, (n + 1,); None where features are ids.
     """
 
     task: OneTask_co
@@ -64,6 +66,7 @@ class Request(Generic[OneTask_co, OneOptions_co]):
     mark: tuple[str, bool] | None = None
     last: bool = False
     shown: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
+    words: Callable[[int], tuple[bytes, NDArray[np.int64]] | None] | None = None
 
 
 @dataclass(frozen=True)

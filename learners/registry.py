@@ -10,11 +10,12 @@ from tuskml.learners.options.other_names import task_hint
 from tuskml.learners.options.table import Options
 from tuskml.learners.paths.learner import LEARNERS as PATHS
 from tuskml.learners.tasks import TASKS, Task
+from tuskml.learners.topics.learner import Topics
 from tuskml.learners.trees.learner import Forests, Trees
 
 __all__ = ["LEARNERS", "TASKS", "all_options", "learner_of", "options_of", "task_named"]
 
-LEARNERS: list[Learner] = [Linear(), Factorization(), Trees(), Forests(), Nets(), *PATHS]
+LEARNERS: list[Learner] = [Linear(), Factorization(), Trees(), Forests(), Nets(), *PATHS, Topics()]
 
 for _name in [name for learner in LEARNERS for name in learner.tasks if name in TASKS]:
     TASKS[_name] = TASKS.pop(_name)  # in this order, whichever learner was imported first

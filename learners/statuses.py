@@ -23,6 +23,7 @@ MEANINGS = {
     "out of range": "weights or sums of squares do not fit into doubles, as with labels beyond "
     "1e150 in size or features near 1e308: a constant model",
     "no split": "trees only: no split of the rows lowers the loss: a constant model",
+    "no words": "`lda` only: no document has a word: topics without words",
     "one class": "all labels are the same: a constant model",
 }
 """From the least to the most important: a model gets the last that applies."""

@@ -62,6 +62,7 @@ KERNEL_FOLDERS = [
         "nets",
         "nets/arithmetic",
         "paths",
+        "topics",
     )
 ]
 MAPPED = "kvstore/mapped"  # C of the store that both databases have too

@@ -4,4 +4,4 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path += [str(HERE), str(HERE / "stored")]
+sys.path += [str(HERE), str(HERE / "stored"), str(HERE / "topics")]

@@ -15,9 +15,10 @@ from tuskml.kernels.newton.structures import STRUCTURES as NEWTON
 from tuskml.kernels.paths.structures import STRUCTURES as PATHS
 from tuskml.kernels.rows.structures import STRUCTURES as ROWS
 from tuskml.kernels.structures import STRUCTURES as SHARED
+from tuskml.kernels.topics.structures import STRUCTURES as TOPICS
 from tuskml.kernels.trees.structures import STRUCTURES as TREES
 
-STRUCTURES = SHARED | ROWS | TREES | NETS | PATHS | NEWTON
+STRUCTURES = SHARED | ROWS | TREES | NETS | PATHS | NEWTON | TOPICS
 ROOT = Path(__file__).resolve().parents[2]
 HEADERS = sorted((ROOT / "kernels/native").glob("*/api.h"))
 MORE = [ROOT / f"udas/rowblock/{name}.h" for name in ("rowblock", "memory")]

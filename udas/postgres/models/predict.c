@@ -10,8 +10,7 @@
 enum argument { A_MODEL, A_FEATURES };
 
 #define PACKED_FROM 8 /* rows for which trees are worth being packed */
-
-#define LAID_OUT 2 /* rows that a model scores before it is laid out for more */
+#define LAID_OUT 2    /* rows that a model scores before it is laid out for more */
 
 /* --- scoring --- */
 

@@ -1,0 +1,87 @@
+/* Latent Dirichlet allocation: topics of documents, whose words are exchangeable.
+ *
+ * The model: theta_d ~ Dirichlet(alpha), phi_k ~ Dirichlet(beta), z_i ~ theta_d, w_i ~ phi_{z_i}
+ * (D. Blei, A. Ng and M. Jordan, Latent Dirichlet allocation, JMLR 3, 2003). With theta and phi
+ * integrated out, the topic of a token has, given all others, the distribution
+ *
+ *   p(z_i = k) ~ (n_dk + alpha_k) (n_kw + beta) / (n_k + W beta),
+ *
+ * where the counts leave token i out and W is the number of different words (T. Griffiths and M.
+ * Steyvers, Finding scientific topics, PNAS 101, 2004). A sweep draws each token's topic once.
+ *
+ * Method: the documents are dealt to P parts and the words to P blocks. In round r of a sweep,
+ * part p draws the topics of its tokens with words of block (p + r) mod P, so that no two parts
+ * change the counts of one word (J. K. Kim et al., SMPFRAME, CMU-PDL-15-103, 2015, section 4.2).
+ * Only the totals n_k lag behind, by one round; with one part they do not. P depends on the number
+ * of tokens alone, and each draw has a random number of its own: threads change no bit.
+ * Weights of frequent words are computed for all topics, with vectors. Those of rare words are
+ * split as in L. Yao, D. Mimno and A. McCallum, Efficient methods for topic model inference on
+ * streaming document collections, KDD 2009: topics that the word has, and all others.
+ */
+#ifndef TUSK_TOPICS_API_H
+#define TUSK_TOPICS_API_H
+
+#include "../shared/api.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TK_MOST_TOPICS 32000
+#define TK_MOST_TOKENS 2146435071 /* 2^31 - 2^20 - 1 */
+
+enum tk_topics_fault { TK_COUNTS_FINE = 0, TK_BAD_COUNT = 1, TK_TOO_MANY_TOKENS = 2 };
+
+typedef struct tk_topics_spec {
+    int32_t topics; /* K */
+    int32_t parts;  /* P; 0: by the number of tokens */
+    double alpha, beta;
+    uint64_t seed;
+} tk_topics_spec;
+
+/* The words of a group's features, in the order of their ids: UTF-8, one behind the other. */
+typedef struct tk_topic_words {
+    const char *text;
+    const int64_t *offsets; /* (n + 1,) */
+    int64_t n;              /* below 0: features are ids */
+} tk_topic_words;
+
+/* What the documents of a group are. */
+typedef struct tk_topics_about {
+    int64_t tokens;    /* the sum of all counts */
+    int64_t words;     /* W, words that occur */
+    int64_t documents; /* with a token */
+    int32_t parts;
+    int32_t fault;  /* enum tk_topics_fault */
+    int64_t bad_id; /* the feature whose count cannot be one */
+    double bad_count;
+} tk_topics_about;
+
+/* Reads the documents, which are sparse rows of counts, and gives each token a random topic.
+ * words: (n_groups,), or NULL where all features are ids. TK_REFUSED: a group's `fault` says why.
+ */
+typedef struct tk_topics tk_topics;
+TK_API int tk_topics_new(const tk_pass *pass, const tk_topics_spec *spec,
+                         const tk_topic_words *words, tusk_memory *memory, tk_topics_about *about,
+                         tk_topics **out);
+TK_API void tk_topics_free(tk_topics *topics);
+/* Further sweeps, with the threads, the deadline and the cancel mark of the pass. TK_OUT_OF_TIME:
+ * the last sweep is incomplete, and the counts are still those of the topics. */
+TK_API int tk_topics_sweep(tk_topics *topics, const tk_pass *pass, int64_t sweeps);
+/* log p(w, z | alpha, beta) of each group. out: (n_groups,). */
+TK_API int tk_topics_likelihood(tk_topics *topics, const tk_pass *pass, double *out);
+/* Steps of the fixed point for alpha (T. Minka, Estimating a Dirichlet distribution, 2000,
+ * equation 55), given the topics of all tokens. */
+TK_API int tk_topics_optimize(tk_topics *topics, const tk_pass *pass, int64_t steps);
+/* The model of a group as bytes, in the layout of kernels/topics/blob.py; a multiple of 8. */
+TK_API int64_t tk_topics_bytes(const tk_topics *topics, int64_t group);
+TK_API int tk_topics_write(const tk_topics *topics, int64_t group, void *out);
+/* Copies a group's tokens: where each document begins, (documents + 1,), and word and topic of
+ * each token, (tokens,). Words are numbered as the features are, or in their sorted order. */
+TK_API void tk_topics_copy(const tk_topics *topics, int64_t group, int64_t *start, uint32_t *word,
+                           uint16_t *topic);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

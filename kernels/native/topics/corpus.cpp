@@ -1,0 +1,258 @@
+#include "corpus.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <numeric>
+#include <string_view>
+
+#include "../nets/arithmetic/random.hpp"
+#include "../shared/pool.hpp"
+#include "../shared/segments.hpp"
+
+namespace tusk::topics {
+namespace {
+
+constexpr int64_t FEW_TOKENS = 100'000; // one part: threads would wait more than they draw
+constexpr int64_t MANY_TOKENS = 20'000'000;
+constexpr int64_t ROWS = 512; // that a thread takes at a time
+
+struct Document {
+    uint64_t hash;
+    int64_t tokens;
+    const tusk_segment *segment;
+    uint32_t row;
+};
+
+// The entries of a row. Ids are those of features, counts may be split over several entries.
+template <class T> struct Entries {
+    const int32_t *id;
+    const T *count;
+    uint32_t n;
+};
+template <class T> Entries<T> entries_of(const Document &d) {
+    uint32_t from = tusk_row_starts(d.segment)[d.row];
+    return {tusk_indices(d.segment) + from, (const T *)tusk_sparse_values(d.segment) + from,
+            tusk_row_starts(d.segment)[d.row + 1] - from};
+}
+
+struct Reader {
+    const tusk_group &group;
+    const tk_pass &pass;
+    tk_topics_about &about;
+    Corpus &out;
+    std::vector<Document> documents;
+    std::vector<uint32_t> rank;                   // of words, by id; none: ids are ranks
+    std::vector<std::atomic<uint32_t>> frequency; // by rank
+
+    uint32_t rank_of(int32_t id) const { return rank.empty() ? (uint32_t)id : rank[id]; }
+
+    void list_documents() {
+        int64_t left = group.n_rows;
+        documents.reserve(left);
+        for (const tusk_segment *s : SegmentsOf(group))
+            for (uint32_t i = 0; i < s->n_rows && left; i++, left--)
+                documents.push_back({0, 0, s, i});
+    }
+
+    // Calls body(from, to) for ranges of documents. TK_CANCELLED where a cancel ended it.
+    template <class Body> int by_ranges(Body body) {
+        int64_t n = (int64_t)documents.size();
+        parallel_for((n + ROWS - 1) / ROWS, pass.threads, [&](int64_t range) {
+            if (!cancelled(pass.cancel_mark))
+                body(range * ROWS, std::min(n, (range + 1) * ROWS));
+        });
+        return cancelled(pass.cancel_mark) ? TK_CANCELLED : TK_OK;
+    }
+
+    // The hash of a document is a sum over tokens, so their order does not count.
+    template <class T> int count() {
+        std::atomic<int64_t> bad{-1};
+        int code = by_ranges([&](int64_t from, int64_t to) {
+            for (int64_t d = from; d < to; d++)
+                if (!count_one<T>(documents[d]))
+                    bad = d;
+        });
+        if (code == TK_OK && bad >= 0)
+            return refuse<T>();
+        about.tokens = 0;
+        for (const Document &d : documents)
+            about.tokens += d.tokens;
+        if (about.tokens > TK_MOST_TOKENS) {
+            about.fault = TK_TOO_MANY_TOKENS;
+            return TK_REFUSED;
+        }
+        return code;
+    }
+
+    static bool is_count(double x) { return x >= 0 && x <= TK_MOST_TOKENS && x == std::floor(x); }
+
+    template <class T> bool count_one(Document &d) {
+        Entries<T> e = entries_of<T>(d);
+        for (uint32_t i = 0; i < e.n; i++) {
+            if (!is_count((double)e.count[i]))
+                return false;
+            uint64_t n = (uint64_t)e.count[i];
+            uint32_t word = rank_of(e.id[i]);
+            d.tokens += (int64_t)n;
+            d.hash += n * hashed(word);
+            frequency[word].fetch_add((uint32_t)n, std::memory_order_relaxed);
+        }
+        return true;
+    }
+
+    // Names the least of the counts that cannot be one, whichever thread saw one first.
+    template <class T> int refuse() {
+        about.fault = TK_COUNTS_FINE;
+        for (const Document &d : documents) {
+            Entries<T> e = entries_of<T>(d);
+            for (uint32_t i = 0; i < e.n; i++) {
+                double x = (double)e.count[i];
+                bool before = about.fault && about.bad_count <= x;
+                if (is_count(x) || before)
+                    continue;
+                about.fault = TK_BAD_COUNT;
+                about.bad_count = x;
+                about.bad_id = e.id[i];
+            }
+        }
+        return TK_REFUSED;
+    }
+
+    void sort_documents() {
+        std::erase_if(documents, [](const Document &d) { return !d.tokens; });
+        std::sort(documents.begin(), documents.end(), [](const Document &a, const Document &b) {
+            return a.hash != b.hash ? a.hash < b.hash : a.tokens < b.tokens;
+        });
+        about.documents = out.documents = (int64_t)documents.size();
+        out.tokens = about.tokens;
+    }
+
+    // Deals words to blocks, the most frequent first, each to the block with the fewest tokens.
+    void place_words() {
+        uint32_t table = (uint32_t)frequency.size();
+        std::vector<uint32_t> order;
+        for (uint32_t w = 0; w < table; w++)
+            if (frequency[w])
+                order.push_back(w);
+        about.words = (int64_t)order.size();
+        std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+            return frequency[a] != frequency[b] ? frequency[a] > frequency[b] : a < b;
+        });
+        std::vector<std::vector<uint32_t>> block(out.parts);
+        std::vector<int64_t> load(out.parts);
+        for (uint32_t w : order) {
+            size_t least = std::min_element(load.begin(), load.end()) - load.begin();
+            block[least].push_back(w);
+            load[least] += frequency[w];
+        }
+        out.table = table;
+        out.place.assign(table, ABSENT);
+        for (const auto &words : block) {
+            out.first_word.push_back((uint32_t)out.number.size());
+            for (uint32_t w : words) {
+                out.place[w] = (uint32_t)out.number.size();
+                out.number.push_back(w);
+                out.frequency.push_back(frequency[w]);
+            }
+        }
+        out.first_word.push_back((uint32_t)out.number.size());
+    }
+
+    // Neighbouring documents make a part, of about as many tokens as the others have.
+    void cut_parts() {
+        int64_t seen = 0;
+        out.first_document.assign(1, 0);
+        for (size_t d = 0; d < documents.size(); d++) {
+            int64_t part = (int64_t)out.first_document.size();
+            if (part < out.parts && seen * out.parts >= out.tokens * part)
+                out.first_document.push_back((int64_t)d);
+            seen += documents[d].tokens;
+        }
+        out.first_document.resize(out.parts + 1, out.documents);
+        out.first_document.back() = out.documents;
+    }
+
+    int take(tusk_memory *memory) {
+        int code = out.word.take(memory, out.tokens);
+        return code == TK_OK ? out.begin.take(memory, out.documents * out.parts + 1) : code;
+    }
+
+    template <class T> int fill() {
+        std::vector<int64_t> start(documents.size() + 1);
+        for (size_t d = 0; d < documents.size(); d++)
+            start[d + 1] = start[d] + documents[d].tokens;
+        out.begin.data()[out.documents * out.parts] = (uint32_t)out.tokens;
+        return by_ranges([&](int64_t from, int64_t to) {
+            std::vector<std::pair<uint32_t, uint32_t>> entries;
+            for (int64_t d = from; d < to; d++)
+                fill_one<T>(d, (uint32_t)start[d], entries);
+        });
+    }
+
+    template <class T>
+    void fill_one(int64_t d, uint32_t at, std::vector<std::pair<uint32_t, uint32_t>> &entries) {
+        Entries<T> e = entries_of<T>(documents[d]);
+        entries.clear();
+        for (uint32_t i = 0; i < e.n; i++)
+            if (e.count[i] > 0)
+                entries.emplace_back(out.place[rank_of(e.id[i])], (uint32_t)e.count[i]);
+        std::sort(entries.begin(), entries.end());
+        uint32_t *begin = out.begin.data() + d * out.parts;
+        int32_t block = 0;
+        for (auto [word, n] : entries) {
+            while (block < out.parts && word >= out.first_word[block])
+                begin[block++] = at;
+            std::fill_n(out.word.data() + at, n, word);
+            at += n;
+        }
+        while (block < out.parts)
+            begin[block++] = at;
+    }
+};
+
+// Ids in the order of their words' bytes.
+std::vector<uint32_t> sorted_ids(const tk_topic_words &words) {
+    auto word = [&](uint32_t id) {
+        return std::string_view(words.text + words.offsets[id],
+                                words.offsets[id + 1] - words.offsets[id]);
+    };
+    std::vector<uint32_t> ids(words.n);
+    std::iota(ids.begin(), ids.end(), 0u);
+    std::sort(ids.begin(), ids.end(), [&](uint32_t a, uint32_t b) { return word(a) < word(b); });
+    return ids;
+}
+
+int32_t parts_for(int64_t tokens) {
+    return tokens < FEW_TOKENS ? 1 : tokens < MANY_TOKENS ? 4 : 8;
+}
+
+template <class T> int read(Reader &r, int32_t parts, tusk_memory *memory) {
+    r.list_documents();
+    int code = r.count<T>();
+    if (code != TK_OK)
+        return code;
+    r.sort_documents();
+    r.out.parts = r.about.parts = parts ? parts : parts_for(r.out.tokens);
+    r.place_words();
+    r.cut_parts();
+    code = r.take(memory);
+    return code == TK_OK ? r.fill<T>() : code;
+}
+
+} // namespace
+
+int read_corpus(const tusk_group &group, const tk_topic_words *words, const tk_pass &pass,
+                int32_t parts, tusk_memory *memory, tk_topics_about &about, Corpus &out) {
+    int64_t table = words ? words->n : group.dim;
+    Reader r{group, pass, about, out, {}, {}, std::vector<std::atomic<uint32_t>>(table)};
+    if (words) {
+        out.sorted = sorted_ids(*words);
+        r.rank.resize(words->n);
+        for (uint32_t at = 0; at < out.sorted.size(); at++)
+            r.rank[out.sorted[at]] = at;
+    }
+    return group.kind & 1 ? read<double>(r, parts, memory) : read<float>(r, parts, memory);
+}
+
+} // namespace tusk::topics

@@ -1,0 +1,138 @@
+// The joint log-likelihood of words and topics, and the prior that suits the topics best.
+#include <cmath>
+#include <numeric>
+
+#include "../shared/pool.hpp"
+#include "topics.hpp"
+
+namespace tusk::topics {
+namespace {
+
+constexpr int64_t DOCUMENTS = 1024, WORDS = 4096; // in a sum that one thread makes
+
+// log Gamma(x + n) - log Gamma(x) for x > 0, by Stirling's series behind a product.
+double log_gamma(double x) {
+    double shift = 1;
+    while (x < 8) {
+        shift *= x;
+        x += 1;
+    }
+    double inverse = 1 / x, square = inverse * inverse;
+    double series = 1.0 / 12 - square * (1.0 / 360 - square * (1.0 / 1260 - square / 1680));
+    return (x - 0.5) * std::log(x) - x + 0.91893853320467274178 + inverse * series -
+           std::log(shift);
+}
+
+// Sums body(from, to) over ranges, in their order whatever the threads.
+template <class Body> double sum_by(int64_t n, int64_t size, int threads, Body body) {
+    std::vector<double> sums((n + size - 1) / size);
+    parallel_for((int64_t)sums.size(), threads,
+                 [&](int64_t at) { sums[at] = body(at * size, std::min(n, (at + 1) * size)); });
+    return std::accumulate(sums.begin(), sums.end(), 0.0);
+}
+
+// The topics of a document, each with how often.
+class Tally {
+public:
+    explicit Tally(int32_t topics) : n_(topics) {}
+    template <class Body> void each(const uint16_t *topic, int64_t n, Body body) {
+        seen_.clear();
+        for (int64_t i = 0; i < n; i++)
+            if (n_[topic[i]]++ == 0)
+                seen_.push_back(topic[i]);
+        for (uint16_t k : seen_) {
+            body(k, n_[k]);
+            n_[k] = 0;
+        }
+    }
+
+private:
+    std::vector<uint32_t> n_;
+    std::vector<uint16_t> seen_;
+};
+
+} // namespace
+
+double Model::likelihood(int threads) const {
+    if (!corpus_.tokens)
+        return 0;
+    return documents_likelihood(threads) + words_likelihood(threads);
+}
+
+double Model::documents_likelihood(int threads) const {
+    double sum = std::accumulate(alpha_.begin(), alpha_.end(), 0.0);
+    std::vector<double> before(alpha_.size());
+    for (size_t k = 0; k < alpha_.size(); k++)
+        before[k] = log_gamma(alpha_[k]);
+    return sum_by(corpus_.documents, DOCUMENTS, threads, [&](int64_t from, int64_t to) {
+        Tally tally(spec_.topics);
+        double log = 0;
+        for (int64_t d = from; d < to; d++) {
+            uint32_t first = corpus_.start(d), n = corpus_.start(d + 1) - first;
+            log += log_gamma(sum) - log_gamma(sum + n);
+            tally.each(topic_.data() + first, n, [&](uint16_t k, uint32_t times) {
+                log += log_gamma(alpha_[k] + times) - before[k];
+            });
+        }
+        return log;
+    });
+}
+
+double Model::words_likelihood(int threads) const {
+    double beta = spec_.beta, before = log_gamma(beta), all = 0;
+    for (int64_t total : totals_)
+        all += log_gamma(smoothing()) - log_gamma(smoothing() + (double)total);
+    return all + sum_by(corpus_.words(), WORDS, threads, [&](int64_t from, int64_t to) {
+               double log = 0;
+               std::vector<uint32_t>
+                   times; // in the order of their size: lists have none of their own
+               for (int64_t w = from; w < to; w++) {
+                   times.clear();
+                   counts_.each((uint32_t)w, [&](uint32_t, uint32_t n) { times.push_back(n); });
+                   std::sort(times.begin(), times.end());
+                   for (uint32_t n : times)
+                       log += log_gamma(beta + n) - before;
+               }
+               return log;
+           });
+}
+
+// psi(x + n) - psi(x) is the sum of 1 / (x + i) below n, so it takes how many documents have a
+// topic more than i times.
+void Model::optimize(int64_t steps) {
+    std::vector<std::vector<uint32_t>> more(spec_.topics); // by topic and i
+    std::vector<uint32_t> longer;
+    auto count = [](std::vector<uint32_t> &of, uint32_t n) {
+        if (of.size() < n)
+            of.resize(n);
+        of[n - 1]++;
+    };
+    Tally tally(spec_.topics);
+    for (int64_t d = 0; d < corpus_.documents; d++) {
+        uint32_t first = corpus_.start(d), n = corpus_.start(d + 1) - first;
+        count(longer, n);
+        tally.each(topic_.data() + first, n,
+                   [&](uint16_t k, uint32_t times) { count(more[k], times); });
+    }
+    auto cumulate = [](std::vector<uint32_t> &of) {
+        for (size_t i = of.size(); i-- > 1;)
+            of[i - 1] += of[i];
+    };
+    auto digammas = [](const std::vector<uint32_t> &of, double x) {
+        double sum = 0;
+        for (size_t i = 0; i < of.size(); i++)
+            sum += of[i] / (x + (double)i);
+        return sum;
+    };
+    cumulate(longer);
+    for (auto &one : more)
+        cumulate(one);
+    for (int64_t step = 0; step < steps; step++) {
+        double all = std::accumulate(alpha_.begin(), alpha_.end(), 0.0);
+        double below = digammas(longer, all);
+        for (int32_t k = 0; k < spec_.topics; k++)
+            alpha_[k] = std::max(1e-5, alpha_[k] * digammas(more[k], alpha_[k]) / below);
+    }
+}
+
+} // namespace tusk::topics

@@ -1,0 +1,106 @@
+#include "topics.hpp"
+
+#include "../nets/arithmetic/random.hpp"
+#include "../shared/pool.hpp"
+#include "draw.hpp"
+
+namespace tusk::topics {
+namespace {
+
+constexpr int64_t LOOK = 64;  // documents between two looks at the clock and at cancels
+constexpr uint32_t AHEAD = 4; // tokens whose rows are on their way to the cache
+
+float unit(uint64_t seed, uint64_t number) {
+    return (float)(hashed(seed + number * UINT64_C(0x9e3779b97f4a7c15)) >> 40) * 0x1p-24f;
+}
+
+} // namespace
+
+int Model::start(const tusk_group &group, const tk_topic_words *words, const tk_pass &pass,
+                 tusk_memory *memory, tk_topics_about &about) {
+    int code = read_corpus(group, words, pass, spec_.parts, memory, about, corpus_);
+    if (code == TK_OK)
+        code = topic_.take(memory, corpus_.tokens);
+    if (code == TK_OK)
+        code = counts_.lay_out(corpus_, width_, memory);
+    if (code != TK_OK)
+        return code;
+    alpha_.assign(spec_.topics, spec_.alpha);
+    totals_.assign(spec_.topics, 0);
+    after_.resize(corpus_.parts);
+    uint64_t seed = within(spec_.seed, 0);
+    for (int64_t i = 0; i < corpus_.tokens; i++) {
+        uint32_t k = (uint32_t)(((hashed(seed + i) >> 32) * (uint64_t)spec_.topics) >> 32);
+        topic_.data()[i] = (uint16_t)k;
+        counts_.add(corpus_.word.data()[i], k);
+        totals_[k]++;
+    }
+    return TK_OK;
+}
+
+int Model::sweep(const tk_pass &pass, int threads) {
+    if (!corpus_.tokens)
+        return TK_OK;
+    sweeps_++;
+    for (int32_t number = 0; number < corpus_.parts; number++) {
+        int code = round(pass, threads, number);
+        if (code != TK_OK)
+            return code;
+    }
+    return TK_OK;
+}
+
+// What parts did to the totals adds up, in whole numbers.
+int Model::round(const tk_pass &pass, int threads, int32_t number) {
+    const int32_t parts = corpus_.parts;
+    std::vector<uint8_t> whole(parts);
+    parallel_for(parts, threads, [&](int64_t part) {
+        int32_t block = (int32_t)((part + number) % parts);
+        whole[part] = visit(pass, (int32_t)part, block, after_[part]);
+    });
+    std::vector<int64_t> before = totals_;
+    for (const auto &totals : after_)
+        for (int32_t k = 0; k < spec_.topics; k++)
+            totals_[k] += totals[k] - before[k];
+    for (uint8_t one : whole)
+        if (!one)
+            return cancelled(pass.cancel_mark) ? TK_CANCELLED : TK_OUT_OF_TIME;
+    return TK_OK;
+}
+
+bool Model::visit(const tk_pass &pass, int32_t part, int32_t block, std::vector<int32_t> &totals) {
+    Place place(width_, alpha_, totals_, (float)spec_.beta, smoothing());
+    const uint64_t seed = within(spec_.seed, (uint64_t)sweeps_);
+    const uint32_t *begin = corpus_.begin.data(), *word = corpus_.word.data();
+    uint16_t *topic = topic_.data();
+    bool whole = true;
+    int64_t last = corpus_.first_document[part + 1];
+    for (int64_t d = corpus_.first_document[part]; d < last && whole; d++) {
+        uint32_t from = begin[d * corpus_.parts + block],
+                 to = begin[d * corpus_.parts + block + 1];
+        if (d % LOOK == 0)
+            whole = ending(pass.cancel_mark, pass.deadline) == TK_OK;
+        if (from == to || !whole)
+            continue;
+        uint32_t first = corpus_.start(d);
+        place.begin(topic + first, corpus_.start(d + 1) - first);
+        for (uint32_t i = from; i < to; i++) {
+            uint32_t w = word[i], own = topic[i], k;
+            float u = unit(seed, i);
+            if (counts_.is_row(w))
+                k = draw_from_row(place, counts_.at(w), own, u);
+            else
+                k = draw_from_list(place, counts_.at(w), counts_.listed(w), own, u);
+            if (k == own)
+                continue;
+            counts_.remove(w, own);
+            counts_.add(w, k);
+            place.move(own, k);
+            topic[i] = (uint16_t)k;
+        }
+    }
+    totals.assign(place.total.begin(), place.total.end());
+    return whole;
+}
+
+} // namespace tusk::topics

@@ -1,0 +1,109 @@
+// Topics of a batch of groups.
+#include <algorithm>
+#include <deque>
+
+#include "../shared/pool.hpp"
+#include "topics.hpp"
+
+// words: copies of what the caller gave, whose text must stay.
+struct tk_topics {
+    std::deque<tusk::topics::Model> models;
+    std::vector<tk_topic_words> words;
+
+    const tk_topic_words *words_of(int64_t group) const {
+        return words.empty() || words[group].n < 0 ? nullptr : &words[group];
+    }
+};
+
+namespace tusk::topics {
+namespace {
+
+// Calls body(group, threads) for each group: several groups side by side, one by all threads.
+// The first code that is none of success, in the order of groups.
+template <class Body> int each_group(const tk_pass &pass, int64_t n, Body body) {
+    std::vector<int> codes(n);
+    bool alone = n == 1;
+    parallel_for(n, alone ? 1 : pass.threads, [&](int64_t g) {
+        codes[g] = code_of([&] { return body(g, alone ? pass.threads : 1); });
+    });
+    for (int code : codes)
+        if (code != TK_OK)
+            return code;
+    return TK_OK;
+}
+
+} // namespace
+} // namespace tusk::topics
+
+using namespace tusk;
+using namespace tusk::topics;
+
+int tk_topics_new(const tk_pass *pass, const tk_topics_spec *spec, const tk_topic_words *words,
+                  tusk_memory *memory, tk_topics_about *about, tk_topics **out) {
+    *out = nullptr;
+    return code_of([&] {
+        auto made = std::make_unique<tk_topics>();
+        for (int64_t g = 0; g < pass->n_groups; g++)
+            made->models.emplace_back(*spec);
+        if (words)
+            made->words.assign(words, words + pass->n_groups);
+        int code = each_group(*pass, pass->n_groups, [&](int64_t g, int threads) {
+            tk_pass own = *pass;
+            own.threads = threads;
+            return made->models[g].start(pass->groups[g], made->words_of(g), own, memory,
+                                         about[g]);
+        });
+        if (code == TK_OK)
+            *out = made.release();
+        return code;
+    });
+}
+
+void tk_topics_free(tk_topics *topics) {
+    delete topics;
+}
+
+int tk_topics_sweep(tk_topics *topics, const tk_pass *pass, int64_t sweeps) {
+    return code_of([&] {
+        return each_group(*pass, (int64_t)topics->models.size(), [&](int64_t g, int threads) {
+            int code = TK_OK;
+            for (int64_t i = 0; i < sweeps && code == TK_OK; i++)
+                code = topics->models[g].sweep(*pass, threads);
+            return code;
+        });
+    });
+}
+
+int tk_topics_likelihood(tk_topics *topics, const tk_pass *pass, double *out) {
+    return code_of([&] {
+        return each_group(*pass, (int64_t)topics->models.size(), [&](int64_t g, int threads) {
+            out[g] = topics->models[g].likelihood(threads);
+            return (int)TK_OK;
+        });
+    });
+}
+
+int tk_topics_optimize(tk_topics *topics, const tk_pass *pass, int64_t steps) {
+    return code_of([&] {
+        return each_group(*pass, (int64_t)topics->models.size(), [&](int64_t g, int) {
+            topics->models[g].optimize(steps);
+            return (int)TK_OK;
+        });
+    });
+}
+
+int64_t tk_topics_bytes(const tk_topics *topics, int64_t group) {
+    return topics->models[group].bytes(topics->words_of(group));
+}
+
+int tk_topics_write(const tk_topics *topics, int64_t group, void *out) {
+    return code_of([&] {
+        topics->models[group].write(topics->words_of(group), (char *)out);
+        return (int)TK_OK;
+    });
+}
+
+void tk_topics_copy(const tk_topics *topics, int64_t group, int64_t *start, uint32_t *word,
+                    uint16_t *topic) {
+    topics->models[group].copy(start, word, topic);
+}

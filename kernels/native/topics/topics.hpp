@@ -1,0 +1,46 @@
+// The topics of one group's documents, and what is done with them.
+#pragma once
+
+#include <vector>
+
+#include "corpus.hpp"
+#include "counts.hpp"
+
+namespace tusk::topics {
+
+class Model {
+public:
+    Model(const tk_topics_spec &spec) : spec_(spec), width_(spec.topics) {}
+
+    // Tk_codes, as those of api.h.
+    int start(const tusk_group &group, const tk_topic_words *words, const tk_pass &pass,
+              tusk_memory *memory, tk_topics_about &about);
+    int sweep(const tk_pass &pass, int threads);
+    double likelihood(int threads) const;
+    void optimize(int64_t steps);
+
+    int64_t bytes(const tk_topic_words *words) const;
+    void write(const tk_topic_words *words, char *out) const;
+    void copy(int64_t *start, uint32_t *word, uint16_t *topic) const;
+    int64_t tokens() const { return corpus_.tokens; }
+
+private:
+    double smoothing() const { return spec_.beta * (double)corpus_.words(); }
+    int round(const tk_pass &pass, int threads, int32_t number);
+    bool visit(const tk_pass &pass, int32_t part, int32_t block, std::vector<int32_t> &totals);
+    double words_likelihood(int threads) const;
+    double documents_likelihood(int threads) const;
+    int64_t entries() const;
+
+    tk_topics_spec spec_;
+    Width width_;
+    Corpus corpus_;
+    Counts counts_;
+    Charged<uint16_t> topic_;
+    std::vector<double> alpha_;
+    std::vector<int64_t> totals_;
+    int64_t sweeps_ = 0;
+    std::vector<std::vector<int32_t>> after_; // by part, its totals after a round
+};
+
+} // namespace tusk::topics

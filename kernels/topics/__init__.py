@@ -1,0 +1,1 @@
+"""Topics of documents: the kernels of `kernels/native/topics`."""

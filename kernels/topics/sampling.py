@@ -1,0 +1,145 @@
+"""Topics of documents by collapsed Gibbs sampling (`native/topics/api.h`)."""
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.errors import DataError
+from tuskml.kernels.library import check_code, library, pointer
+from tuskml.kernels.passes import Floats, Pass
+from tuskml.kernels.topics.structures import ABOUT, WORDS, Spec
+
+MOST_TOPICS = 32_000
+MOST_TOKENS = 2**31 - 2**20 - 1
+BAD_COUNT, TOO_MANY_TOKENS = 1, 2
+REFUSED = 6
+
+Words = tuple[bytes, NDArray[np.int64]]
+"""Words in the order of their ids: their text in UTF-8, and where each begins, (V + 1,)."""
+
+
+@dataclass(frozen=True)
+class Prior:
+    """K topics, and the parameters of the Dirichlet distributions of a document's topics (alpha)
+    and of a topic's words (beta)."""
+
+    topics: int
+    alpha: float
+    beta: float
+
+
+class Sampler:
+    """The topics of the documents of G groups: sparse rows, whose values are counts of words.
+
+    words: of each group, None where its features are ids; none at all: all are. parts: 0, or how
+    many parts the documents are dealt to (`tk_topics_spec`). memory: the account that tokens and
+    counts are charged to. A context, which frees them. Raises DataError, Interrupted, MemoryError
+    and TuskError.
+    """
+
+    def __init__(
+        self,
+        rows: Pass,
+        prior: Prior,
+        seed: int,
+        memory: int,
+        words: Sequence[Words | None] = (),
+        parts: int = 0,
+    ) -> None:
+        spec = Spec(prior.topics, parts, prior.alpha, prior.beta, seed & (2**64 - 1))
+        self.about = np.zeros(rows.n_groups, ABOUT)
+        self._words = list(words)
+        table = addresses(words)
+        self._handle = ctypes.c_void_p()
+        code = library().tk_topics_new(
+            rows.struct,
+            spec,
+            pointer(table) if len(table) else None,
+            memory or None,
+            pointer(self.about),
+            ctypes.addressof(self._handle),
+        )
+        if code == REFUSED:
+            raise DataError(refusal(self.about))
+        check_code(code)
+
+    def sweep(self, rows: Pass, sweeps: int) -> None:
+        """Draws the topic of each token so many times. OutOfTime at the deadline of the pass."""
+        check_code(library().tk_topics_sweep(self._handle, rows.struct, sweeps))
+
+    def likelihood(self, rows: Pass) -> Floats:
+        """log p(w, z | alpha, beta) of each group, (G,)."""
+        out = np.empty(len(self.about))
+        check_code(library().tk_topics_likelihood(self._handle, rows.struct, pointer(out)))
+        return out
+
+    def optimize(self, rows: Pass, steps: int = 5) -> None:
+        """Moves alpha to what suits the topics of the tokens, of each topic by itself."""
+        check_code(library().tk_topics_optimize(self._handle, rows.struct, steps))
+
+    def blob(self, group: int) -> NDArray[np.uint8]:
+        """A group's model as bytes, in the layout of `blob.py`."""
+        out = np.empty(library().tk_topics_bytes(self._handle, group), np.uint8)
+        check_code(library().tk_topics_write(self._handle, group, pointer(out)))
+        return out
+
+    def tokens(
+        self, group: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint16]]:
+        """Where each document begins, (documents + 1,), and word and topic of each token. Words
+        have their numbers in the model."""
+        about = self.about[group]
+        start = np.empty(about["documents"] + 1, np.int64)
+        word = np.empty(about["tokens"], np.uint32)
+        topic = np.empty(about["tokens"], np.uint16)
+        given = pointer(start), pointer(word), pointer(topic)
+        library().tk_topics_copy(self._handle, group, *given)
+        return start, word, topic
+
+    def close(self) -> None:
+        """Frees the tokens."""
+        if self._handle:
+            library().tk_topics_free(self._handle)
+            self._handle = ctypes.c_void_p()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def addresses(words: Sequence[Words | None]) -> NDArray[np.void]:
+    """`tk_topic_words` of each group."""
+    out = np.zeros(len(words), WORDS)
+    for place, one in enumerate(words):
+        if one is None:
+            out[place]["n"] = -1
+            continue
+        at = ctypes.cast(ctypes.c_char_p(one[0]), ctypes.c_void_p).value
+        out[place] = at or 0, pointer(one[1]), len(one[1]) - 1
+    return out
+
+
+def refusal(about: NDArray[np.void]) -> str:
+    """One sentence on the first group whose counts are not those of words."""
+    one = about[np.flatnonzero(about["fault"])[0]]
+    if one["fault"] == TOO_MANY_TOKENS:
+        return (
+            f"a group has {one['tokens']:,} tokens, 'lda' takes at most {MOST_TOKENS:,}: train on "
+            "fewer documents"
+        )
+    return (
+        f"the count of word {one['bad_id']} is {one['bad_count']:.17g} in a document, expected a "
+        f"whole number from 0 to {MOST_TOKENS:,}"
+    )

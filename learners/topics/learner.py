@@ -1,0 +1,66 @@
+"""Topics of documents as a learner."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from tuskml.kernels.topics.sampling import MOST_TOKENS, MOST_TOPICS
+from tuskml.learners.explaining.text import written
+from tuskml.learners.learner import Groups, Learner, Request
+from tuskml.learners.models import Models
+from tuskml.learners.options.table import OptionTable
+from tuskml.learners.tasks import Task, built_in
+from tuskml.learners.topics import explanation, training
+from tuskml.learners.topics.options import OPTIONS, TopicOptions
+
+TASKS = built_in(
+    Task(
+        "lda",
+        "`-log p(words, topics)` of a token",
+        features="a list of text, or `sparse(ids, counts)`",
+        weighs_features=False,
+    )
+)
+
+
+class Topics(Learner):
+    """Latent Dirichlet allocation."""
+
+    @property
+    def tasks(self) -> Mapping[str, Task]:
+        return TASKS
+
+    @property
+    def options(self) -> OptionTable[TopicOptions]:
+        return OPTIONS
+
+    @property
+    def sizes(self) -> Sequence[tuple[str, str]]:
+        return (
+            ("topics of `lda`", f"{MOST_TOPICS:,}"),
+            ("tokens of a group of `lda`", f"{MOST_TOKENS:,}"),
+        )
+
+    @property
+    def orders(self) -> bool:
+        return True
+
+    def complexity(self, options: TopicOptions) -> float:
+        """The number of topics."""
+        return float(options.topics)
+
+    def ends_alike(self, request: Request[Task, TopicOptions]) -> bool:
+        return False
+
+    def train(
+        self, groups: Groups, request: Request[Task, TopicOptions], memory: int
+    ) -> Iterator[Models]:
+        return training.train(groups, request, memory)
+
+    def explain(
+        self, groups: Groups, request: Request[Task, TopicOptions], memory: int = 0
+    ) -> Iterator[str]:
+        training.refuse_rows(groups, request.task.name)
+        for group in np.split(groups, len(groups)):
+            found = explanation.explain(group, request)
+            yield written(found, request.options.format)

@@ -1,0 +1,141 @@
+"""The task `lda`: a batch of groups of documents in, a batch of models out.
+
+The model of documents and the sources are in `kernels/native/topics/api.h`.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.errors import DataError
+from tuskml.kernels import passes
+from tuskml.kernels.charged import look_at_limits
+from tuskml.kernels.library import OutOfTime
+from tuskml.kernels.passes import Floats, Pass
+from tuskml.kernels.topics.sampling import Prior, Sampler, Words
+from tuskml.learners import events
+from tuskml.learners.learner import Request
+from tuskml.learners.models import Models
+from tuskml.learners.offsets import refuse_offsets
+from tuskml.learners.tasks import Task
+from tuskml.learners.topics.options import TopicOptions
+from tuskml.learners.topics.outcome import models_of
+from tuskml.schedule import budget
+
+LOOK = 10
+"""Sweeps between two looks at the likelihood."""
+MOST_TOGETHER = 1 << 22
+"""Entries of the groups that train in one call, unless one of them has more."""
+ROW_BYTES, WORD_BYTES = 48, 48
+"""That the kernels keep beside what they charge to the account: of a document, and of a word."""
+
+
+@dataclass
+class Progress:
+    """How the training of groups goes. history: minus the log-likelihood of a token, (G,) each."""
+
+    sweeps: int = 0
+    late: bool = False
+    history: list[Floats] = field(default_factory=list)
+
+
+def train(
+    groups: NDArray[np.void], request: Request[Task, TopicOptions], memory: int
+) -> Iterator[Models]:
+    """Trains each of the groups; models carry their groups' places in `groups`."""
+    refuse_rows(groups, request.task.name)
+    with passes.watching_sigint():
+        for places in together(groups):
+            models = train_together(groups[places], request, memory)
+            yield models.numbered(places)
+
+
+def refuse_rows(groups: NDArray[np.void], task: str) -> None:
+    """DataError for rows that are not counts of words, OptionError for offsets."""
+    refuse_offsets(groups, task)
+    if (groups["kind"] < 2).any():
+        raise DataError(
+            f"features of '{task}' are the words of a document, got a list of numbers: expected "
+            "a list of text, or sparse(ids, counts)"
+        )
+
+
+def together(groups: NDArray[np.void]) -> Iterator[NDArray[np.intp]]:
+    """Places of groups that train in one call: neighbours, until they have many entries."""
+    sizes = Pass(groups, 0, None, None, True, 1).entries()
+    number = (np.cumsum(sizes) - sizes) // MOST_TOGETHER
+    yield from np.split(np.arange(len(groups)), np.flatnonzero(np.diff(number)) + 1)
+
+
+def train_together(
+    groups: NDArray[np.void], request: Request[Task, TopicOptions], memory: int
+) -> Models:
+    """Trains groups in one call of the kernels."""
+    began = time.monotonic()
+    options = request.options
+    look_at_limits(memory)
+    kept = np.empty(bytes_beside(groups), np.uint8)  # counts what the kernels keep uncharged
+    rows = Pass(
+        groups,
+        0,
+        None,
+        None,
+        True,
+        options.threads or budget.threads(),
+        cancel_mark=passes.cancel_mark(),
+        deadline=None if options.time is None else began + options.time,
+    )
+    prior = Prior(options.topics, options.alpha, options.beta)
+    words = words_of(groups, request)
+    with Sampler(rows, prior, options.seed, memory, words) as sampler:
+        progress = sample(sampler, rows, options)
+        models = models_of(groups, sampler, progress.history, progress.late, request)
+    del kept
+    n_rows = groups["n_rows"]
+    events.tell(events.Event(len(groups), int(n_rows.sum()), progress.sweeps, float("nan")))
+    seconds = (time.monotonic() - began) * n_rows / max(int(n_rows.sum()), 1)
+    sweeps = np.full(len(groups), progress.sweeps, np.int64)
+    return replace(models, seconds=seconds, iterations=sweeps)
+
+
+def words_of(groups: NDArray[np.void], request: Request[Task, TopicOptions]) -> list[Words | None]:
+    """The words that the features of groups are, in the order of their ids."""
+    if request.words is None:
+        return []
+    return [request.words(place) for place in groups["place"].tolist()]
+
+
+def bytes_beside(groups: NDArray[np.void]) -> int:
+    """What the kernels keep of documents and of words beside tokens and counts."""
+    return int(groups["n_rows"].sum()) * ROW_BYTES + int(groups["dim"].sum()) * WORD_BYTES
+
+
+def sample(sampler: Sampler, rows: Pass, options: TopicOptions) -> Progress:
+    """Sweeps until the option `max_iter` or the option `time` ends them."""
+    found = Progress()
+    tokens = np.maximum(sampler.about["tokens"], 1)
+    while found.sweeps < options.max_iter and not found.late:
+        n = sweeps_until(found.sweeps, options)
+        try:
+            sampler.sweep(rows, n)
+            found.sweeps += n
+        except OutOfTime:
+            found.late = True
+        if options.optimize_interval and found.sweeps % options.optimize_interval == 0:
+            sampler.optimize(rows)
+        if found.late or found.sweeps % LOOK == 0 or found.sweeps == options.max_iter:
+            found.history.append(-sampler.likelihood(rows) / tokens)
+            mean = float(np.average(found.history[-1], weights=tokens))
+            events.tell(events.Event(0, 0, found.sweeps, mean))
+    return found
+
+
+def sweeps_until(done: int, options: TopicOptions) -> int:
+    """How many sweeps there are until something else is to be done."""
+    stops = [LOOK - done % LOOK, options.max_iter - done]
+    if options.optimize_interval:
+        stops.append(options.optimize_interval - done % options.optimize_interval)
+    return min(stops)

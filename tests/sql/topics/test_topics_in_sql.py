@@ -1,0 +1,310 @@
+"""Topics in both databases: words of any kind, predictions, tables, perplexity and sentences."""
+
+# ruff: noqa: E501, SQL is read better on one line
+
+import math
+import random
+from collections import Counter
+from typing import Any
+
+import duckdb
+import numpy as np
+import psycopg
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from topics import read
+
+FRUIT = ["apple", "banana", "cherry", "mango", "a fruit with a long name", "Ünïcödé", "苹果"]
+TOOLS = ["axe", "drill", "hammer", "saw", "a tool with a long name", "", "工具"]
+OPTIONS = '{"topics": 2, "alpha": 0.5, "beta": 0.05, "seed": 3, "max_iter": 60}'
+MODEL = f"SELECT train_model('lda', NULL, t, '{OPTIONS}') AS m FROM docs"
+
+
+def documents(n: int = 60, seed: int = 1) -> list[list[str | None] | None]:
+    """Documents of fruit, of tools, and some of both; one is NULL, one is empty, one has a NULL."""
+    chosen = random.Random(seed)
+    found: list[list[str | None] | None] = []
+    for i in range(n):
+        words = (FRUIT, TOOLS, FRUIT + TOOLS)[min(i % 7, 2) if i % 7 in (0, 1) else i % 2]
+        found.append([chosen.choice(words) for _ in range(chosen.randrange(5, 30))])
+    found[5], found[6], found[7] = None, [], ["apple", None, "saw"]
+    return found
+
+
+def fill(name: str, connection: Any, docs: list[Any], table: str = "docs") -> None:
+    """A table of documents, numbered and in three groups."""
+    kind, mark = {"duck": ("VARCHAR[]", "?"), "post": ("text[]", "%s")}[name]
+    cursor = connection if name == "duck" else connection.cursor()
+    cursor.execute(
+        f"CREATE {'TEMP ' if name == 'post' else ''}TABLE {table} (i int, g int, t {kind})"
+    )
+    rows = [(i, i % 3, one) for i, one in enumerate(docs)]
+    cursor.executemany(f"INSERT INTO {table} VALUES ({mark}, {mark}, {mark})", rows)
+
+
+@pytest.fixture
+def ask(session: tuple[str, Any]) -> Any:
+    name, connection = session
+    fill(name, connection, documents())
+
+    def asked(sql: str) -> list[tuple[Any, ...]]:
+        found: list[tuple[Any, ...]] = connection.execute(sql).fetchall()
+        return found
+
+    asked.db = name
+    return asked
+
+
+def error_of(ask: Any, sql: str) -> str:
+    with pytest.raises((duckdb.Error, psycopg.Error)) as caught:
+        ask(sql)
+    return str(caught.value).splitlines()[0].removeprefix("Invalid Input Error: ")
+
+
+def counted(docs: list[Any]) -> Counter[str]:
+    return Counter(word for one in docs if one for word in one if word is not None)
+
+
+def test_words_and_their_counts_reach_the_model(ask: Any) -> None:
+    ((payload, n_rows, n_skipped, n_features, status, coef),) = ask(
+        f"SELECT (m).payload, (m).n_rows, (m).n_skipped, (m).n_features, (m).status, (m).coef FROM ({MODEL}) AS f"
+    )
+    expected = counted(documents())
+    topics = read(payload)
+    assert (n_rows, n_skipped, status, coef) == (59, 1, "ok", None)
+    assert topics.words == sorted(expected, key=str.encode)
+    assert n_features == len(expected)
+    assert dict(zip(topics.words, topics.counts.sum(axis=1), strict=True)) == expected
+
+
+def test_ids_and_counts_give_the_same_topics(ask: Any) -> None:
+    words = sorted(counted(documents()), key=str.encode)
+    listed = ", ".join(f"('{word}', {i})" for i, word in enumerate(words))
+    numbered = f"""SELECT i, {{pack}} AS t FROM (
+        SELECT i, v.id, count(*) AS n FROM (SELECT i, unnest(t) AS w FROM docs) AS u JOIN (VALUES {listed}) AS v (w, id) ON u.w = v.w GROUP BY i, v.id
+        ) AS c GROUP BY i"""
+    pack = {"duck": "sparse(list(id), list(n))", "post": "sparse(array_agg(id), array_agg(n))"}
+    ids = f"SELECT train_model('lda', NULL, t, '{OPTIONS}') AS m FROM ({numbered.format(pack=pack[ask.db])}) AS s"
+    ((of_words,),) = ask(f"SELECT (m).payload FROM ({MODEL}) AS f")
+    ((of_ids, loss),) = ask(f"SELECT (m).payload, (m).loss FROM ({ids}) AS f")
+    assert (read(of_ids).counts == read(of_words).counts).all()
+    assert read(of_ids).words is None
+    tokens = "sparse([0, 1], [2, 1])"
+    if ask.db == "post":
+        tokens = "sparse(ARRAY[0, 1], ARRAY[2, 1])"
+    ((theta,),) = ask(f"SELECT predict_topics(m, {tokens}) FROM ({ids}) AS f")
+    assert theta == pytest.approx(read(of_ids).theta([0, 0, 1]), abs=1e-3)
+    assert all(word.isdigit() for (word,) in ask(f"SELECT word FROM model_topics(({ids}), 3)"))
+    assert loss > 0
+
+
+def test_predictions_are_the_fixed_point_of_their_definition(ask: Any) -> None:
+    ((payload,),) = ask(f"SELECT (m).payload FROM ({MODEL}) AS f")
+    topics = read(payload)
+    found = ask(f"SELECT t, predict_topics(m, t) FROM docs, ({MODEL}) AS f ORDER BY i")
+    assert [theta for t, theta in found if t is None] == [None]
+    for t, theta in found:
+        if t is not None:
+            assert theta == pytest.approx(topics.theta(topics.ids(t)), abs=2e-3)
+            assert sum(theta) == pytest.approx(1)
+    fruit = [theta for t, theta in found if t and set(t) <= set(FRUIT)]
+    tools = [theta for t, theta in found if t and set(t) <= set(TOOLS)]
+    assert abs(np.mean(fruit, axis=0) - np.mean(tools, axis=0)).max() > 0.5
+
+
+def test_unknown_words_say_nothing(ask: Any) -> None:
+    array = "['zzz', NULL]" if ask.db == "duck" else "ARRAY['zzz', NULL]"
+    ((theta,),) = ask(f"SELECT predict_topics(m, {array}) FROM ({MODEL}) AS f")
+    assert theta == [0.5, 0.5]
+
+
+def test_the_words_of_topics_are_a_table(ask: Any) -> None:
+    ((payload,),) = ask(f"SELECT (m).payload FROM ({MODEL}) AS f")
+    topics = read(payload)
+    found = ask(
+        f"SELECT topic, rank, word, probability FROM model_topics(({MODEL}), words => 5)"
+        if ask.db == "post"
+        else f"SELECT topic, rank, word, probability FROM model_topics(({MODEL}), words := 5)"
+    )
+    expected = []
+    for k in range(2):
+        order = sorted(range(len(topics.words)), key=lambda w: (-topics.phi[w, k], w))[:5]
+        expected += [
+            (k + 1, r + 1, topics.words[w], topics.phi[w, k]) for r, w in enumerate(order)
+        ]
+    assert [one[:3] for one in found] == [one[:3] for one in expected]
+    assert [one[3] for one in found] == pytest.approx([one[3] for one in expected])
+    everything = ask(f"SELECT sum(probability), count(*) FROM model_topics(({MODEL}), 1000)")
+    assert everything == [(pytest.approx(2), 2 * len(topics.words))]
+
+
+def test_perplexity_is_that_of_the_other_half(ask: Any) -> None:
+    ((payload,),) = ask(f"SELECT (m).payload FROM ({MODEL}) AS f")
+    topics = read(payload)
+    logs = tokens = 0.0
+    for one in documents():
+        counts = Counter(topics.ids(one or []))
+        given, judged, up = [], [], False
+        for word, count in counts.items():
+            half = math.ceil(count / 2) if up else count // 2
+            up ^= count % 2 == 1
+            given += [word] * half
+            judged += [word] * (count - half)
+        theta = topics.theta(given)
+        logs += sum(math.log(topics.phi[word] @ theta) for word in judged)
+        tokens += len(judged)
+    ((found,),) = ask(f"SELECT perplexity(m, t) FROM docs, ({MODEL}) AS f")
+    assert found == pytest.approx(math.exp(-logs / tokens), rel=1e-3)
+    assert 2 < found < len(topics.words)
+    assert ask(f"SELECT perplexity(m, t) FROM docs, ({MODEL}) AS f WHERE i > 1000") == [(None,)]
+
+
+def test_each_group_has_words_and_topics_of_its_own(ask: Any) -> None:
+    docs = documents()
+    models = f"SELECT g, train_model('lda', NULL, t, '{OPTIONS}') AS m FROM docs GROUP BY g"
+    for g, payload in ask(f"SELECT g, (m).payload FROM ({models}) AS f"):
+        assert read(payload).words == sorted(counted(docs[g::3]), key=str.encode)
+    found = ask(
+        f"SELECT f.g, perplexity(m, t) FROM docs JOIN ({models}) AS f ON docs.g = f.g GROUP BY f.g ORDER BY 1"
+    )
+    assert [g for g, _ in found] == [0, 1, 2]
+    assert all(2 < value < 14 for _, value in found)
+
+
+WRONG = {
+    "train_model('lda', 1, t)": "train_model: task 'lda' has no label, expected NULL in its place",
+    "train_model('lda', NULL, {numbers})": "train_model: task 'lda' takes documents, expected a list of words such as ['a', 'b'] or sparse(ids, counts)",
+    "train_model('lda', NULL, {row})": "train_model: task 'lda' takes documents, expected a list of words such as ['a', 'b'] or sparse(ids, counts)",
+}
+
+
+@pytest.mark.parametrize("call", WRONG)
+def test_what_is_no_document_is_refused(ask: Any, call: str) -> None:
+    values = {"duck": ("[1.0, 2.0]", "{'a': i}"), "post": ("ARRAY[1.0, 2.0]", "docs")}[ask.db]
+    given_call = call.replace("{numbers}", values[0]).replace("{row}", values[1])
+    assert error_of(ask, f"SELECT {given_call} FROM docs WHERE i = 1") == WRONG[call]
+
+
+def test_nested_lists_are_refused(ask: Any) -> None:
+    nested = "[t, t]" if ask.db == "duck" else "ARRAY[t, t]"
+    told = {
+        "duck": "train_model: features are VARCHAR[][], expected a list of words that is not nested, for task 'lda', or numbers",
+        "post": "train_model: tokens has 2 dimensions, expected a list of words",
+    }
+    assert (
+        error_of(ask, f"SELECT train_model('lda', NULL, {nested}) FROM docs WHERE i = 1")
+        == told[ask.db]
+    )
+
+
+def test_words_are_for_topics_alone(ask: Any) -> None:
+    told = error_of(ask, "SELECT train_model('linear', 1, t) FROM docs WHERE i = 1")
+    if ask.db == "duck":
+        assert told.startswith("train_model got (VARCHAR, INTEGER, VARCHAR[]), expected")
+    else:
+        assert (
+            told
+            == "train_model: features is text[], expected an array of real, double precision, integer or numeric"
+        )
+
+
+@pytest.mark.parametrize("function", ["predict", "decision", "predict_proba"])
+def test_topics_are_no_score(ask: Any, function: str) -> None:
+    features = "[1.0]" if ask.db == "duck" else "ARRAY[1.0]"
+    told = error_of(ask, f"SELECT {function}(m, {features}) FROM ({MODEL}) AS f")
+    assert (
+        told
+        == f"{function}: model is 'lda', which predicts topics; use predict_topics(model, tokens)"
+    )
+
+
+def test_other_tokens_and_other_models_are_refused(ask: Any) -> None:
+    array, numbers = ("['a']", "[1, 2]") if ask.db == "duck" else ("ARRAY['a']", "ARRAY[1, 2]")
+    ids = "sparse([1], [2.0])" if ask.db == "duck" else "sparse(ARRAY[1], ARRAY[2.0])"
+    line = f"(SELECT train_model('linear', i, {numbers.replace('1', 'i')}) AS m FROM docs)"
+    assert (
+        error_of(ask, f"SELECT predict_topics(m, {numbers}) FROM ({MODEL}) AS f")
+        == "predict_topics: tokens are neither a list of words such as ['a', 'b'] nor sparse(ids, counts)"
+    )
+    assert (
+        error_of(ask, f"SELECT predict_topics(m, {ids}) FROM ({MODEL}) AS f")
+        == "predict_topics: the model was trained on words, expected a list of words such as ['a', 'b']"
+    )
+    assert (
+        error_of(ask, f"SELECT predict_topics(m, {array}) FROM {line} AS f")
+        == "predict_topics: model is 'linear', expected 'lda'"
+    )
+    assert (
+        error_of(ask, f"SELECT * FROM model_topics(({MODEL}), 0)")
+        == "model_topics: words is 0, expected 1 to 10000000 of 2 topics"
+    )
+
+
+def test_a_model_keeps_its_topics_in_other_hands(ask: Any) -> None:
+    same = "m" if ask.db == "duck" else "m::text::tuskml_model"
+    found = ask(f"SELECT (with_payload({same})).payload = (m).payload FROM ({MODEL}) AS f")
+    assert found == [(True,)]
+
+
+WORDS = st.lists(
+    st.one_of(
+        st.none(), st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=12)
+    ),
+    max_size=9,
+)
+
+
+@settings(
+    deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.lists(WORDS, min_size=1, max_size=8))
+def test_any_words_are_counted(
+    con: duckdb.DuckDBPyConnection, docs: list[list[str | None]]
+) -> None:
+    expected = counted(docs)
+    con.execute("CREATE OR REPLACE TABLE d (t VARCHAR[])")
+    con.executemany("INSERT INTO d VALUES (?)", [(one,) for one in docs])
+    ((payload,),) = con.execute(
+        """SELECT train_model('lda', NULL, t, '{"topics": 2, "max_iter": 1}').payload FROM d"""
+    ).fetchall()
+    topics = read(payload)
+    assert dict(zip(topics.words, topics.counts.sum(axis=1), strict=True)) == expected
+    assert topics.words == sorted(expected, key=str.encode)
+
+
+def test_threads_and_orders_change_no_bit(con: duckdb.DuckDBPyConnection) -> None:
+    """Words are numbered by each thread in another order."""
+    con.execute(
+        "CREATE TABLE d AS SELECT i, list_transform(range(8), lambda j: 'w' || (hash(i * 9 + j) % 500)) AS t FROM range(6000) r(i)"
+    )
+    payloads = set()
+    for threads in (1, 4):
+        con.execute(f"SET threads = {threads}")
+        for order in ("", "ORDER BY hash(i)"):
+            model = """train_model('lda', NULL, t, '{"topics": 3, "max_iter": 5}')"""
+            payloads.update(
+                con.execute(f"SELECT {model}.payload FROM (SELECT * FROM d {order})").fetchall()
+            )
+    assert len(payloads) == 1
+
+
+def test_both_databases_train_the_same_bytes(
+    con: duckdb.DuckDBPyConnection, post: psycopg.Connection
+) -> None:
+    """And infer them, by parallel workers too."""
+    docs = documents(3000)
+    fill("duck", con, docs)
+    fill("post", post, docs)
+    post.execute("CREATE TABLE kept AS SELECT * FROM docs")
+    for name in ("parallel_setup_cost", "parallel_tuple_cost", "min_parallel_table_scan_size"):
+        post.execute(f"SET {name} = 0")
+    for query in (
+        f"SELECT (m).payload FROM ({MODEL}) AS f",
+        f"SELECT predict_topics(m, t) FROM docs, ({MODEL}) AS f ORDER BY i",
+    ):
+        duck = con.execute(query).fetchall()
+        assert post.execute(query).fetchall() == duck
+        parallel = query.replace("docs", "kept")
+        assert "Partial Aggregate" in str(post.execute(f"EXPLAIN {parallel}").fetchall())
+        assert post.execute(parallel).fetchall() == duck
