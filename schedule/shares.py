@@ -1,9 +1,9 @@
 """Shares of the host's cores between trainings of all processes: the table of `native/shares.h`.
 
 Who trains asks nobody. A training has an entry once it is 20 ms old, and its threads look between
-two tasks whether the entries of others leave them fewer cores, or more. Results do not depend on
-the number of threads, so shares change no number. The table is a file in memory, one an account
-of the system; `TUSKML_SHARES` names another file, or is `off`.
+two tasks whether the entries of others leave them fewer cores, or more. The tasks stay the same,
+so numbers that do not depend on the order of tasks do not depend on shares. The table is a file in
+memory, one an account of the system; `TUSKML_SHARES` names another file, or is `off`.
 """
 
 import ctypes

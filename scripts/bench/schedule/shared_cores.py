@@ -25,6 +25,7 @@ import json, os, sys, time
 import tuskml
 rows, options = int(sys.argv[1]), sys.argv[2]
 con = tuskml.connect()
+con.execute("SET enable_progress_bar = false")
 con.execute(
     "CREATE TABLE t AS SELECT hash(i, 99) % 2 AS y, "
     "[hash(i, j) % 1000 / 1000 FOR j IN range(28)]::FLOAT[] AS x "
