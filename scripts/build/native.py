@@ -61,6 +61,7 @@ KERNEL_FOLDERS = [
         "nets",
         "nets/arithmetic",
         "paths",
+        "paths/blocks",
     )
 ]
 MAPPED = "kvstore/mapped"  # C of the store that both databases have too
