@@ -52,12 +52,17 @@ class Weights:
 
 
 def fit(
-    rows: Pass, rules: Rules, free: NDArray[np.uint8] | None, memory: int
+    rows: Pass,
+    rules: Rules,
+    free: NDArray[np.uint8] | None,
+    memory: int,
+    block: NDArray[np.int32] | None = None,
 ) -> tuple[NDArray[np.void], list[Weights]]:
     """The points (`POINT`, (G, length)) and the weights of each group's path.
 
     free: (G, d), not 0 for features without a penalty; memory: the account that copies of rows
-    are charged to, 0 for the heap. Raises Interrupted, MemoryError and TuskError.
+    are charged to, 0 for the heap; block: (G, d), features of a group with equal numbers are
+    penalised together, None: each on its own. Raises Interrupted, MemoryError and TuskError.
     """
     spec = Spec(
         loss=rules.loss,
@@ -71,6 +76,7 @@ def fit(
         max_epochs=rules.max_epochs,
         seed=rules.seed,
         free=pointer(free),
+        block=pointer(block),
     )
     penalties = None if rules.penalties is None else np.array(rules.penalties)
     setattr(spec, "lambda", pointer(penalties))

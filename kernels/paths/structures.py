@@ -38,6 +38,7 @@ class Spec(ctypes.Structure):
         ("seed", UINT64),
         ("lambda", ADDRESS),
         ("free", ADDRESS),
+        ("block", ADDRESS),
     ]
 
 

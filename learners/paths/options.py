@@ -42,6 +42,7 @@ class PathOptions(Options):
     positive: bool
     standardize: bool
     unpenalized: tuple[int | str, ...] | None
+    groups: str | tuple[tuple[int | str, ...], ...] | None
     fit_intercept: bool
 
     @property
@@ -91,6 +92,20 @@ def _unpenalized(value: Any) -> tuple[int | str, ...]:
     return tuple(given)
 
 
+def _groups(value: Any) -> str | tuple[tuple[int | str, ...], ...]:
+    if value == CATEGORIES:
+        return CATEGORIES
+    if not isinstance(value, list) or not value:
+        raise ValueError
+    found = tuple(_unpenalized(one) for one in value)
+    every = [one for block in found for one in block]
+    if len(set(every)) < len(every):
+        raise ValueError
+    return found
+
+
+CATEGORIES = "categories"
+"""The option `groups` where the levels of each category make one."""
 PENALTY = real(0, open_low=True)
 KINDS: Mapping[str, Any] = {
     "length": integer(1, MOST_LENGTH),
@@ -106,6 +121,11 @@ PATH = Kind(
 )
 UNPENALIZED = Kind(
     "a list of places of features, the first being 1, or of their names, each once", _unpenalized
+)
+GROUPS = Kind(
+    "'categories', or a list of lists of features, by place, the first being 1, or by name, each "
+    "once",
+    _groups,
 )
 
 
@@ -125,6 +145,10 @@ def _check(options: PathOptions) -> None:
         raise OptionError(
             f"options 'lambda' and 'path' are both given, {options.penalty:g} the former: "
             "expected one of them"
+        )
+    if options.positive and options.groups is not None:
+        raise OptionError(
+            "option 'positive' is true, and option 'groups' is given: expected one of them"
         )
 
 
@@ -177,6 +201,13 @@ OWN = (
         UNPENALIZED,
         None,
         "the features without a penalty, by place or by name",
+    ),
+    Option(
+        "groups",
+        GROUPS,
+        None,
+        "features that enter the model together, as the group lasso has them: the levels of each "
+        "category, or lists of features, of which a category's name stands for all its levels",
     ),
     Option("fit_intercept", BOOLEAN, True, "whether the model has an intercept"),
 )

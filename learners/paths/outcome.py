@@ -182,7 +182,7 @@ def resolved(options: PathOptions) -> str:
     """The options in force but for `lambda`, as JSON that starts with the format's version."""
     names = ("alpha", "tol", "max_iter", "positive", "standardize", "fit_intercept", "seed")
     given: dict[str, Any] = {name: getattr(options, name) for name in names}
-    for name in ("unpenalized", "classes"):
+    for name in ("unpenalized", "groups", "classes"):
         if getattr(options, name) is not None:
             given[name] = getattr(options, name)
     return json.dumps({"tuskml": FORMAT} | given, separators=(",", ":"))

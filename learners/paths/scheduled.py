@@ -5,6 +5,7 @@ Objective: 1/2 ||y - X w||^2 + penalty ||w||_1, without an intercept. Source: th
 """
 
 from collections.abc import Sequence
+from itertools import count
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,8 +24,13 @@ class Order(Protocol):
         """Their places."""
         ...
 
-    def settle(self, places: Places, change: Floats) -> None:
-        """By how much they changed."""
+    def settle(self, places: Places, change: Floats, distance: Floats) -> None:
+        """By how much they changed, and how much others have to change before they do again, both
+        as weights of columns of length 1."""
+        ...
+
+    def products(self, places: Places) -> NDArray[np.float32] | None:
+        """Products of columns of length 1, (k, k); None: they are not known."""
         ...
 
 
@@ -44,36 +50,83 @@ class Rows:
         self.weights = new
 
 
+Job = tuple[int, Places]
+"""The number of an iteration, and its weights."""
+NEAREST = 0.1
+"""The least distance from moving, as a share of the penalty: that of weights that are not 0."""
+
+
 class Lasso(Program):
-    """curvature: the squares of all rows' columns, (d,); a weight whose is 0 stays."""
+    """curvature: the squares of all rows' columns, (d,); a weight whose is 0 stays.
+
+    Workers update weights as if nothing else changed. Where the order knows the products of
+    columns, `aggregate` takes into account what other weights have changed meanwhile, in earlier
+    iterations and in this one, so that the updates are those of one after the other.
+    """
 
     def __init__(self, penalty: float, curvature: Floats, order: Order) -> None:
         self.penalty, self.curvature, self.order = penalty, curvature, order
+        self.numbers, self.begun = count(), dict[int, Floats]()
 
-    def schedule(self, A: Floats, D: Sequence[Rows]) -> list[Places]:
+    def schedule(self, A: Floats, D: Sequence[Rows]) -> list[Job]:
         """The same weights for all workers, as each has a part of the rows."""
         picked = self.order.pick()
-        return [picked] * len(D) if len(picked) else []
+        if not len(picked):
+            return []
+        number = next(self.numbers)
+        self.begun[number] = A
+        return [(number, picked)] * len(D)
 
-    def part(self, S_p: Places, A: Floats) -> tuple[Places, Floats]:
+    def part(self, S_p: Job, A: Floats) -> tuple[Places, Floats]:
         """The weights that are not 0."""
         support = np.flatnonzero(A)
         return support, A[support]
 
-    def update(
-        self, p: int, S_p: Places, D_p: Rows, A: tuple[Places, Floats]
-    ) -> tuple[Places, Floats]:
+    def update(self, p: int, S_p: Job, D_p: Rows, A: tuple[Places, Floats]) -> tuple[Job, Floats]:
         """The products of columns with the residuals."""
         D_p.move(*A)
-        return S_p, D_p.residual @ D_p.x[:, S_p]
+        return S_p, D_p.residual @ D_p.x[:, S_p[1]]
 
     def aggregate(self, R: Sequence[Any], A: Floats) -> Floats:
-        """Soft-thresholds the sums over the workers."""
-        places, c = R[0][0], self.curvature[R[0][0]]
-        pull = sum(product for _, product in R) + c * A[places]
-        size = np.maximum(np.abs(pull) - self.penalty, 0)
+        """Soft-thresholds the sums over the workers, for columns of length 1."""
+        number, places = R[0][0]
+        size = np.sqrt(self.curvature)
+        varies = size[places] > 0
+        root = np.where(varies, size[places], 1)
+        penalty, before = self.penalty / root, root * A[places]
+        pull = np.where(varies, sum(product for _, product in R) / root + before, 0)
+        was = self.begun.pop(number)
+        moved = np.setdiff1d(np.flatnonzero(was != A), places)
+        products = self.order.products(np.concatenate([places, moved]))
+        if products is None:
+            now = thresholded(pull, penalty)
+        else:
+            pull -= products[: len(places), len(places) :] @ (size * (A - was))[moved]
+            now = one_by_one(pull, before, penalty, products)
+        now[~varies] = 0
         new = A.copy()
-        step = np.divide(size, c, out=np.zeros_like(c), where=c > 0)
-        new[places] = np.where(pull < 0, -step, step)
-        self.order.settle(places, new[places] - A[places])
+        new[places] = now / root
+        distance = np.where(now == 0, np.abs(penalty - np.abs(pull)), 0) + NEAREST * penalty
+        self.order.settle(places, now - before, distance)
         return new
+
+
+def thresholded(pull: Floats, penalty: Floats) -> Floats:
+    """The weights that are least alone."""
+    return np.sign(pull) * np.maximum(np.abs(pull) - penalty, 0)
+
+
+def one_by_one(
+    pull: Floats, before: Floats, penalty: Floats, products: NDArray[np.float32]
+) -> Floats:
+    """The same, each after those that come before it. Changes pull to what each then had."""
+    now, at = before.copy(), 0
+    while at < len(now):
+        found = thresholded(pull[at:], penalty[at:])
+        changed = np.flatnonzero(found != before[at:])
+        end = at + int(changed[0]) + 1 if len(changed) else len(now)
+        now[at:end] = found[: end - at]
+        if len(changed):
+            pull[end:] -= products[end : len(now), end - 1] * (now[end - 1] - before[end - 1])
+        at = end
+    return now

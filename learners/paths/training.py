@@ -4,13 +4,13 @@ The objective and its sources are in `kernels/native/paths/api.h`.
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError, OptionError, nearest
+from tuskml.errors import DataError
 from tuskml.kernels import passes
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.paths.fitting import LOGISTIC, Rules, fit
@@ -19,6 +19,8 @@ from tuskml.learners.classes import check_classes
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models
 from tuskml.learners.offsets import refuse_offsets
+from tuskml.learners.paths.feature_groups import blocks_of, refuse_groups
+from tuskml.learners.paths.features import found_at, names_of, refuse_unknown
 from tuskml.learners.paths.options import Path, PathOptions
 from tuskml.learners.paths.outcome import models_of, one_class_models
 from tuskml.learners.paths.tasks import PathTask
@@ -35,7 +37,8 @@ def train(
 ) -> Iterator[Models]:
     """Trains each of the groups; models carry their groups' places in `groups`."""
     refuse_rows(groups, request.task.name)
-    refuse_unpenalized(groups, request)
+    refuse_unknown("unpenalized", request.options.unpenalized or (), groups, request)
+    refuse_groups(groups, request)
     with passes.watching_sigint():
         for places in alike(groups):
             for models in train_alike(groups[places], places, request, memory):
@@ -87,7 +90,8 @@ def train_alike(
         return
     rows = rows.of(which)
     free = unpenalized(rows, places[which], request)
-    points, weights = fit(rows, rules_of(request), free, memory)
+    block = blocks_of(rows, places[which], request)
+    points, weights = fit(rows, rules_of(request), free, memory, block)
     n_rows = groups["n_rows"][which]
     events.tell(events.Event(len(which), int(n_rows.sum()), 0, float("nan")))
     models = models_of(rows, labels[which], (points, weights), request)
@@ -157,47 +161,3 @@ def unpenalized(
         at = (found_at(one, names, rows.n_features) for one in given)
         free[group, [one for one in at if one is not None]] = 1
     return free
-
-
-def names_of(place: int, request: Request[PathTask, PathOptions]) -> Sequence[str]:
-    """The names of the features of the group at a place; none where they have none."""
-    if request.feature_names is not None:
-        return request.feature_names(place)
-    return request.options.feature_names or ()
-
-
-def refuse_unpenalized(groups: NDArray[np.void], request: Request[PathTask, PathOptions]) -> None:
-    """OptionError for a feature without a penalty that no group has."""
-    given = request.options.unpenalized
-    if given is None:
-        return
-    every = {tuple(names_of(place, request)): None for place in range(len(groups))}
-    names = tuple(dict.fromkeys(name for each in every for name in each))
-    for one in given:
-        place_of(one, names, int(groups["dim"].max()))
-
-
-def found_at(one: int | str, names: Sequence[str], width: int) -> int | None:
-    """As `place_of`; None where a group has no such feature."""
-    if isinstance(one, str):
-        return names.index(one) if one in names else None
-    return one - 1 if one <= width else None
-
-
-def place_of(one: int | str, names: Sequence[str], width: int) -> int:
-    """The place, from 0 on, of a feature that is given by its place from 1 on or by its name."""
-    if isinstance(one, str):
-        if one in names:
-            return names.index(one)
-        known = (
-            f"expected one of {', '.join(names[:20])}" if names else "and features have no names"
-        )
-        raise OptionError(
-            f"option 'unpenalized' has '{one}', {known}{nearest(one, names) if names else ''}"
-        )
-    if one > width:
-        raise OptionError(
-            f"option 'unpenalized' has {one}, expected places from 1 to {width}, the number of "
-            "features"
-        )
-    return one - 1

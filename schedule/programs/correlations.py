@@ -12,7 +12,8 @@ class Correlations:
 
     x: (n, d), dense; its means are not taken away with `centred` False. rows: of more rows a
     sample of so many is taken. kept: columns whose correlations with each other stay in memory,
-    kept^2 numbers of 4 bytes; those that were asked for first make room.
+    kept^2 numbers of 4 bytes; those that were asked for first make room. 0: none stay, which takes
+    less time where few of many columns are asked for at a time.
     """
 
     def __init__(
@@ -31,9 +32,11 @@ class Correlations:
             z -= z.mean(axis=0)
         norm = np.sqrt(np.einsum("ij,ij->j", z, z))
         z /= np.where(norm > 0, norm, 1)
-        self.columns, self.n = z, z.shape[1]
+        self.columns, self.n, self.centred = z, z.shape[1], centred
         self.computed = 0
         """Products of two columns so far."""
+        self.read = 0
+        """Columns that were read for these."""
         self._slot = np.full(self.n, -1, np.intp)
         self._column = np.full(min(kept, self.n), -1, np.intp)
         self._kept = np.zeros((len(self._column), len(self._column)), np.float32)
@@ -41,10 +44,15 @@ class Correlations:
 
     def among(self, places: Places) -> NDArray[np.float32]:
         """Absolute correlations, (k, k), of k different columns."""
+        return np.asarray(np.abs(self.signed(places)))
+
+    def signed(self, places: Places) -> NDArray[np.float32]:
+        """The same with their signs."""
         if len(places) > len(self._column):
             self.computed += len(places) ** 2
+            self.read += len(places)
             z = self.columns[:, places]
-            return np.asarray(np.abs(z.T @ z))
+            return np.asarray(z.T @ z)
         self._keep(places)
         at = self._slot[places]
         return self._kept[np.ix_(at, at)]
@@ -58,10 +66,11 @@ class Correlations:
         self._slot[old[old >= 0]] = -1
         self._column[slots], self._slot[fresh] = fresh, slots
         used = np.flatnonzero(self._column >= 0)
-        found = np.abs(self.columns[:, fresh].T @ self.columns[:, self._column[used]])
+        found = self.columns[:, fresh].T @ self.columns[:, self._column[used]]
         self._kept[np.ix_(slots, used)] = found
         self._kept[np.ix_(used, slots)] = found.T
         self.computed += found.size
+        self.read += len(fresh) + len(used)
 
     def _free(self, n: int, needed: Places) -> Places:
         """Slots in turn, but for those of columns that are needed now."""

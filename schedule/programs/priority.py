@@ -26,8 +26,11 @@ class Prioritised:
 
     Each parameter is picked once before any is picked again. Later some are picked by their last
     change and some in turn. The share of these is what the squares of all changes would have if
-    the others moved as those in turn did. One that was picked is not picked again until `settle`
-    says how it changed, and neither are those that depend on it, if it moved the last time.
+    the others moved as those in turn did. Where `settle` gets how far parameters are from moving,
+    those come first in turn that others may have moved: by the squares of all changes since they
+    were settled, which add up as changes of independent parameters do, over the square of that
+    distance. One that was picked is not picked again until `settle` says how it changed, and
+    neither are those that depend on it, if it moved the last time.
     """
 
     def __init__(
@@ -53,6 +56,10 @@ class Prioritised:
         self.change = np.zeros(n)
         """The squares of the last changes."""
         self.pending = np.zeros(n, np.bool_)
+        self.moved, self.seen = 0.0, np.zeros(n)
+        """The squares of all changes, in all and until each was settled."""
+        self.distance: NDArray[np.float64] | None = None
+        """How far each is from moving, as far as it is known."""
 
     def pick(self) -> Places:
         """Places of parameters, the most urgent first; maybe none while others are pending."""
@@ -68,10 +75,22 @@ class Prioritised:
             self.fresh = self.fresh[~self.pending[self.fresh]]
         return chosen[np.argsort(-self.change[chosen], kind="stable")]
 
-    def settle(self, places: Places, change: NDArray[np.float64]) -> None:
-        """By how much parameters that were picked have changed."""
+    def settle(
+        self,
+        places: Places,
+        change: NDArray[np.float64],
+        distance: NDArray[np.float64] | None = None,
+    ) -> None:
+        """By how much parameters that were picked have changed, and how much the others have to
+        change, about, before these do again: greater than 0."""
         self.pending[places] = False
         self.change[places] = change**2
+        self.moved += float(self.change[places].sum())
+        self.seen[places] = self.moved
+        if distance is not None:
+            if self.distance is None:
+                self.distance = np.full(self.n, float(np.max(distance, initial=0)))
+            self.distance[places] = distance
         even = self.turned[places]
         self.turned[places] = False
         kept = max(0.0, 1 - even.sum() / (MEMORY * self.n))
@@ -101,7 +120,19 @@ class Prioritised:
         share = others / every if every > 0 else 1.0
         return int(self.at_once * max(LEAST_EVEN, share) + self.random.random())
 
+    def products(self, places: Places) -> NDArray[np.float32] | None:
+        """Products of k different columns of length 1, (k, k); None: they are not known."""
+        if self.columns is None or self.columns.centred:
+            return None
+        return self.columns.signed(places)
+
     def _in_turn(self, n: int) -> Places:
+        if self.distance is not None:
+            urgent = np.maximum(self.moved - self.seen, 0) / self.distance**2
+            urgent[self.pending] = -1
+            found = np.argpartition(urgent, self.n - n)[self.n - n :] if n else self.fresh[:0]
+            found = found[urgent[found] >= 0]
+            return np.asarray(found[np.argsort(-urgent[found], kind="stable")])
         found = np.take(self.turn, np.arange(self.next, self.next + n), mode="wrap")
         self.next = (self.next + n) % self.n
         return found

@@ -62,6 +62,7 @@ KERNEL_FOLDERS = [
         "nets",
         "nets/arithmetic",
         "paths",
+        "paths/blocks",
         "topics",
     )
 ]

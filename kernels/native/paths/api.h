@@ -7,7 +7,9 @@
  * J. Friedman, T. Hastie and R. Tibshirani, Regularization paths for generalized linear models via
  * coordinate descent, Journal of Statistical Software 33, 2010. The loss is 1/2 (m - y)^2, or
  * log(1 + exp(m)) - y m with y 1 for the positive label and 0 for the other one. s is 1, or with
- * `standardize` the features' standard deviations. The intercept b has no penalty.
+ * `standardize` the features' standard deviations. The intercept b has no penalty. A block of p
+ * features has alpha sqrt(p) ||s w||_2 in the place of its share of alpha ||s w||_1 (M. Yuan and
+ * Y. Lin, Model selection and estimation in regression with grouped variables, JRSS B 68, 2006).
  *
  * Method: coordinate descent on a working set that grows by the features nearest to violating the
  * dual constraint (M. Massias, A. Gramfort and J. Salmon, Celer: a fast solver for the lasso with
@@ -54,6 +56,7 @@ typedef struct tk_path_spec {
     uint64_t seed;        /* of the folds */
     const double *lambda; /* (length,), falling; NULL: from the largest one that matters on */
     const uint8_t *free;  /* (n_groups, d), not 0: no penalty; NULL: all have one */
+    const int32_t *block; /* (n_groups, d), equal numbers: a block; NULL: there are none */
 } tk_path_spec;
 
 /* Fits each group. points: (n_groups, length). memory: the account that copies of sparse rows and

@@ -14,7 +14,8 @@ constexpr int64_t ROWS_AT_ONCE = 480; // whose columns stay in a core's cache; n
 
 // Whether all that a fit needs of its rows are products of columns.
 bool Fit::by_products() const {
-    return squared() && !rules_.free && !x_.sparse() && d_ <= MOST_FEATURES && n_ >= d_;
+    return squared() && !rules_.free && blocks_.empty() && !x_.sparse() && d_ <= MOST_FEATURES &&
+           n_ >= d_;
 }
 
 // Sums over rows, at the weights 0.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "../shared/pool.hpp"
+#include "blocks/blocks.hpp"
 #include "penalty.hpp"
 
 namespace tusk {
@@ -25,9 +26,10 @@ struct Limits {
 template <class State> class Descent {
 public:
     // w and free: by the state's coordinates. free: not 0 for coordinates without a penalty.
+    // units: blocks of coordinates, in their order.
     Descent(State &state, std::vector<double> &w, const std::vector<uint8_t> &free,
-            const Penalty &penalty, const Limits &limits)
-        : state_(state), w_(w), free_(free), penalty_(penalty), limits_(limits) {}
+            const Penalty &penalty, const Limits &limits, const std::vector<Unit> &units = {})
+        : state_(state), w_(w), free_(free), penalty_(penalty), limits_(limits), units_(units) {}
 
     // Descends until the gap is at most `tolerance`, or falls no more by rounding. Returns the
     // epochs that it took.
@@ -50,14 +52,24 @@ public:
     GapSums gap_sums() const {
         GapSums sums;
         sums.product = sums.squares = state_.squares();
-        for (size_t j = 0; j < w_.size(); j++) {
+        auto single = [&](size_t j) {
             double u = state_.gradient(j);
             sums.product += w_[j] * u;
             if (!free_[j])
                 sums.add(penalty_, w_[j], u);
             else if (state_.curvature[j] > 0)
                 sums.unfitted += std::abs(u) / std::sqrt(state_.curvature[j]);
-        }
+        };
+        each(single, [&](const Unit &unit) {
+            double w2 = 0, s2 = 0;
+            for (size_t j = unit.at; j < unit.at + unit.count; j++) {
+                double u = state_.gradient(j), s = u - penalty_.l2 * w_[j];
+                sums.product += w_[j] * u;
+                w2 += w_[j] * w_[j];
+                s2 += s * s;
+            }
+            sums.add_block(penalty_, unit.root, w2, s2);
+        });
         sums.unfitted *= std::sqrt(2 * sums.primal());
         return sums;
     }
@@ -68,27 +80,58 @@ private:
     const std::vector<uint8_t> &free_;
     const Penalty &penalty_;
     const Limits &limits_;
+    std::vector<Unit> units_;
     std::vector<double> past_[WINDOW + 1]; // w, and behind it the state's numbers
     int kept_ = 0;
+
+    // Calls single(j) for coordinates that are alone and block(unit) for the others, in order.
+    template <class Single, class Together> void each(Single single, Together block) const {
+        size_t j = 0;
+        for (const Unit &unit : units_) {
+            for (; j < unit.at; j++)
+                single(j);
+            block(unit);
+            j = unit.at + unit.count;
+        }
+        for (; j < w_.size(); j++)
+            single(j);
+    }
 
     // Visits all coordinates, or those that are not 0. Returns the largest change of the
     // objective's root.
     double sweep(bool all) {
         double most = 0;
-        for (size_t j = 0; j < w_.size(); j++) {
+        auto single = [&](size_t j) {
             double curvature = state_.curvature[j];
             if (!(curvature > 0) || (!all && w_[j] == 0 && !free_[j]))
-                continue;
+                return;
             double z = state_.gradient(j) + curvature * w_[j];
-            double to = free_[j] ? z / curvature : penalty_.least(z, curvature);
-            double by = to - w_[j];
-            if (by == 0)
-                continue;
-            state_.move(j, by);
-            w_[j] = to;
-            most = std::max(most, std::abs(by) * std::sqrt(curvature));
-        }
+            put(j, free_[j] ? z / curvature : penalty_.least(z, curvature), most);
+        };
+        std::vector<double> u, to;
+        each(single, [&](const Unit &unit) {
+            double *w = w_.data() + unit.at;
+            if (!all && std::all_of(w, w + unit.count, [](double one) { return one == 0; }))
+                return;
+            u.resize(unit.count);
+            to.resize(unit.count);
+            for (size_t k = 0; k < unit.count; k++)
+                u[k] = state_.gradient(unit.at + k);
+            unit.least(penalty_, u.data(), w, to.data());
+            for (size_t k = 0; k < unit.count; k++)
+                put(unit.at + k, to[k], most);
+        });
         return most;
+    }
+
+    // Moves a weight. most: the largest change of the objective's root so far.
+    void put(size_t j, double to, double &most) {
+        double by = to - w_[j];
+        if (by == 0)
+            return;
+        state_.move(j, by);
+        w_[j] = to;
+        most = std::max(most, std::abs(by) * std::sqrt(state_.curvature[j]));
     }
 
     // The epochs between two looks. Returns the largest change of the first one.
@@ -107,8 +150,13 @@ private:
 
     double objective() const {
         double sum = 0.5 * state_.squares();
-        for (size_t j = 0; j < w_.size(); j++)
-            sum += free_[j] ? 0 : penalty_.of(w_[j]);
+        each([&](size_t j) { sum += free_[j] ? 0 : penalty_.of(w_[j]); },
+             [&](const Unit &unit) {
+                 double w2 = 0;
+                 for (size_t j = unit.at; j < unit.at + unit.count; j++)
+                     w2 += w_[j] * w_[j];
+                 sum += penalty_.of_block(unit.root, w2);
+             });
         return sum;
     }
 

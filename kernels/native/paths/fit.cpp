@@ -20,11 +20,13 @@ constexpr int64_t MOST_CACHED = 1 << 27; // numbers of copied columns
 
 Fit::Fit(const Sample &sample, const Rules &rules)
     : sample_(sample), x_(*sample.features), rules_(rules), n_(x_.n), d_(x_.d), a_(sample.a),
-      centre_(d_), scale_(d_, 1.0), norm_(d_), w_(d_), eta_(n_), t_(n_), u_(d_), in_work_(d_),
-      cache_(rules.memory, n_), slot_(d_, -1), scaled_(rules.memory, n_) {
+      centre_(d_), scale_(d_, 1.0), norm_(d_), blocks_(Blocks::made(rules.block, d_)), w_(d_),
+      eta_(n_), t_(n_), u_(d_), in_work_(d_), cache_(rules.memory, n_), slot_(d_, -1),
+      scaled_(rules.memory, n_) {
     for (double &one : a_)
         one /= sample.weight;
     measure();
+    measure_blocks();
     start();
 }
 
@@ -49,6 +51,18 @@ void Fit::measure() {
     }
 }
 
+void Fit::measure_blocks() {
+    reach_ = norm_;
+    spectrum_.resize(blocks_.members.size());
+    for (size_t b = 0; b < blocks_.members.size(); b++) {
+        double squares = 0;
+        for (int32_t j : blocks_.members[b])
+            squares += norm_[j] * norm_[j];
+        for (int32_t j : blocks_.members[b])
+            reach_[j] = std::sqrt(squares) / blocks_.root[b];
+    }
+}
+
 // Fits the intercept and the weights without a penalty.
 void Fit::start() {
     double mean = 0;
@@ -66,9 +80,11 @@ void Fit::start() {
     correlate_all();
     if (squared() && null_ <= CONSTANT * CONSTANT * mean * mean)
         std::fill(u_.begin(), u_.end(), 0.0); // the labels are the same but for rounding
+    Penalty none{0, 0, !!rules_.spec->positive};
+    Sizes size = sizes(u_, none);
     for (int64_t j = 0; j < d_; j++)
         if (!is_free(j))
-            l1_before_ = std::max(l1_before_, Penalty{0, 0, !!rules_.spec->positive}.size(u_[j]));
+            l1_before_ = std::max(l1_before_, size[j]);
 }
 
 double Fit::largest_lambda() {
@@ -134,20 +150,20 @@ Weights Fit::weights() const {
 void Fit::reset_work() {
     std::vector<int32_t> kept, more;
     double least = 2 * penalty_.l1 - l1_before_;
+    Sizes size = sizes(u_, penalty_);
     for (int64_t j = 0; j < d_; j++) {
         in_work_[j] = 0;
         if (!(norm_[j] > 0))
             continue;
         if (w_[j] != 0 || is_free(j))
             kept.push_back((int32_t)j);
-        else if (penalty_.l1 > 0 && penalty_.size(u_[j]) >= least && penalty_.size(u_[j]) > 0)
+        else if (penalty_.l1 > 0 && size[j] >= least && size[j] > 0)
             more.push_back((int32_t)j);
     }
     size_t most = std::max<size_t>(FIRST_WORK, 2 * kept.size());
     if (more.size() > most) {
-        std::nth_element(
-            more.begin(), more.begin() + (int64_t)most, more.end(),
-            [&](int32_t a, int32_t b) { return penalty_.size(u_[a]) > penalty_.size(u_[b]); });
+        std::nth_element(more.begin(), more.begin() + (int64_t)most, more.end(),
+                         [&](int32_t a, int32_t b) { return size[a] > size[b]; });
         more.resize(most);
         std::sort(more.begin(), more.end());
     }
@@ -161,11 +177,12 @@ void Fit::grow_work() {
     double radius = std::sqrt(2 * gap_);
     std::vector<std::pair<double, int32_t>> near;
     size_t support = 0;
+    Sizes size = sizes(u_, penalty_);
     for (int64_t j = 0; j < d_; j++) {
         support += w_[j] != 0;
         if (in_work_[j] || !(norm_[j] > 0))
             continue;
-        double slack = (penalty_.l1 - factor_ * penalty_.size(u_[j])) / norm_[j];
+        double slack = (penalty_.l1 - factor_ * size[j]) / reach_[j];
         if (!squared() || slack <= radius)
             near.push_back({slack, (int32_t)j});
     }
@@ -181,12 +198,22 @@ void Fit::grow_work() {
     add_to_work(more);
 }
 
+// Adds features that vary, and those of their blocks, which get places beside each other.
 void Fit::add_to_work(const std::vector<int32_t> &features) {
-    for (int32_t j : features)
-        in_work_[j] = 1;
-    work_.insert(work_.end(), features.begin(), features.end());
+    std::vector<int32_t> added;
+    for (int32_t j : features) {
+        if (in_work_[j])
+            continue;
+        int32_t b = blocks_.at(j);
+        for (int32_t one : b < 0 ? std::vector<int32_t>{j} : blocks_.members[b])
+            if (norm_[one] > 0) {
+                in_work_[one] = 1;
+                added.push_back(one);
+            }
+    }
+    work_.insert(work_.end(), added.begin(), added.end());
     if (!x_.sparse())
-        cache(features);
+        cache(added);
 }
 
 // Copies columns of z that are not copied yet; of the squared loss times the roots of the rows'
@@ -259,8 +286,9 @@ bool Fit::correlate_near(std::vector<int32_t> &near) {
         distance += (t_[i] - seen_t_[i]) * (t_[i] - seen_t_[i]) / a_[i];
     distance = std::sqrt(distance) * (1 + 1e-9);
     double least = penalty_.l1 * (1 - 1e-9);
+    Sizes size = sizes(seen_u_, penalty_);
     for (int64_t j = 0; j < d_; j++)
-        if (in_work_[j] || penalty_.size(seen_u_[j]) + distance * norm_[j] >= least)
+        if (in_work_[j] || size[j] + distance * reach_[j] >= least)
             near.push_back((int32_t)j);
     if ((int64_t)near.size() * (x_.sparse() ? 2 : FEW) > d_)
         return false;
@@ -285,8 +313,12 @@ void Fit::look() {
     if (!few && !same)
         correlate_all();
     GapSums sums;
+    BlockSums blocks(blocks_);
     auto add = [&](int64_t j) {
-        if (!is_free(j) && norm_[j] > 0)
+        int32_t block = blocks_.at(j);
+        if (block >= 0)
+            blocks.add(penalty_, block, w_[j], u_[j]);
+        else if (!is_free(j) && norm_[j] > 0)
             sums.add(penalty_, w_[j], u_[j]);
         sums.product += w_[j] * u_[j];
     };
@@ -296,6 +328,7 @@ void Fit::look() {
     else
         for (int64_t j = 0; j < d_; j++)
             add(j);
+    blocks.into(penalty_, sums);
     gap_ = gap_of(sums, few);
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "api.h"
+#include "blocks/blocks.hpp"
 #include "columns.hpp"
 #include "descent.hpp"
 #include "rows.hpp"
@@ -16,7 +17,8 @@ namespace tusk {
 // What is the same for all fits of a group.
 struct Rules {
     const tk_path_spec *spec;
-    const uint8_t *free; // (d,) or NULL
+    const uint8_t *free;  // (d,) or NULL
+    const int32_t *block; // (d,) or NULL: equal numbers are penalised together
     bool intercept;
     Limits limits;
     tusk_memory *memory; // the account of copied columns, or NULL
@@ -48,14 +50,18 @@ private:
     bool out_of_range_ = false; // squares of a feature overflow, or underflow: it has weight 0
     std::vector<double> a_;     // rows' weights, which add up to 1
     std::vector<double> centre_, scale_, norm_; // (d,); norm: of z, 0 where it is constant
-    std::vector<double> w_;                     // (d,)
-    std::vector<double> eta_, t_;               // (n,) margins; minus the derivatives of the loss
-    std::vector<double> u_;                     // (d,) z.t, as far as it is known
-    std::vector<double> seen_t_, seen_u_;       // of the last pass over all features
-    std::vector<int32_t> work_;                 // the working set
-    std::vector<uint8_t> in_work_;              // (d,)
-    Columns cache_;                             // columns that were copied
-    std::vector<int32_t> slot_, cached_;        // (d,) their places, or -1; their features
+    Blocks blocks_;
+    std::vector<double>
+        reach_; // (d,) by how much `Sizes` of u changes at most with t, over its norm
+    std::vector<std::shared_ptr<const Spectrum>> spectrum_; // by block, of the squared loss
+    std::vector<double> w_;                                 // (d,)
+    std::vector<double> eta_, t_;         // (n,) margins; minus the derivatives of the loss
+    std::vector<double> u_;               // (d,) z.t, as far as it is known
+    std::vector<double> seen_t_, seen_u_; // of the last pass over all features
+    std::vector<int32_t> work_;           // the working set
+    std::vector<uint8_t> in_work_;        // (d,)
+    Columns cache_;                       // columns that were copied
+    std::vector<int32_t> slot_, cached_;  // (d,) their places, or -1; their features
     Penalty penalty_{};
     double null_ = 0, l1_before_ = 0;
     double objective_ = 0, gap_ = 0, factor_ = 1;
@@ -63,6 +69,22 @@ private:
 
     bool is_free(int64_t j) const { return rules_.free && rules_.free[j]; }
     bool squared() const { return !rules_.logistic(); }
+    // What must be at most l1 in the dual, by feature; of a block the same for all members.
+    struct Sizes {
+        const Penalty &penalty;
+        const Blocks &blocks;
+        const std::vector<double> &u;
+        std::vector<double> of_block;
+        double operator[](int64_t j) const {
+            int32_t b = blocks.at(j);
+            return b < 0 ? penalty.size(u[j]) : of_block[b];
+        }
+    };
+    Sizes sizes(const std::vector<double> &u, const Penalty &penalty) const {
+        return {penalty, blocks_, u, blocks_.sizes(u)};
+    }
+    template <class State> std::vector<Unit> units(State &state);
+    void measure_blocks();
     void start();
     void measure();
     void add_to_work(const std::vector<int32_t> &features);

@@ -54,10 +54,15 @@ double Fit::loss(const std::vector<double> &eta) const {
 }
 
 double Fit::penalty() const {
-    double sum = 0;
+    GapSums sums;
+    BlockSums blocks(blocks_);
     for (int32_t j : work_)
-        sum += is_free(j) ? 0 : penalty_.of(w_[j]);
-    return sum;
+        if (blocks_.at(j) >= 0)
+            blocks.add(penalty_, blocks_.at(j), w_[j], 0);
+        else if (!is_free(j))
+            sums.add(penalty_, w_[j], 0);
+    blocks.into(penalty_, sums);
+    return sums.penalty;
 }
 
 // Margins anew from the weights, which removes what rounding has left in them.
@@ -159,6 +164,7 @@ void Fit::look_at_work() {
     derivatives();
     project();
     GapSums sums;
+    BlockSums blocks(blocks_);
     double total = 0;
     for (int64_t i = 0; i < n_; i++)
         total += t_[i];
@@ -173,9 +179,12 @@ void Fit::look_at_work() {
             u = dot(cache_[slot_[j]], t_.data(), n_);
         }
         sums.product += w_[j] * u;
-        if (!is_free(j))
+        if (blocks_.at(j) >= 0)
+            blocks.add(penalty_, blocks_.at(j), w_[j], u);
+        else if (!is_free(j))
             sums.add(penalty_, w_[j], u);
     }
+    blocks.into(penalty_, sums);
     gap_ = gap_of(sums, false);
 }
 
@@ -265,6 +274,27 @@ void Fit::fill(SparseResiduals &state, const std::vector<double> &h,
     }
 }
 
+// The blocks of the working set, with the spectra of a state's columns.
+template <class State> std::vector<Unit> Fit::units(State &state) {
+    std::vector<Unit> out;
+    for (size_t c = 0; c < work_.size() && !blocks_.empty(); c++) {
+        int32_t b = blocks_.at(work_[c]);
+        if (b < 0)
+            continue;
+        size_t count = 1;
+        while (c + count < work_.size() && blocks_.at(work_[c + count]) == b)
+            count++;
+        std::shared_ptr<const Spectrum> spectrum = squared() ? spectrum_[b] : nullptr;
+        if (!spectrum)
+            spectrum = std::make_shared<Spectrum>(spectrum_of(state, c, count));
+        if (squared())
+            spectrum_[b] = spectrum;
+        out.push_back({c, count, blocks_.root[b], std::move(spectrum)});
+        c += count - 1;
+    }
+    return out;
+}
+
 // The residual of row i that a state has.
 static double residual(const Residuals &s, const std::vector<double> &h, int64_t i) {
     return s.numbers[i] / std::sqrt(h[i]);
@@ -287,7 +317,7 @@ template <class State> void Fit::step(double tolerance) {
     }
     State state;
     fill(state, h, r);
-    Descent<State> descent(state, w, free, penalty_, rules_.limits);
+    Descent<State> descent(state, w, free, penalty_, rules_.limits, units(state));
     epochs_ += descent.run(tolerance, std::max<int64_t>(rules_.spec->max_epochs - epochs_, 0));
     std::vector<double> from(work_.size()), eta(eta_), change(n_);
     for (size_t c = 0; c < work_.size(); c++)

@@ -159,12 +159,13 @@ int tk_paths_new(const tk_pass *pass, const tk_path_spec *spec, tusk_memory *mem
         Limits limits{pass->cancel_mark, pass->deadline};
         parallel_for(pass->n_groups, one ? 1 : pass->threads, [&](int64_t g) {
             const uint8_t *free = spec->free ? spec->free + g * pass->groups[0].dim : nullptr;
+            const int32_t *block = spec->block ? spec->block + g * pass->groups[0].dim : nullptr;
             Group group{pass,
                         spec,
                         memory,
                         g,
                         one ? pass->threads : 1,
-                        Rules{spec, free, !!pass->fit_intercept, limits, memory},
+                        Rules{spec, free, block, !!pass->fit_intercept, limits, memory},
                         points + g * spec->length,
                         &made->weights[g]};
             codes[g] = code_of_fit([&] { return group.run(); });

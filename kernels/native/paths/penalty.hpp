@@ -20,6 +20,10 @@ struct Penalty {
     }
     // What must be at most l1 in the dual, of a coordinate whose correlation with the dual is u.
     double size(double u) const { return positive ? std::max(u, 0.0) : std::abs(u); }
+    // Of a block, by the root of its size and its sum of squares.
+    double of_block(double root, double w2) const {
+        return l1 * root * std::sqrt(w2) + 0.5 * l2 * w2;
+    }
     double of(double w) const { return l1 * std::abs(w) + 0.5 * l2 * w * w; }
 };
 
@@ -37,6 +41,13 @@ struct GapSums {
         penalty += p.of(w);
         ridge += p.l2 * w * w;
         most = std::max(most, p.size(u - p.l2 * w));
+    }
+    // A block of weights whose norms are penalised together: w2 and s2 are the sums of w^2 and of
+    // (u - l2 w)^2, root that of their number.
+    void add_block(const Penalty &p, double root, double w2, double s2) {
+        penalty += p.of_block(root, w2);
+        ridge += p.l2 * w2;
+        most = std::max(most, std::sqrt(s2) / root);
     }
     double primal() const { return 0.5 * squares + penalty; }
     double factor(const Penalty &p) const {

@@ -30,7 +30,7 @@ from tuskml.schedule import Correlations, Dynamic, Prioritised
 
 GOALS = (1e-1, 1e-2, 1e-3)
 """Of the objective above the least one, as shares of it."""
-THRESHOLD = 0.3
+THRESHOLD = 0.9
 MOST_PASSES = 200
 
 
@@ -44,8 +44,11 @@ class Random:
         """Different ones."""
         return self.random.choice(self.n, self.at_once, replace=False, shuffle=False)
 
-    def settle(self, places: Any, change: Any) -> None:
+    def settle(self, places: Any, change: Any, distance: Any) -> None:
         """Nothing is kept."""
+
+    def products(self, places: Any) -> None:
+        """Nothing is known."""
 
 
 class Watch:
@@ -56,9 +59,9 @@ class Watch:
         self.touched, self.trace, self.began = 0, [], time.perf_counter()
         settle = order.settle
 
-        def counted(places: Any, change: Any) -> None:
+        def counted(places: Any, change: Any, distance: Any) -> None:
             self.touched += len(places) * len(data.y)
-            settle(places, change)
+            settle(places, change, distance)
 
         order.settle = counted
 
@@ -69,7 +72,7 @@ class Watch:
         spent = time.perf_counter() - self.began
         excess = self.data.objective(w) / self.data.least - 1
         columns = getattr(self.order, "columns", None)
-        read = columns.computed if columns else 0
+        read = columns.read * len(self.data.y) if columns else 0
         self.trace.append((self.touched, self.touched + read, spent, excess))
         over = self.touched > MOST_PASSES * self.data.x.size
         return over or excess < GOALS[-1] or not excess < 1e6
@@ -88,7 +91,7 @@ def run_updates(data: Problem, counts: list[int]) -> list[dict[str, Any]]:
             "random": Random(d, at_once),
             "priority": Prioritised(d, None, at_once),
             "priority and dependencies": Prioritised(
-                d, Correlations(data.x, kept=4096), at_once, threshold=THRESHOLD
+                d, Correlations(data.x, kept=0), at_once, threshold=THRESHOLD
             ),
         }
         for name, order in orders.items():
@@ -113,7 +116,7 @@ def run_depth(data: Problem, at_once: int, latency: float, repeat: int) -> list[
     d = data.x.shape[1]
     for _ in range(repeat):
         for depth in (1, 2, 3, 4):
-            order = Prioritised(d, Correlations(data.x), at_once, threshold=THRESHOLD)
+            order = Prioritised(d, Correlations(data.x, kept=0), at_once, threshold=THRESHOLD)
             program = Lasso(data.penalty, np.ones(d), order)
             with distant(program, Rows(data.x, data.y), latency) as worker:
                 watch = Watch(data, order, 10)

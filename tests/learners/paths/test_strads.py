@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from rows import block
+from sklearn.linear_model import Lasso as SkLasso
 
 import tuskml
 from tuskml.kernels.passes import Pass
@@ -45,6 +46,21 @@ def test_scheduled_updates_reach_the_published_optimum(depth, workers):
     found = tuskml.run_program(program, np.zeros(1000), data, engine)
     assert objective(x, y, found.model, 0.1) == pytest.approx(best, abs=1e-8)
     assert found.iterations < 2000
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+def test_dependent_weights_are_corrected_by_what_the_others_changed(depth):
+    """All weights at once, whose columns are almost the same ones: no threshold excludes any."""
+    random = np.random.default_rng(1)
+    x = random.normal(size=(200, 1)) + 0.3 * random.normal(size=(200, 40))
+    y = x @ random.normal(size=40) + random.normal(size=200)
+    best = SkLasso(2.0 / 200, fit_intercept=False, tol=1e-12, max_iter=10**6).fit(x, y).coef_
+    order = Prioritised(40, Correlations(x), at_once=20, threshold=2.0)
+    program = Lasso(2.0, (x**2).sum(axis=0), order)
+    data = [Rows(x[:50], y[:50]), Rows(x[50:], y[50:])]
+    found = tuskml.run_program(program, np.zeros(40), data, Dynamic(3000, depth))
+    reached = objective(x, y, found.model, 2.0)
+    assert reached == pytest.approx(objective(x, y, best, 2.0), rel=1e-6)
 
 
 @pytest.mark.parametrize("looks", [True, False])

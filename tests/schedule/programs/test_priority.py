@@ -107,6 +107,19 @@ def test_those_that_moved_twice_as_far_are_drawn_four_times_as_often():
     assert large / small == pytest.approx(4, rel=0.15)
 
 
+def test_those_near_to_moving_come_first_in_turn_and_all_come_again():
+    order = Prioritised(400, None, 4, seed=2)
+    near = np.where(np.arange(400) < 40, 0.3, 1.0)
+    counts = np.zeros(400)
+    for _ in range(8000):
+        found = order.pick()
+        if not len(order.fresh):
+            counts[found] += 1
+        order.settle(found, np.where(found == 399, 1.0, 0.0), near[found])
+    assert counts[:40].min() > 3 * counts[40:399].max()
+    assert counts.min() > 0
+
+
 @pytest.mark.parametrize("size", [0, 1e-3])
 def test_parameters_that_are_fewer_than_are_picked_at_once_are_picked_once(size):
     order = Prioritised(5, None, 8, seed=1)

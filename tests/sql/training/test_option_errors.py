@@ -11,7 +11,7 @@ import pytest
 
 from tuskml.groups.selection.candidates import values_of
 from tuskml.learners.options.kinds import Option
-from tuskml.learners.paths.options import PATH
+from tuskml.learners.paths.options import GROUPS, PATH
 from tuskml.learners.registry import LEARNERS, TASKS, learner_of
 
 sys.path.append(str(Path(__file__).parent))
@@ -171,6 +171,7 @@ OF_PATHS = {
         [0],
         "a list of places of features, the first being 1, or of their names, each once",
     ),
+    "groups": ([[1], [1]], GROUPS.allowed),
 }
 """The same of linear models that select features."""
 OF_OTHERS = {

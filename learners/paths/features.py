@@ -1,0 +1,52 @@
+"""The features that options name, by place or by name."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.errors import OptionError, nearest
+from tuskml.learners.learner import Request
+
+
+def names_of(place: int, request: Request[Any, Any]) -> Sequence[str]:
+    """The names of the features of the group at a place; none where they have none."""
+    if request.feature_names is not None:
+        return request.feature_names(place)
+    return request.options.feature_names or ()
+
+
+def found_at(one: int | str, names: Sequence[str], width: int) -> int | None:
+    """The place, from 0 on, of a feature that is given by its place from 1 on or by its name; None
+    where a group has no such feature."""
+    if isinstance(one, str):
+        return names.index(one) if one in names else None
+    return one - 1 if one <= width else None
+
+
+def refuse_unknown(
+    option: str,
+    given: Sequence[int | str],
+    groups: NDArray[np.void],
+    request: Request[Any, Any],
+    more: Sequence[str] = (),
+) -> None:
+    """OptionError for features of an option that no group has. more: other names that it takes."""
+    every = {tuple(names_of(place, request)): None for place in range(len(groups))}
+    names = tuple(dict.fromkeys([*more, *(name for each in every for name in each)]))
+    width = int(groups["dim"].max())
+    for one in given:
+        if isinstance(one, str) and one not in names:
+            known = (
+                f"expected one of {', '.join(names[:20])}"
+                if names
+                else "and features have no names"
+            )
+            hint = nearest(one, names) if names else ""
+            raise OptionError(f"option '{option}' has '{one}', {known}{hint}")
+        if not isinstance(one, str) and one > width:
+            raise OptionError(
+                f"option '{option}' has {one}, expected places from 1 to {width}, the number of "
+                "features"
+            )
