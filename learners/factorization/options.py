@@ -9,6 +9,7 @@ from tuskml.learners.options.table import Options, OptionTable
 
 FALLING = "linear"
 EXPLICIT, IMPLICIT = "explicit", "implicit"
+SQUARED, BPR = "squared", "bpr"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +26,7 @@ class FactorizationOptions(Options):
     biases: bool
     transform: str
     feedback: str
+    loss: str
     alpha: float
     cg_steps: int
 
@@ -55,7 +57,7 @@ OPTIONS = OptionTable(
             0.07,
             "half of it is the weight, for each rating, of the squares of its user's and its "
             "item's numbers; of implicit feedback it is the weight of the squares of all numbers, "
-            "and by default 10",
+            "and by default 10; of loss bpr it is that of explicit feedback, and by default 0.01",
         ),
         *("threads", "seed", "deterministic", "validation"),
         Option("rank", integer(1, 4096), 10, "the number of factors"),
@@ -66,6 +68,12 @@ OPTIONS = OptionTable(
             EXPLICIT,
             "what labels are. explicit: ratings; implicit: how often a user chose an item, such "
             "as plays, clicks or purchases",
+        ),
+        Option(
+            "loss",
+            choice(SQUARED, BPR),
+            SQUARED,
+            "bpr: of implicit feedback, that a user prefers items with feedback to those without",
         ),
         Option(
             "alpha",

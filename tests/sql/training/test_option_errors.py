@@ -132,6 +132,7 @@ OF_FACTORIZATION = {
         "'constant', '1/sqrt(i)', '1/i', '1/i^2' or 'linear'; did you mean 'linear'?",
     ),
     "feedback": ("implicitly", "'explicit' or 'implicit'; did you mean 'implicit'?"),
+    "loss": ("squares", "'squared' or 'bpr'; did you mean 'squared'?"),
     "alpha": (0, "a number greater than 0"),
     "cg_steps": (-1, "a whole number from 0 to 1000"),
 }
