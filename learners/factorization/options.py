@@ -9,6 +9,7 @@ from tuskml.learners.options.table import Options, OptionTable
 
 FALLING = "linear"
 EXPLICIT, IMPLICIT = "explicit", "implicit"
+ROTATION = "rotation"
 SQUARED, BPR = "squared", "bpr"
 
 
@@ -29,6 +30,7 @@ class FactorizationOptions(Options):
     loss: str
     alpha: float
     cg_steps: int
+    scheduler: str
 
 
 OPTIONS = OptionTable(
@@ -87,6 +89,13 @@ OPTIONS = OptionTable(
             3,
             "implicit feedback: steps of conjugate gradient for each vector in an epoch; 0: "
             "Cholesky's factorization, which is exact",
+        ),
+        Option(
+            "scheduler",
+            choice("auto", ROTATION),
+            "auto",
+            "rotation: blocks of ratings that share no vector rotate among threads, with the "
+            "result of one thread; this is algorithm sgd",
         ),
         Option("transform", choice("lazy"), "lazy", "ratings are read as they are"),
         *("store", "cache", "partition", "resume", "device", "format"),

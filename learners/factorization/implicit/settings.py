@@ -15,7 +15,7 @@ L2 = {False: 10.0, True: 0.01}
 """Where none is given, of least squares and of the loss bpr."""
 STEP = 0.05
 ALGORITHMS = {False: ("auto", "als"), True: ("auto", "sgd")}
-OF_EXPLICIT = ("biases", "validation")
+OF_EXPLICIT = ("biases", "scheduler", "validation")
 """Options of explicit feedback alone; rows that are held out would count as without feedback."""
 OF_LEAST_SQUARES = ("alpha", "cg_steps")
 OF_STEPS = ("schedule", "step")
