@@ -168,6 +168,7 @@ FACTORIZATION: dict[str, tuple[Any, list[Any]]] = {
     "tk_interactions_start": (None, [ADDRESS]),
     "tk_interactions_solve": (INT, [ADDRESS, INT, INT, INT64, ADDRESS]),
     "tk_interactions_objective": (INT, [ADDRESS, INT, INT64, ADDRESS]),
+    "tk_interactions_rank": (INT, [ADDRESS, INT64, DOUBLE, INT, INT64, ADDRESS]),
     "tk_interactions_write": (None, [ADDRESS, ADDRESS]),
 }
 BOOST, BINS = ctypes.POINTER(trees.Boost), ctypes.POINTER(trees.Bins)

@@ -52,6 +52,9 @@ EXPECTED = {
     ),
     **dict.fromkeys(
         ("auc", "average_precision", "roc_curve", "precision_recall_curve", "lift"), SCORE),
+    **dict.fromkeys(
+        ("ndcg", "precision_at_k", "recall_at_k", "average_precision_at_k"),
+        ("(label, score [, k])", "numbers, or the label a boolean")),
     **dict.fromkeys(("rmse", "mae", "r2", "mape", "poisson_deviance", "gamma_deviance"), SUM),
     **dict.fromkeys(("log_loss", "brier"), PROBABILITIES),
     **dict.fromkeys(("accuracy", "confusion"), ("(label, predicted [, weight])", CLASSES)),

@@ -73,6 +73,15 @@ class Interactions:
         """The objective at the current vectors."""
         return self._mean(library().tk_interactions_objective)
 
+    def rank(self, epoch: int, step: float) -> float:
+        """One epoch of Bayesian personalised ranking (Rendle and others, UAI 2009), of a shape
+        with biases. Returns the mean loss of its triples, each before its step."""
+        loss = ctypes.c_double()
+        out = ctypes.byref(loss)
+        kernel = library().tk_interactions_rank
+        check_code(kernel(self._handle, epoch, step, self.threads, self.cancel_mark, out))
+        return loss.value
+
     def _mean(self, kernel: Callable[..., int], *arguments: int) -> float:
         total = ctypes.c_double()
         out = ctypes.byref(total)

@@ -9,6 +9,8 @@ from tuskml.learners.options.table import Options, OptionTable
 
 FALLING = "linear"
 EXPLICIT, IMPLICIT = "explicit", "implicit"
+ROTATION = "rotation"
+SQUARED, BPR = "squared", "bpr"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,8 +27,10 @@ class FactorizationOptions(Options):
     biases: bool
     transform: str
     feedback: str
+    loss: str
     alpha: float
     cg_steps: int
+    scheduler: str
 
 
 OPTIONS = OptionTable(
@@ -55,7 +59,7 @@ OPTIONS = OptionTable(
             0.07,
             "half of it is the weight, for each rating, of the squares of its user's and its "
             "item's numbers; of implicit feedback it is the weight of the squares of all numbers, "
-            "and by default 10",
+            "and by default 10; of loss bpr it is that of explicit feedback, and by default 0.01",
         ),
         *("threads", "seed", "deterministic", "validation"),
         Option("rank", integer(1, 4096), 10, "the number of factors"),
@@ -66,6 +70,12 @@ OPTIONS = OptionTable(
             EXPLICIT,
             "what labels are. explicit: ratings; implicit: how often a user chose an item, such "
             "as plays, clicks or purchases",
+        ),
+        Option(
+            "loss",
+            choice(SQUARED, BPR),
+            SQUARED,
+            "bpr: of implicit feedback, that a user prefers items with feedback to those without",
         ),
         Option(
             "alpha",
@@ -79,6 +89,13 @@ OPTIONS = OptionTable(
             3,
             "implicit feedback: steps of conjugate gradient for each vector in an epoch; 0: "
             "Cholesky's factorization, which is exact",
+        ),
+        Option(
+            "scheduler",
+            choice("auto", ROTATION),
+            "auto",
+            "rotation: blocks of ratings that share no vector rotate among threads, with the "
+            "result of one thread; this is algorithm sgd",
         ),
         Option("transform", choice("lazy"), "lazy", "ratings are read as they are"),
         *("store", "cache", "partition", "resume", "device", "format"),

@@ -7,7 +7,12 @@ from typing import Any
 from tuskml.errors import OptionError, one_of
 from tuskml.learners.factorization.algorithms import ALGORITHMS, REGISTERED, default_for
 from tuskml.learners.factorization.algorithms.algorithm import Algorithm, Place
-from tuskml.learners.factorization.options import FALLING, OPTIONS, FactorizationOptions
+from tuskml.learners.factorization.options import (
+    FALLING,
+    OPTIONS,
+    ROTATION,
+    FactorizationOptions,
+)
 from tuskml.learners.models import FORMAT
 from tuskml.learners.options.schedules import POWERS
 from tuskml.schedule import budget
@@ -16,7 +21,9 @@ STORED_ALGORITHMS = ("auto", *(one.name for one in REGISTERED if one.stored))
 """In a store, where no two workers hold one vector."""
 NOT_STORED = ("validation",)
 """Early stopping goes back to the best vectors, which are no longer there."""
-OF_IMPLICIT = ("alpha", "cg_steps")
+ROTATING = "sgd"
+"""The algorithm whose blocks share no vector."""
+OF_IMPLICIT = ("alpha", "cg_steps", "loss")
 OF_STORES = ("cache", "partition", "resume")
 
 
@@ -43,6 +50,8 @@ class Settings:
     asked: bool = True
     gpu: str | None = None
     """The name of the one that trains; asked: for the algorithm; device: the option."""
+    rotates: bool = False
+    """Whether the option `scheduler` asks for it."""
     own_step: bool = False
     """Whether the step was given."""
 
@@ -68,7 +77,8 @@ class Settings:
             options.store,
             options.partition == 0,
             options.device,
-            options.algorithm != "auto",
+            options.algorithm != "auto" or options.scheduler == ROTATION,
+            rotates=options.scheduler == ROTATION,
             own_step=not isinstance(options.step, str),
         )
 
@@ -112,6 +122,7 @@ class Settings:
     def describe(self, per_key: int | None = None) -> str:
         """One line for the model's `plan`; per_key: vectors in a key of the store, once known."""
         parts = [self.algorithm, f"rank {self.rank}"]
+        parts += ["rotation of blocks"] if self.rotates else []
         parts += ["biases"] if self.biases else []
         parts.append(f"step {self.schedule}")
         parts.append("1 thread" if self.threads == 1 else f"{self.threads} threads")
@@ -144,6 +155,8 @@ class Settings:
             "seed": self.seed,
             "deterministic": self.ordered,
         }
+        if self.rotates:
+            shown["scheduler"] = ROTATION
         if self.gpu is not None:
             shown["device"] = "gpu"
         if self.validation:
@@ -153,6 +166,8 @@ class Settings:
 
 def chosen(options: FactorizationOptions) -> Algorithm:
     """The algorithm; in a store each vector would have to meet all its ratings at a time."""
+    if options.scheduler == ROTATION:
+        return ALGORITHMS[ROTATING]
     if options.algorithm != "auto":
         return ALGORITHMS[options.algorithm]
     return default_for(Place.MEMORY if options.store is None else Place.STORE)
@@ -163,6 +178,11 @@ def refuse_options(options: FactorizationOptions) -> None:
     for name in sorted(options.given & set(OF_IMPLICIT)):
         raise OptionError(
             f"option '{name}' is for implicit feedback, which needs option 'feedback': 'implicit'"
+        )
+    if options.scheduler == ROTATION and options.algorithm not in ("auto", ROTATING):
+        raise OptionError(
+            f"algorithm '{options.algorithm}' is not available with option 'scheduler': "
+            f"'{ROTATION}', expected {one_of(('auto', ROTATING))}"
         )
     if options.store is None:
         for name in sorted(options.given & set(OF_STORES)):

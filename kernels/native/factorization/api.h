@@ -151,6 +151,11 @@ TK_API int tk_interactions_solve(tk_interactions *f, int cg_steps, int threads,
 /* The objective's sum at the current vectors. */
 TK_API int tk_interactions_objective(tk_interactions *f, int threads, int64_t cancel_mark,
                                      double *objective);
+/* One epoch of Bayesian personalised ranking (ranking.cpp), of vectors with biases. loss: the mean
+ * of the triples before their steps; 0 where each user has all items. The result is the same for
+ * any number of threads. */
+TK_API int tk_interactions_rank(tk_interactions *f, int64_t epoch, double step, int threads,
+                                int64_t cancel_mark, double *loss);
 /* Writes the vectors: coef (n_users + n_items, width), users first, zeros for ids without rows. */
 TK_API void tk_interactions_write(const tk_interactions *f, double *coef);
 

@@ -35,8 +35,12 @@ def explain(
         plan={
             "algorithm": settings.algorithm,
             "description": settings.describe(),
-            "because": "least squares have all pairs without rows for the price of one product",
-            "order": "users, then items",
+            "because": "blocks of triples that share no vector run side by side"
+            if settings.ranks
+            else "least squares have all pairs without rows for the price of one product",
+            "order": "triples by a hash of their number"
+            if settings.ranks
+            else "users, then items",
             "threads": settings.threads,
             "max_iter": settings.max_iter,
             "epsilon": settings.epsilon,
@@ -49,5 +53,9 @@ def explain(
 
 def objective(settings: ImplicitSettings) -> str:
     """What is minimised."""
+    if settings.ranks:
+        squares = "|p_u|^2 + |q_i|^2 + b_i^2 + |q_j|^2 + b_j^2"
+        penalty = f" + {settings.l2 / 2:g} ({squares})" if settings.l2 else ""
+        return f"mean of ln(1 + exp(-s)){penalty}, s = p_u.(q_i - q_j) + b_i - b_j"
     penalty = f" + {settings.l2:g} (|p_u|^2 + |q_i|^2)" if settings.l2 else ""
     return f"sum of c (p - p_u.q_i)^2{penalty}, c = 1 + {settings.alpha:g} y, p = 1 if y > 0"

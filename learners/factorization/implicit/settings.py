@@ -2,74 +2,105 @@
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
 from tuskml.errors import OptionError, one_of
-from tuskml.learners.factorization.options import FactorizationOptions
+from tuskml.learners.factorization.options import BPR, FALLING, IMPLICIT, FactorizationOptions
 from tuskml.learners.models import FORMAT
+from tuskml.learners.options.schedules import POWERS
 from tuskml.schedule import budget
 
-L2 = 10.0
-"""Where none is given."""
-ALGORITHMS = ("auto", "als")
-NOT_IMPLICIT = ("biases", "schedule", "step", "validation")
-"""Options of explicit feedback alone, and the one that holds rows out: all pairs count."""
+WHERE = "option 'feedback': 'implicit'"
+L2 = {False: 10.0, True: 0.01}
+"""Where none is given, of least squares and of the loss bpr."""
+STEP = 0.05
+ALGORITHMS = {False: ("auto", "als"), True: ("auto", "sgd")}
+OF_EXPLICIT = ("biases", "scheduler", "validation")
+"""Options of explicit feedback alone; rows that are held out would count as without feedback."""
+OF_LEAST_SQUARES = ("alpha", "cg_steps")
+OF_STEPS = ("schedule", "step")
+OF_STORES = ("store", "cache", "partition", "resume")
 
 
 @dataclass(frozen=True)
 class ImplicitSettings:
-    """The options with the defaults of implicit feedback."""
+    """The options with the defaults of implicit feedback; ranks: whether the loss is bpr."""
 
+    ranks: bool
     rank: int
     alpha: float
     l2: float
     cg_steps: int
     max_iter: int
     epsilon: float
+    step: float
+    schedule: str
     threads: int
     seed: int
     time: float | None
-    algorithm: str = "als"
-    biases: bool = False
     stored: bool = False
 
     @classmethod
     def of(cls, options: FactorizationOptions) -> "ImplicitSettings":
         """OptionError where options do not go together."""
         refuse_options(options)
+        ranks = options.loss == BPR
         return cls(
+            ranks,
             options.rank,
             options.alpha,
-            options.l2 if "l2" in options.given else L2,
+            options.l2 if "l2" in options.given else L2[ranks],
             options.cg_steps,
             options.max_iter,
             options.epsilon,
+            STEP if isinstance(options.step, str) else options.step,
+            options.schedule,
             budget.threads(options.threads),
             options.seed,
             options.time,
         )
 
+    @property
+    def algorithm(self) -> str:
+        return ALGORITHMS[self.ranks][1]
+
+    @property
+    def biases(self) -> bool:
+        """Whether vectors have a bias: of bpr those of items do, and the users' is 0."""
+        return self.ranks
+
     def step_of(self, epoch: int, first: float) -> float:
         """The step of an epoch, counted from 0."""
-        return first
+        if self.schedule == FALLING:
+            return first * (1 - epoch / self.max_iter)
+        return float(first / (epoch + 1) ** POWERS[self.schedule])
 
     def describe(self) -> str:
         """One line for the model's `plan`."""
         threads = "1 thread" if self.threads == 1 else f"{self.threads} threads"
-        steps = "step" if self.cg_steps == 1 else "steps"
-        solver = f"{self.cg_steps} {steps} of conjugate gradient" if self.cg_steps else "Cholesky"
-        return f"{self.algorithm}, implicit feedback, rank {self.rank}, {solver}, {threads}"
+        how = "personalised ranking" if self.ranks else self._solver()
+        if self.ranks:
+            how += f", step {self.schedule}"
+        return f"{self.algorithm}, implicit feedback, rank {self.rank}, {how}, {threads}"
+
+    def _solver(self) -> str:
+        if not self.cg_steps:
+            return "Cholesky"
+        return f"{self.cg_steps} {'step' if self.cg_steps == 1 else 'steps'} of conjugate gradient"
 
     def resolved(self) -> str:
         """As JSON, the version first."""
+        own: dict[str, Any] = {"alpha": self.alpha, "cg_steps": self.cg_steps}
+        if self.ranks:
+            own = {"loss": BPR, "step": self.step, "schedule": self.schedule}
         shown = {
             "tuskml": FORMAT,
             "algorithm": self.algorithm,
-            "feedback": "implicit",
+            "feedback": IMPLICIT,
             "rank": self.rank,
             "biases": self.biases,
-            "alpha": self.alpha,
+            **own,
             "l2": self.l2,
-            "cg_steps": self.cg_steps,
             "max_iter": self.max_iter,
             "epsilon": self.epsilon,
             "converge": "loss",
@@ -82,26 +113,25 @@ class ImplicitSettings:
 
 def refuse_options(options: FactorizationOptions) -> None:
     """OptionError for what implicit feedback has not."""
-    where = "option 'feedback': 'implicit'"
     refuse_stored(options)
-    if options.algorithm not in ALGORITHMS:
+    ranks = options.loss == BPR
+    where = f"{WHERE} and 'loss': 'bpr'" if ranks else WHERE
+    if options.algorithm not in ALGORITHMS[ranks]:
         raise OptionError(
             f"algorithm '{options.algorithm}' is not available with {where}, "
-            f"expected {one_of(ALGORITHMS)}"
+            f"expected {one_of(ALGORITHMS[ranks])}"
         )
     if options.device == "gpu":
         raise OptionError(f"option 'device' is 'gpu', expected 'auto' or 'cpu' with {where}")
-    for name in sorted(options.given & set(NOT_IMPLICIT)):
-        raise OptionError(
-            f"option '{name}' is for explicit feedback, it is not available with {where}"
-        )
+    refused = (*OF_EXPLICIT, *(OF_LEAST_SQUARES if ranks else OF_STEPS))
+    for name in sorted(options.given & set(refused)):
+        raise OptionError(f"option '{name}' is not available with {where}")
 
 
 def refuse_stored(options: FactorizationOptions) -> None:
     """OptionError for implicit feedback with the vectors in a store."""
-    if options.feedback == "implicit":
-        for name in sorted(options.given & {"store", "cache", "partition", "resume"}):
+    if options.feedback == IMPLICIT:
+        for name in sorted(options.given & set(OF_STORES)):
             raise OptionError(
-                f"option '{name}' is not available with option 'feedback': 'implicit', whose "
-                "vectors are in memory"
+                f"option '{name}' is not available with {WHERE}, whose vectors are in memory"
             )

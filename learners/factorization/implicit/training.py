@@ -1,11 +1,12 @@
 """`matrix_factorization` of implicit feedback: a batch of groups in, a batch of models out.
 
 The objective and its source are in `kernels/factorization/implicit.py`. Models are those of
-explicit feedback without biases: `intercept` is 0, and a prediction is the preference x_u.y_i.
+explicit feedback: `intercept` is 0, and a prediction is the preference x_u.y_i of least squares,
+which have no biases, or with loss bpr the score x_u.y_i + b_i.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,8 +43,11 @@ def fit(group: NDArray[np.void], settings: ImplicitSettings, memory: int, mark: 
     refuse_feedback(rows, settings.alpha)
     refuse_too_long(shape, memory)
     with Interactions(rows, memory, shape, settings.alpha, settings.seed) as model:
-        run = Epochs(lambda *_: model.solve(settings.cg_steps), settings, began)
-        run.epochs(0.0)
+        run = (Epochs if settings.ranks else Solving)(visit_of(model, settings), settings, began)
+        run.epochs(settings.step)
+        if run.ran_away():  # steps are too long
+            run.status = "diverged"
+            model.start()
         coef = model.vectors()
     events.tell(events.Event(1, int(group["n_rows"][0]), 0, float("nan")))
     return Fit(
@@ -57,6 +61,21 @@ def fit(group: NDArray[np.void], settings: ImplicitSettings, memory: int, mark: 
         run.status,
         time.monotonic() - began,
     )
+
+
+class Solving(Epochs):
+    """Epochs that solve for vectors: they never raise the objective, which may be 0."""
+
+    def ran_away(self) -> bool:
+        """Whether the objective is no number."""
+        return not np.isfinite(self.history[-1])
+
+
+def visit_of(model: Interactions, settings: ImplicitSettings) -> Callable[[int, float], float]:
+    """What an epoch does: steps for triples, or a solution for each vector."""
+    if settings.ranks:
+        return model.rank
+    return lambda *_: model.solve(settings.cg_steps)
 
 
 def refuse_feedback(rows: Pass, alpha: float) -> None:

@@ -94,10 +94,14 @@ def test_null_rows_are_skipped(ask: Any) -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"validation": 0.1}, "option 'validation' is for explicit feedback, it is not available with option 'feedback': 'implicit'"),
-        ({"biases": True}, "option 'biases' is for explicit feedback, it is not available with option 'feedback': 'implicit'"),
+        ({"validation": 0.1}, "option 'validation' is not available with option 'feedback': 'implicit'"),
+        ({"biases": True}, "option 'biases' is not available with option 'feedback': 'implicit'"),
         ({"algorithm": "hogwild"}, "algorithm 'hogwild' is not available with option 'feedback': 'implicit', expected 'auto' or 'als'"),
         ({"device": "gpu"}, "option 'device' is 'gpu', expected 'auto' or 'cpu' with option 'feedback': 'implicit'"),
+        ({"loss": "bpr", "alpha": 2}, "option 'alpha' is not available with option 'feedback': 'implicit' and 'loss': 'bpr'"),
+        ({"step": 0.1}, "option 'step' is not available with option 'feedback': 'implicit'"),
+        ({"loss": "bpr", "algorithm": "als"}, "algorithm 'als' is not available with option 'feedback': 'implicit' and 'loss': 'bpr', expected 'auto' or 'sgd'"),
+        ({"feedback": "explicit", "loss": "bpr"}, "option 'loss' is for implicit feedback, which needs option 'feedback': 'implicit'"),
         ({"feedback": "explicit", "alpha": 2}, "option 'alpha' is for implicit feedback, which needs option 'feedback': 'implicit'"),
     ],
 )  # fmt: skip
@@ -131,6 +135,28 @@ def test_the_explanation(ask: Any) -> None:
     ((text,),) = ask(f"SELECT {call(alpha=2).replace('train_model', 'explain_training')} FROM t")
     assert "sum of c (p - p_u.q_i)^2 + 10 (|p_u|^2 + |q_i|^2), c = 1 + 2 y, p = 1 if y > 0" in text
     assert "als, implicit feedback, rank 10, 3 steps of conjugate gradient" in text
+
+
+def test_personalised_ranking(ask: Any) -> None:
+    """Items with feedback come before the others, and the model recommends."""
+    model = f"(SELECT {call(loss='bpr', rank=8, max_iter=60, l2=0.001)} AS m FROM t) AS f"
+    ((coef, classes, status, options),) = ask(
+        f"SELECT (m).coef, (m).classes, (m).status, (m).options FROM {model}"
+    )
+    assert (classes, status) == ([61, 47, 9], "ok")
+    wanted = {"loss": "bpr", "algorithm": "sgd", "biases": True, "step": 0.05, "l2": 0.001}
+    assert wanted.items() <= json.loads(options).items()
+    vectors = np.array(coef).reshape(108, 9)
+    assert not vectors[:61, 0].any()
+    scores = vectors[61:, 0] + vectors[:61, 1:] @ vectors[61:, 1:].T
+    liked = table(ask) > 0
+    assert (
+        np.mean([scores[u][liked[u]].mean() > scores[u][~liked[u]].mean() for u in range(61)])
+        > 0.9
+    )
+    found = ask(f"SELECT r.item, r.score FROM {model}, LATERAL recommend(m, 3, 4) AS r")
+    order = np.argsort(-scores[3], kind="stable")[:4]
+    assert found == [(i, pytest.approx(scores[3, i], rel=1e-9)) for i in order]
 
 
 def test_both_databases_have_the_same_bits(con: duckdb.DuckDBPyConnection, post: Any) -> None:

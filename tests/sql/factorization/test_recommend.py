@@ -59,7 +59,9 @@ def test_the_best_items_of_a_user(ask: Any, kind: str) -> None:
     assert {basis for _, _, basis in found} == {"user"}
     whole = ask(f"SELECT item, score FROM recommend({model(kind)}, 6, 1000)")
     assert whole == best(scores, N_ITEMS)
-    predicted = ask(f"SELECT predict(m, ARRAY[6.0, {whole[0][0]}]) FROM models WHERE kind = '{kind}'")
+    predicted = ask(
+        f"SELECT predict(m, ARRAY[6.0, {whole[0][0]}]) FROM models WHERE kind = '{kind}'"
+    )
     assert predicted[0][0] == pytest.approx(whole[0][1], rel=1e-9)
 
 
@@ -72,19 +74,29 @@ def test_an_unknown_user_gets_what_is_best_for_all(ask: Any, kind: str, user: in
     scores = mean + items[:, 0] + items[:, 1:] @ average
     found = ask(f"SELECT item, score, basis FROM recommend({model(kind)}, {user}, 5)")
     assert [row[:2] for row in found] == best(scores, 5)
-    assert {row[2] for row in found} == {"biases of items" if kind == "ratings" else "mean of users"}
+    assert {row[2] for row in found} == {
+        "biases of items" if kind == "ratings" else "mean of users"
+    }
 
 
 def test_items_to_exclude(ask: Any, session: tuple[str, Any]) -> None:
     """Ids that are none and NULL do not matter; a list of what was seen comes from a query."""
-    mean, users, items = vectors(ask, "implicit")
+    _, users, items = vectors(ask, "implicit")
     scores = items[:, 1:] @ users[6, 1:]
     first = [item for item, _ in best(scores, 3)]
-    found = ask(f"SELECT item, score FROM recommend({model('implicit')}, 6, 5, exclude => ARRAY[{first[0]}, NULL, {first[2]}, -1, 99999]::double precision[])")
+    found = ask(
+        f"SELECT item, score FROM recommend({model('implicit')}, 6, 5, exclude => ARRAY[{first[0]}, NULL, {first[2]}, -1, 99999]::double precision[])"
+    )
     assert found == best(scores, 5, {first[0], first[2]})
     seen = {int(f) for (f,) in ask("SELECT f FROM t WHERE u = 6")}
-    listed = "(SELECT list(f) FROM t WHERE u = 6)" if session[0] == "duck" else "ARRAY(SELECT f FROM t WHERE u = 6)"
-    found = ask(f"SELECT item, score FROM recommend({model('implicit')}, 6, 100, exclude => {listed})")
+    listed = (
+        "(SELECT list(f) FROM t WHERE u = 6)"
+        if session[0] == "duck"
+        else "ARRAY(SELECT f FROM t WHERE u = 6)"
+    )
+    found = ask(
+        f"SELECT item, score FROM recommend({model('implicit')}, 6, 100, exclude => {listed})"
+    )
     assert found == best(scores, 100, seen)
     assert len(found) == N_ITEMS - len(seen)
     none = ask(f"SELECT item FROM recommend({model('implicit')}, 6, 5, exclude => NULL)")
@@ -92,9 +104,11 @@ def test_items_to_exclude(ask: Any, session: tuple[str, Any]) -> None:
 
 
 def test_many_users_in_one_statement(ask: Any) -> None:
-    found = ask("SELECT u, kind, r.item FROM (SELECT DISTINCT u FROM t) AS users CROSS JOIN models, LATERAL recommend(m, u, 2) AS r ORDER BY kind, u, r.score DESC")
+    found = ask(
+        "SELECT u, kind, r.item FROM (SELECT DISTINCT u FROM t) AS users CROSS JOIN models, LATERAL recommend(m, u, 2) AS r ORDER BY kind, u, r.score DESC"
+    )
     assert len(found) == 2 * 31 * len(KINDS)
-    mean, users, items = vectors(ask, "implicit")
+    _, users, items = vectors(ask, "implicit")
     for u in (0, 6, 60):
         wanted = [item for item, _ in best(items[:, 1:] @ users[u, 1:], 2)]
         assert [item for user, kind, item in found if (user, kind) == (u, "implicit")] == wanted
@@ -106,20 +120,30 @@ def test_similar_items_by_the_cosine_of_their_factors(ask: Any, kind: str) -> No
     factors = items[:, 1:]
     lengths = np.linalg.norm(factors, axis=1)
     cosines = factors @ factors[3] / (lengths * lengths[3])
-    assert ask(f"SELECT item, score FROM similar_items({model(kind)}, 3, 7)") == best(cosines, 7, {3})
-    found = ask(f"SELECT item, score FROM similar_items({model(kind)}, 3, 100, exclude => ARRAY[4, 5])")
+    assert ask(f"SELECT item, score FROM similar_items({model(kind)}, 3, 7)") == best(
+        cosines, 7, {3}
+    )
+    found = ask(
+        f"SELECT item, score FROM similar_items({model(kind)}, 3, 100, exclude => ARRAY[4, 5])"
+    )
     assert found == best(cosines, 100, {3, 4, 5})
     assert ask(f"SELECT item, score FROM similar_items({model(kind)}, 47, 7)") == []
 
 
 def test_items_without_rows_are_no_answers(ask: Any) -> None:
     """Item 1 of 0 and 2."""
-    found = ask("""SELECT item FROM recommend((SELECT train_model('matrix_factorization', 1, ARRAY[u, CASE WHEN f > 20 THEN 0 ELSE 2 END], '{"feedback": "implicit"}') FROM t), 2)""")
+    found = ask(
+        """SELECT item FROM recommend((SELECT train_model('matrix_factorization', 1, ARRAY[u, CASE WHEN f > 20 THEN 0 ELSE 2 END], '{"feedback": "implicit"}') FROM t), 2)"""
+    )
     assert sorted(item for (item,) in found) == [0, 2]
 
 
 def test_nulls_have_no_items(ask: Any) -> None:
-    for call in ("recommend((SELECT m FROM models WHERE kind = 'none'), 3)", f"recommend({model('ratings')}, NULL)", f"similar_items({model('ratings')}, NULL)"):
+    for call in (
+        "recommend((SELECT m FROM models WHERE kind = 'none'), 3)",
+        f"recommend({model('ratings')}, NULL)",
+        f"similar_items({model('ratings')}, NULL)",
+    ):
         assert ask(f"SELECT * FROM {call}") == []
 
 
@@ -134,7 +158,7 @@ def test_nulls_have_no_items(ask: Any) -> None:
     ],
 )  # fmt: skip
 def test_refusals(ask: Any, call: str, sentence: str) -> None:
-    with pytest.raises(Exception, match="recommend|similar_items") as caught:
+    with pytest.raises(Exception, match=r"recommend|similar_items") as caught:
         ask(f"SELECT * FROM {call.format(model=model('ratings'))}")
     assert sentence in str(caught.value)
     assert getattr(caught.value, "sqlstate", "22023") in ("22023", None)

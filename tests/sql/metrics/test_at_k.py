@@ -107,6 +107,6 @@ def test_nulls_are_skipped_and_order_does_not_matter(ask: Any, name: str) -> Non
     ],
 )
 def test_refusals(ask: Any, call: str, sentence: str) -> None:
-    with pytest.raises(Exception, match="label|k is|score") as caught:
+    with pytest.raises(Exception, match=r"label|k is|score") as caught:
         ask(f"SELECT {call} FROM t", [1, 2], [0, 0], [1, 2])
     assert sentence in str(caught.value)

@@ -132,7 +132,9 @@ OF_FACTORIZATION = {
         "'constant', '1/sqrt(i)', '1/i', '1/i^2' or 'linear'; did you mean 'linear'?",
     ),
     "feedback": ("implicitly", "'explicit' or 'implicit'; did you mean 'implicit'?"),
+    "loss": ("squares", "'squared' or 'bpr'; did you mean 'squared'?"),
     "alpha": (0, "a number greater than 0"),
+    "scheduler": ("rotate", "'auto' or 'rotation'; did you mean 'rotation'?"),
     "cg_steps": (-1, "a whole number from 0 to 1000"),
 }
 """The same, where a learner allows other values."""

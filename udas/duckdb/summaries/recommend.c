@@ -52,8 +52,8 @@ static bool read_model(call *c, idx_t row) {
     return true;
 }
 
-static void put_items(call *c, idx_t row, const tusk_ranked_item *items, uint64_t n,
-                      enum tusk_basis basis) {
+static void put_items(call *c, idx_t row, const tusk_best *best) {
+    idx_t n = best->n;
     idx_t at = duckdb_list_vector_get_size(c->result);
     duckdb_list_vector_reserve(c->result, at + n);
     duckdb_list_vector_set_size(c->result, at + n);
@@ -61,10 +61,10 @@ static void put_items(call *c, idx_t row, const tusk_ranked_item *items, uint64_
     duckdb_vector basis_of = duckdb_struct_vector_get_child(child, F_BASIS);
     int64_t *ids = duckdb_vector_get_data(duckdb_struct_vector_get_child(child, F_ITEM));
     double *scores = duckdb_vector_get_data(duckdb_struct_vector_get_child(child, F_SCORE));
-    for (uint64_t i = 0; i < n; i++) {
-        ids[at + i] = (int64_t)items[i].item;
-        scores[at + i] = items[i].score;
-        duckdb_vector_assign_string_element(basis_of, at + i, TUSK_BASIS_NAMES[basis]);
+    for (idx_t i = 0; i < n; i++) {
+        ids[at + i] = (int64_t)best->items[i].item;
+        scores[at + i] = best->items[i].score;
+        duckdb_vector_assign_string_element(basis_of, at + i, TUSK_BASIS_NAMES[best->basis]);
     }
     ((duckdb_list_entry *)duckdb_vector_get_data(c->result))[row] = (duckdb_list_entry){at, n};
 }
@@ -95,7 +95,7 @@ static bool put_row(call *c, idx_t row) {
     tusk_wanted w = {c->which->similar, ((const double *)c->ids.data)[row],
                      ((const int64_t *)c->counts.data)[row], NULL, 0};
     bool factors = c->scorer.task == TUSK_FACTORIZATION;
-    uint64_t most = factors ? tusk_most_items(&c->scorer, &w) : 0, n = 0;
+    uint64_t most = factors ? tusk_most_items(&c->scorer, &w) : 0;
     size_t work = factors ? tusk_recommend_work(&c->scorer) : 0;
     size_t excluded = (most_excluded(c, row) + 1) * sizeof(double);
     char *memory = malloc(work + excluded + (most + 1) * sizeof(tusk_ranked_item));
@@ -107,10 +107,10 @@ static bool put_row(call *c, idx_t row) {
     double *left_out = (double *)(memory + work);
     w.exclude = left_out;
     w.n_exclude = read_excluded(c, row, left_out);
-    enum tusk_basis basis = TUSK_OF_USER;
-    bool done = tusk_recommend(&c->scorer, &w, memory, items, &n, &basis, NULL, c->sentence);
+    tusk_best best = {.work = memory, .items = items};
+    bool done = tusk_recommend(&c->scorer, &w, &best, c->sentence);
     if (done)
-        put_items(c, row, items, n, basis);
+        put_items(c, row, &best);
     free(memory);
     return done;
 }

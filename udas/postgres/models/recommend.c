@@ -77,15 +77,14 @@ static Datum recommend(FunctionCallInfo fcinfo, bool similar) {
     *end = (MemoryContextCallback){.func = forget, .arg = s};
     MemoryContextRegisterResetCallback(CurrentMemoryContext, end);
     bool factors = s->task == TUSK_FACTORIZATION;
-    uint64 most = factors ? tusk_most_items(s, &w) : 0, n = 0;
-    void *work = MemoryContextAllocHuge(CurrentMemoryContext,
-                                        (factors ? tusk_recommend_work(s) : 0) + sizeof(double));
-    tusk_ranked_item *items =
-        MemoryContextAllocHuge(CurrentMemoryContext, (most + 1) * sizeof *items);
-    enum tusk_basis basis = TUSK_OF_USER;
-    if (!tusk_recommend(s, &w, work, items, &n, &basis, breathe, sentence))
+    uint64 most = factors ? tusk_most_items(s, &w) : 0;
+    tusk_best best = {.breathe = breathe};
+    best.work = MemoryContextAllocHuge(CurrentMemoryContext,
+                                       (factors ? tusk_recommend_work(s) : 0) + sizeof(double));
+    best.items = MemoryContextAllocHuge(CurrentMemoryContext, (most + 1) * sizeof *best.items);
+    if (!tusk_recommend(s, &w, &best, sentence))
         refuse(s, similar, sentence);
-    ArrayType *found = numbers_of(items, n, basis);
+    ArrayType *found = numbers_of(best.items, best.n, best.basis);
     tusk_forget_model(s);
     PG_RETURN_ARRAYTYPE_P(found);
 }

@@ -17,6 +17,8 @@ const char *const TUSK_BASIS_NAMES[TUSK_BASES] = {"user", "biases of items", "me
 typedef struct room {
     double *to, *read;
     uint64_t *excluded;
+    double base; /* of each score, besides the product of the vectors */
+    bool known;  /* whether the user or the item is in the model */
 } room;
 
 static uint64_t words_of(const tusk_scorer *s) {
@@ -71,18 +73,18 @@ static double dot(const double *a, const tusk_weight *b, uint64_t n) {
     return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
-/* Copies the vector of an id; *known is false where it is not in the model. */
-static bool copy_vector(tusk_scorer *s, uint64_t first, uint64_t count, double id, room *r,
-                        bool *known, char *sentence) {
-    uint64_t width = s->factors.width;
-    *known = id < (double)count;
-    if (!*known)
+/* Copies the vector of an id, if it is in the model. */
+static bool copy_vector(tusk_scorer *s, const tusk_wanted *w, room *r, char *sentence) {
+    const tusk_factors *f = &s->factors;
+    uint64_t first = w->similar ? f->n_users : 0, count = w->similar ? f->n_items : f->n_users;
+    r->known = w->id < (double)count;
+    if (!r->known)
         return true;
-    const tusk_weight *v = tusk_factor_vector(s, first + (uint64_t)id, r->read, sentence);
+    const tusk_weight *v = tusk_factor_vector(s, first + (uint64_t)w->id, r->read, sentence);
     if (!v)
         return false;
-    *known = !is_zero(v, width);
-    memcpy(r->to, v, width * sizeof *r->to);
+    r->known = !is_zero(v, f->width);
+    memcpy(r->to, v, f->width * sizeof *r->to);
     return true;
 }
 
@@ -105,29 +107,27 @@ static bool average_users(tusk_scorer *s, room *r, void (*breathe)(void), char *
     return true;
 }
 
-/* Sets r->to so that a score is r->to times an item's vector, plus *base. */
-static bool prepare(tusk_scorer *s, const tusk_wanted *w, room *r, double *base,
-                    enum tusk_basis *basis, bool *known, void (*breathe)(void), char *sentence) {
+/* Sets r->to so that a score is r->to times an item's vector, plus r->base. */
+static bool prepare(tusk_scorer *s, const tusk_wanted *w, room *r, tusk_best *best,
+                    char *sentence) {
     const tusk_factors *f = &s->factors;
-    *base = 0;
-    *basis = w->similar ? TUSK_OF_ITEM : TUSK_OF_USER;
-    if (!copy_vector(s, w->similar ? f->n_users : 0, w->similar ? f->n_items : f->n_users, w->id,
-                     r, known, sentence))
+    best->basis = w->similar ? TUSK_OF_ITEM : TUSK_OF_USER;
+    if (!copy_vector(s, w, r, sentence))
         return false;
     if (w->similar) {
-        if (*known && f->biases)
+        if (r->known && f->biases)
             r->to[0] = 0;
         return true;
     }
-    if (!*known && !f->biases) {
-        *basis = TUSK_OF_MEAN;
-        return average_users(s, r, breathe, sentence);
+    if (!r->known && !f->biases) {
+        best->basis = TUSK_OF_MEAN;
+        return average_users(s, r, best->breathe, sentence);
     }
-    if (!*known) {
-        *basis = TUSK_OF_BIASES;
+    if (!r->known) {
+        best->basis = TUSK_OF_BIASES;
         memset(r->to, 0, f->width * sizeof *r->to);
     }
-    *base = s->intercept + (f->biases ? r->to[0] : 0);
+    r->base = s->intercept + (f->biases ? r->to[0] : 0);
     if (f->biases)
         r->to[0] = 1;
     return true;
@@ -185,51 +185,50 @@ static void mark_excluded(const tusk_scorer *s, const tusk_wanted *w, uint64_t *
 }
 
 /* The score of an item with this vector. */
-static double score_of(const tusk_scorer *s, const tusk_wanted *w, const room *r, double base,
-                       double length, const tusk_weight *v) {
+static double score_of(const tusk_scorer *s, const tusk_wanted *w, const room *r, double length,
+                       const tusk_weight *v) {
     uint64_t from = w->similar && s->factors.biases, n = s->factors.width - from;
     double product = dot(r->to + from, v + from, n);
     if (!w->similar)
-        return base + product;
+        return r->base + product;
     double squares = 0;
     for (uint64_t k = from; k < s->factors.width; k++)
         squares += v[k] * v[k];
     return squares > 0 && length > 0 ? product / (length * sqrt(squares)) : 0;
 }
 
-static bool rank_items(tusk_scorer *s, const tusk_wanted *w, room *r, double base,
-                       tusk_ranked_item *out, uint64_t *n, void (*breathe)(void), char *sentence) {
+static bool rank_items(tusk_scorer *s, const tusk_wanted *w, const room *r, tusk_best *best,
+                       char *sentence) {
     const tusk_factors *f = &s->factors;
     uint64_t most = tusk_most_items(s, w);
     double length = sqrt(dot(r->to, r->to, f->width));
     mark_excluded(s, w, r->excluded);
     for (uint64_t i = 0; i < f->n_items; i++) {
-        if (breathe && i % BREATHE == 0)
-            breathe();
+        if (best->breathe && i % BREATHE == 0)
+            best->breathe();
         if (r->excluded[i / 64] >> (i % 64) & 1)
             continue;
         const tusk_weight *v = tusk_factor_vector(s, f->n_users + i, r->read, sentence);
         if (!v)
             return false;
         if (!is_zero(v, f->width))
-            offer(out, n, most, (tusk_ranked_item){i, score_of(s, w, r, base, length, v)});
+            offer(best->items, &best->n, most,
+                  (tusk_ranked_item){i, score_of(s, w, r, length, v)});
     }
-    qsort(out, *n, sizeof *out, compare);
+    qsort(best->items, best->n, sizeof *best->items, compare);
     return true;
 }
 
-bool tusk_recommend(tusk_scorer *s, const tusk_wanted *w, void *work, tusk_ranked_item *out,
-                    uint64_t *n, enum tusk_basis *basis, void (*breathe)(void), char *sentence) {
-    room r = {work, (double *)work + s->factors.width, NULL};
+bool tusk_recommend(tusk_scorer *s, const tusk_wanted *w, tusk_best *best, char *sentence) {
+    room r = {.to = best->work};
+    r.read = r.to + s->factors.width;
     r.excluded = (uint64_t *)(r.read + s->factors.width);
-    double base;
-    bool known = false;
-    *n = 0;
+    best->n = 0;
     if (!check(s, w, sentence))
         return false;
     if (s->null)
         return true;
-    if (!prepare(s, w, &r, &base, basis, &known, breathe, sentence))
+    if (!prepare(s, w, &r, best, sentence))
         return false;
-    return (w->similar && !known) || rank_items(s, w, &r, base, out, n, breathe, sentence);
+    return (w->similar && !r.known) || rank_items(s, w, &r, best, sentence);
 }

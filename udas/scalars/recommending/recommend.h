@@ -33,11 +33,18 @@ uint64_t tusk_most_items(const tusk_scorer *s, const tusk_wanted *w);
 /* Bytes of work memory that an answer needs. */
 size_t tusk_recommend_work(const tusk_scorer *s);
 
-/* Writes the best items, highest score first and of equal ones the lowest id, and sets *n to how
- * many they are. Items that were not in the training are none of them. breathe, if not NULL, is
- * called now and then and may not return. Returns false with a sentence if the model or the
- * arguments are refused. */
-bool tusk_recommend(tusk_scorer *s, const tusk_wanted *w, void *work, tusk_ranked_item *out,
-                    uint64_t *n, enum tusk_basis *basis, void (*breathe)(void), char *sentence);
+/* An answer, in memory of the caller's. */
+typedef struct tusk_best {
+    void *work;
+    tusk_ranked_item *items; /* room for tusk_most_items, of which n are written */
+    uint64_t n;
+    enum tusk_basis basis;
+    void (*breathe)(void); /* called now and then, and may not return; NULL: not */
+} tusk_best;
+
+/* Writes the best items, highest score first and of equal ones the lowest id. Items that were not
+ * in the training are none of them. Returns false with a sentence if the model or the arguments
+ * are refused. */
+bool tusk_recommend(tusk_scorer *s, const tusk_wanted *w, tusk_best *best, char *sentence);
 
 #endif
