@@ -160,6 +160,82 @@ def test_perplexity_is_that_of_the_other_half(ask: Any) -> None:
     assert ask(f"SELECT perplexity(m, t) FROM docs, ({MODEL}) AS f WHERE i > 1000") == [(None,)]
 
 
+@pytest.mark.parametrize("measure", ["c_v", "u_mass"])
+def test_coherence_is_gensim_s(ask: Any, measure: str) -> None:
+    """gensim leaves documents without a topic's word out of the windows of c_v: here are none."""
+    pytest.importorskip("gensim")
+    from gensim.corpora import Dictionary
+    from gensim.models import CoherenceModel
+
+    short = {"duck": f"measure := '{measure}', words := 7", "post": f"'{measure}', 7"}[ask.db]
+    rows = "SELECT t FROM docs WHERE t IS NOT NULL AND i <> 6"
+    if ask.db == "duck":
+        rows += " UNION ALL (SELECT flatten(list(t)) FROM docs)"
+    else:
+        rows += " UNION ALL SELECT array_agg(w) FROM docs, unnest(t) AS u (w)"
+    docs = [[w for w in t if w is not None] for (t,) in ask(rows)]
+    assert max(map(len, docs)) > 200
+    top = ask(f"SELECT topic, word FROM model_topics(({MODEL}), 7)")
+    tops = [[w for topic, w in top if topic == k] for k in (1, 2)]
+    assert all(set(one) & {w for _, w in top} for one in docs)
+    dictionary = Dictionary(docs)
+    given = (
+        {"texts": docs, "processes": 1}
+        if measure == "c_v"
+        else {"corpus": [dictionary.doc2bow(d) for d in docs]}
+    )
+    reference = CoherenceModel(
+        topics=tops, dictionary=dictionary, coherence=measure, topn=7, **given
+    )
+    ((found,),) = ask(f"SELECT coherence(m, t, {short}) FROM ({rows}) AS d, ({MODEL}) AS f")
+    assert found == pytest.approx(reference.get_coherence(), abs=1e-9)
+
+
+def test_coherence_by_its_definition(ask: Any) -> None:
+    """Windows of every document count, those without a topic's word too."""
+    top = ask(f"SELECT topic, word FROM model_topics(({MODEL}), 3)")
+    windows = [{w for w in t if w} for t in documents() if t]
+    everything = 0.0
+    for k in (1, 2):
+        words = [w for topic, w in top if topic == k]
+        p = np.array(
+            [[np.mean([a in w and b in w for w in windows]) for b in words] for a in words]
+        )
+        alone = np.diag(p)
+        v = np.log((p + 1e-12) / np.outer(alone, alone)) / -np.log(p + 1e-12)
+        whole = v.sum(axis=0)
+        everything += np.mean(
+            [one @ whole / np.linalg.norm(one) / np.linalg.norm(whole) for one in v]
+        )
+    short = {"duck": "words := 3", "post": "'c_v', 3"}[ask.db]
+    ((found,),) = ask(f"SELECT coherence(m, t, {short}) FROM docs, ({MODEL}) AS f")
+    assert found == pytest.approx(everything / 2)
+
+
+def test_coherence_refuses(ask: Any) -> None:
+    duck = ask.db == "duck"
+    wrong = [
+        (
+            "measure := 'npmi'" if duck else "'npmi'",
+            "coherence: measure is 'npmi', expected 'u_mass' or 'c_v'",
+        ),
+        (
+            "words := 1" if duck else "'c_v', 1",
+            "coherence: words is 1, expected 2 to 5000 of 2 topics",
+        ),
+    ]
+    for given_arguments, told in wrong:
+        assert (
+            error_of(ask, f"SELECT coherence(m, t, {given_arguments}) FROM docs, ({MODEL}) AS f")
+            == told
+        )
+    two = f"SELECT g, train_model('lda', NULL, t, '{OPTIONS}') AS m FROM docs GROUP BY g"
+    told = error_of(ask, f"SELECT coherence(m, t) FROM docs, ({two}) AS f")
+    assert told == "coherence: the rows of a group have different models, expected one"
+    ((empty,),) = ask(f"SELECT coherence(m, t) FROM docs, ({MODEL}) AS f WHERE i = 6")
+    assert empty is None
+
+
 def test_each_group_has_words_and_topics_of_its_own(ask: Any) -> None:
     docs = documents()
     models = f"SELECT g, train_model('lda', NULL, t, '{OPTIONS}') AS m FROM docs GROUP BY g"
