@@ -67,6 +67,7 @@ SENTENCES = {
     "recall_score": "The share of positive rows that are predicted so, or a mean over classes.",
     "f1_score": "The harmonic mean of precision and recall, or a mean over classes.",
     "perplexity": "How hard documents are to predict by the topics of their other halves.",
+    "coherence": "How often the best words of topics occur together in documents.",
     "confusion": "How often each label is predicted as each class, as rows.",
     "roc_curve": "The rates of true and false positives by threshold, as rows.",
     "precision_recall_curve": "Precision and recall by threshold, as rows.",

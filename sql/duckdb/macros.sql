@@ -90,6 +90,12 @@ CREATE OR REPLACE TEMP MACRO _tusk_perplexity(judged) AS exp(-sum(judged[1]) / n
 CREATE OR REPLACE TEMP MACRO perplexity(model, tokens) AS
     _tusk_perplexity(_tusk_complete_document(struct_extract(model, 'payload'), tokens));
 
+-- How often the best words of topics occur together in documents: 'c_v' or 'u_mass', the mean over topics.
+CREATE OR REPLACE TEMP MACRO coherence(model, tokens, measure := 'c_v', words := 20) AS
+    _tusk_coherence(any_value(struct_extract(model, 'payload')),
+                    list(_tusk_reduce_document(struct_extract(model, 'payload'), tokens, measure, CAST(words AS BIGINT))),
+                    measure, CAST(words AS BIGINT));
+
 CREATE OR REPLACE TEMP MACRO deployed_model(model_name, in_group := '') AS _tusk_no_registry('deployed_model');
 CREATE OR REPLACE TEMP MACRO register_model(
     model_name, source, in_group := '', metrics := '', recipe := NULL, data_fingerprint := '', as_version := NULL

@@ -36,3 +36,53 @@ CREATE AGGREGATE @extschema@.perplexity(model tuskml_model, tokens tuskml_sparse
 CREATE AGGREGATE @extschema@.perplexity(model tuskml_model, tokens tuskml_sparse_double) (
     SFUNC = _tuskml_perplexity_add, STYPE = float8[], INITCOND = '{0,0}', FINALFUNC = _tuskml_perplexity_of,
     COMBINEFUNC = _tuskml_perplexity_join, PARALLEL = SAFE);
+
+-- How often the best words of topics occur together in documents: 'c_v' or 'u_mass', the mean over topics.
+CREATE FUNCTION _tuskml_coherence_add(state internal, model tuskml_model, tokens anyarray) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_coherence_add' LANGUAGE C STABLE;
+CREATE FUNCTION _tuskml_coherence_add(state internal, model tuskml_model, tokens anyarray, measure text) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_coherence_add' LANGUAGE C STABLE;
+CREATE FUNCTION _tuskml_coherence_add(state internal, model tuskml_model, tokens anyarray, measure text, words integer) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_coherence_add' LANGUAGE C STABLE;
+CREATE FUNCTION _tuskml_coherence_add(state internal, model tuskml_model, tokens tuskml_sparse_real) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_coherence_add' LANGUAGE C STABLE;
+CREATE FUNCTION _tuskml_coherence_add(state internal, model tuskml_model, tokens tuskml_sparse_real, measure text) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_coherence_add' LANGUAGE C STABLE;
+CREATE FUNCTION _tuskml_coherence_add(state internal, model tuskml_model, tokens tuskml_sparse_real, measure text, words integer) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_coherence_add' LANGUAGE C STABLE;
+CREATE FUNCTION _tuskml_coherence_add(state internal, model tuskml_model, tokens tuskml_sparse_double) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_coherence_add' LANGUAGE C STABLE;
+CREATE FUNCTION _tuskml_coherence_add(state internal, model tuskml_model, tokens tuskml_sparse_double, measure text) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_coherence_add' LANGUAGE C STABLE;
+CREATE FUNCTION _tuskml_coherence_add(state internal, model tuskml_model, tokens tuskml_sparse_double, measure text, words integer) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_coherence_add' LANGUAGE C STABLE;
+CREATE FUNCTION _tuskml_coherence_of(state internal) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_coherence_of' LANGUAGE C STABLE;
+REVOKE ALL ON FUNCTION _tuskml_coherence_add(internal, tuskml_model, anyarray) FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_coherence_add(internal, tuskml_model, anyarray, text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_coherence_add(internal, tuskml_model, anyarray, text, integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_coherence_add(internal, tuskml_model, tuskml_sparse_real) FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_coherence_add(internal, tuskml_model, tuskml_sparse_real, text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_coherence_add(internal, tuskml_model, tuskml_sparse_real, text, integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_coherence_add(internal, tuskml_model, tuskml_sparse_double) FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_coherence_add(internal, tuskml_model, tuskml_sparse_double, text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_coherence_add(internal, tuskml_model, tuskml_sparse_double, text, integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_coherence_of(internal) FROM PUBLIC;
+CREATE AGGREGATE @extschema@.coherence(model tuskml_model, tokens anyarray) (
+    SFUNC = _tuskml_coherence_add, STYPE = internal, FINALFUNC = _tuskml_coherence_of);
+CREATE AGGREGATE @extschema@.coherence(model tuskml_model, tokens anyarray, measure text) (
+    SFUNC = _tuskml_coherence_add, STYPE = internal, FINALFUNC = _tuskml_coherence_of);
+CREATE AGGREGATE @extschema@.coherence(model tuskml_model, tokens anyarray, measure text, words integer) (
+    SFUNC = _tuskml_coherence_add, STYPE = internal, FINALFUNC = _tuskml_coherence_of);
+CREATE AGGREGATE @extschema@.coherence(model tuskml_model, tokens tuskml_sparse_real) (
+    SFUNC = _tuskml_coherence_add, STYPE = internal, FINALFUNC = _tuskml_coherence_of);
+CREATE AGGREGATE @extschema@.coherence(model tuskml_model, tokens tuskml_sparse_real, measure text) (
+    SFUNC = _tuskml_coherence_add, STYPE = internal, FINALFUNC = _tuskml_coherence_of);
+CREATE AGGREGATE @extschema@.coherence(model tuskml_model, tokens tuskml_sparse_real, measure text, words integer) (
+    SFUNC = _tuskml_coherence_add, STYPE = internal, FINALFUNC = _tuskml_coherence_of);
+CREATE AGGREGATE @extschema@.coherence(model tuskml_model, tokens tuskml_sparse_double) (
+    SFUNC = _tuskml_coherence_add, STYPE = internal, FINALFUNC = _tuskml_coherence_of);
+CREATE AGGREGATE @extschema@.coherence(model tuskml_model, tokens tuskml_sparse_double, measure text) (
+    SFUNC = _tuskml_coherence_add, STYPE = internal, FINALFUNC = _tuskml_coherence_of);
+CREATE AGGREGATE @extschema@.coherence(model tuskml_model, tokens tuskml_sparse_double, measure text, words integer) (
+    SFUNC = _tuskml_coherence_add, STYPE = internal, FINALFUNC = _tuskml_coherence_of);

@@ -67,6 +67,7 @@ bool register_payload(duckdb_connection connection);
 bool register_tree_numbers(duckdb_connection connection);
 bool register_recommend(duckdb_connection connection, database *d);
 bool register_topics(duckdb_connection connection);
+bool register_coherence(duckdb_connection connection);
 /* Creates the macros, for what only SQL can express. Only in a database in memory: any other
  * would store the macro in its file. */
 bool create_macros(duckdb_connection connection);

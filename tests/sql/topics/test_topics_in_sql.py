@@ -160,6 +160,85 @@ def test_perplexity_is_that_of_the_other_half(ask: Any) -> None:
     assert ask(f"SELECT perplexity(m, t) FROM docs, ({MODEL}) AS f WHERE i > 1000") == [(None,)]
 
 
+@pytest.mark.parametrize("measure", ["c_v", "u_mass"])
+def test_coherence_is_gensim_s(ask: Any, session: tuple[str, Any], measure: str) -> None:
+    """gensim leaves documents without a topic's word out of the windows of c_v: here are none. It
+    forgets a word that leaves a window and is still in it: here none is twice in 110 tokens."""
+    pytest.importorskip("gensim")
+    from gensim.corpora import Dictionary
+    from gensim.models import CoherenceModel
+
+    top = ask(f"SELECT topic, word FROM model_topics(({MODEL}), 5)")
+    chosen, words = random.Random(5), sorted({w for _, w in top})
+    blocks = [chosen.sample(words, len(words) - 3) for _ in range(12)]
+    spread = [w for block in blocks for word in block for w in (word, *["filler"] * 13)]
+    last = {w: -200 for w in words}
+    for place, word in enumerate(spread):
+        if word in last and place - last[word] <= 110:
+            spread[place] = "filler"
+        elif word in last:
+            last[word] = place
+    docs = [chosen.sample(words, chosen.randrange(1, 6)) for _ in range(40)] + [spread]
+    fill(*session, docs, "judged")
+    tops = [[w for topic, w in top if topic == k] for k in (1, 2)]
+    dictionary = Dictionary(docs)
+    how = {"texts": docs, "processes": 1}
+    if measure == "u_mass":
+        how = {"corpus": [dictionary.doc2bow(d) for d in docs]}
+    reference = CoherenceModel(
+        topics=tops, dictionary=dictionary, coherence=measure, topn=5, **how
+    )
+    short = {"duck": f"measure := '{measure}', words := 5", "post": f"'{measure}', 5"}[ask.db]
+    ((found,),) = ask(f"SELECT coherence(m, t, {short}) FROM judged, ({MODEL}) AS f")
+    assert len(spread) > 1000
+    assert found == pytest.approx(reference.get_coherence(), abs=1e-9)
+
+
+def test_coherence_by_its_definition(ask: Any) -> None:
+    """Windows of every document count, those without a topic's word too."""
+    top = ask(f"SELECT topic, word FROM model_topics(({MODEL}), 3)")
+    windows = [{w for w in t if w} for t in documents() if t]
+    everything = 0.0
+    for k in (1, 2):
+        words = [w for topic, w in top if topic == k]
+        p = np.array(
+            [[np.mean([a in w and b in w for w in windows]) for b in words] for a in words]
+        )
+        alone = np.diag(p)
+        v = np.log((p + 1e-12) / np.outer(alone, alone)) / -np.log(p + 1e-12)
+        whole = v.sum(axis=0)
+        everything += np.mean(
+            [one @ whole / np.linalg.norm(one) / np.linalg.norm(whole) for one in v]
+        )
+    short = {"duck": "words := 3", "post": "'c_v', 3"}[ask.db]
+    ((found,),) = ask(f"SELECT coherence(m, t, {short}) FROM docs, ({MODEL}) AS f")
+    assert found == pytest.approx(everything / 2)
+
+
+def test_coherence_refuses(ask: Any) -> None:
+    duck = ask.db == "duck"
+    wrong = [
+        (
+            "measure := 'npmi'" if duck else "'npmi'",
+            "coherence: measure is 'npmi', expected 'u_mass' or 'c_v'",
+        ),
+        (
+            "words := 1" if duck else "'c_v', 1",
+            "coherence: words is 1, expected 2 to 5000 of 2 topics",
+        ),
+    ]
+    for given_arguments, told in wrong:
+        assert (
+            error_of(ask, f"SELECT coherence(m, t, {given_arguments}) FROM docs, ({MODEL}) AS f")
+            == told
+        )
+    two = f"SELECT g, train_model('lda', NULL, t, '{OPTIONS}') AS m FROM docs GROUP BY g"
+    told = error_of(ask, f"SELECT coherence(m, t) FROM docs, ({two}) AS f")
+    assert told == "coherence: the rows of a group have different models, expected one"
+    ((empty,),) = ask(f"SELECT coherence(m, t) FROM docs, ({MODEL}) AS f WHERE i = 6")
+    assert empty is None
+
+
 def test_each_group_has_words_and_topics_of_its_own(ask: Any) -> None:
     docs = documents()
     models = f"SELECT g, train_model('lda', NULL, t, '{OPTIONS}') AS m FROM docs GROUP BY g"

@@ -2,8 +2,8 @@
  *
  * A model is read once and kept as long as the next rows bring the same bytes.
  */
-#include "../features/features.h"
-#include "../features/words.h"
+#include "topics.h"
+
 #include "model_value.h"
 
 #include "access/detoast.h"
@@ -13,24 +13,12 @@
 #include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
-
-#include "../../scalars/topics/topics.h"
 
 enum argument { A_MODEL, A_TOKENS };
 
-/* What a call site keeps from row to row. */
-typedef struct topic_site {
-    MemoryContext model; /* of what belongs to the model that was read last */
-    const void *bytes;   /* NULL: none was */
-    Size size;
-    tusk_topics topics;
-    tusk_inference by;
-    document_reader reader;
-    number_buffer buffer;
-} topic_site;
-
-static void refuse(const char *function, const char *sqlstate, const char *sentence) {
+void refuse_topics(const char *function, const char *sqlstate, const char *sentence) {
     const char *s = sqlstate ? sqlstate : "22023";
     ereport(ERROR, (errcode(MAKE_SQLSTATE(s[0], s[1], s[2], s[3], s[4])),
                     errmsg("%s: %s", function, sentence)));
@@ -42,25 +30,35 @@ static void read_topics(void *value, tusk_topics *topics, const char *function) 
     const char *sqlstate;
     tusk_text payload = read_payload(value, NULL);
     if (!payload.data)
-        refuse(function, NULL, TUSK_NEEDS_PAYLOAD);
+        refuse_topics(function, NULL, TUSK_NEEDS_PAYLOAD);
     if (!tusk_topics_of(payload, topics, sentence, &sqlstate))
-        refuse(function, sqlstate, sentence);
+        refuse_topics(function, sqlstate, sentence);
 }
 
-static topic_site *site_of(FmgrInfo *called) {
-    topic_site *s = called->fn_extra;
-    if (!s) {
-        called->fn_extra = s = MemoryContextAllocZero(called->fn_mcxt, sizeof *s);
-        s->model = AllocSetContextCreate(called->fn_mcxt, "tuskml topics",
-                                         ALLOCSET_START_SMALL_SIZES);
-        s->reader.context = s->buffer.context = called->fn_mcxt;
-    }
+topic_site *new_topic_site(MemoryContext context) {
+    topic_site *s = MemoryContextAllocZero(context, sizeof *s);
+    s->model = AllocSetContextCreate(context, "tuskml topics", ALLOCSET_START_SMALL_SIZES);
+    s->reader.context = s->buffer.context = context;
     return s;
 }
 
-static void expect_model(topic_site *s, Datum model, const char *function) {
+static topic_site *site_of(FmgrInfo *called) {
+    if (!called->fn_extra)
+        called->fn_extra = new_topic_site(called->fn_mcxt);
+    return called->fn_extra;
+}
+
+static bool same_bytes(const topic_site *s, const struct varlena *bytes) {
+    return s->bytes && s->size == VARSIZE_ANY(bytes) && memcmp(s->bytes, bytes, s->size) == 0;
+}
+
+bool is_model_of(const topic_site *s, Datum model) {
+    return same_bytes(s, telling_bytes(model));
+}
+
+void expect_model(topic_site *s, Datum model, const char *function) {
     struct varlena *bytes = telling_bytes(model);
-    if (s->bytes && s->size == VARSIZE_ANY(bytes) && memcmp(s->bytes, bytes, s->size) == 0)
+    if (same_bytes(s, bytes))
         return;
     s->bytes = NULL;
     MemoryContextReset(s->model);
@@ -76,17 +74,20 @@ static void expect_model(topic_site *s, Datum model, const char *function) {
     s->size = size;
 }
 
-/* Counts the words of a row, which has tokens. False if some of sparse ones are NULL. */
-static bool count_row(FunctionCallInfo fcinfo, topic_site *s, int at, const char *function,
-                      tusk_word_counts *counts) {
+bool takes_words(FunctionCallInfo fcinfo, const topic_site *s, int at, const char *function) {
     Oid type = get_fn_expr_argtype(fcinfo->flinfo, at);
     bool by_word = is_array_of_text(type);
-    Datum tokens = PG_GETARG_DATUM(at);
     if (!by_word && OidIsValid(get_element_type(type)))
-        refuse(function, "42804", TUSK_TAKES_TOKENS);
+        refuse_topics(function, "42804", TUSK_TAKES_TOKENS);
     if (by_word != !!s->topics.offset)
-        refuse(function, NULL, by_word ? TUSK_IDS_NOT_WORDS : TUSK_WORDS_NOT_IDS);
-    if (by_word) {
+        refuse_topics(function, NULL, by_word ? TUSK_IDS_NOT_WORDS : TUSK_WORDS_NOT_IDS);
+    return by_word;
+}
+
+bool count_row(FunctionCallInfo fcinfo, topic_site *s, int at, const char *function,
+               tusk_word_counts *counts) {
+    Datum tokens = PG_GETARG_DATUM(at);
+    if (takes_words(fcinfo, s, at, function)) {
         tusk_document d = read_document(&s->reader, tokens, function);
         *counts = tusk_count_document(&s->by, d.words, d.n, d.room);
         return true;
@@ -102,7 +103,7 @@ static bool count_row(FunctionCallInfo fcinfo, topic_site *s, int at, const char
     void *room = MemoryContextAllocHuge(CurrentMemoryContext, tusk_words_room(ids.n_ids));
     char sentence[TUSK_SENTENCE];
     if (!tusk_count_ids(&s->by, &ids, row.f64, room, counts, sentence))
-        refuse(function, NULL, sentence);
+        refuse_topics(function, NULL, sentence);
     return true;
 }
 
@@ -186,7 +187,7 @@ Datum tuskml_model_topics(PG_FUNCTION_ARGS) {
     read_topics(PG_DETOAST_DATUM(PG_GETARG_DATUM(0)), &t, "model_topics");
     uint32 n = tusk_top_room(&t, PG_GETARG_INT32(1), sentence);
     if (!n)
-        refuse("model_topics", NULL, sentence);
+        refuse_topics("model_topics", NULL, sentence);
     tusk_top_word *top = MemoryContextAllocHuge(CurrentMemoryContext,
                                                 (Size)n * t.n_topics * sizeof *top);
     uint32 found = tusk_top_words(&t, n, top);

@@ -53,8 +53,7 @@ static int64_t search(const tusk_topics *t, tusk_text word) {
     return -1;
 }
 
-/* Most words of documents came before. */
-static int64_t id_of(tusk_inference *by, tusk_text word) {
+int64_t tusk_id_of_word(tusk_inference *by, tusk_text word) {
     uint32_t *known = by->known + (tusk_hash_text(word.data, word.length) & (KNOWN_WORDS - 1));
     if (*known) {
         tusk_text found = tusk_topic_word(by->topics, *known - 1);
@@ -71,7 +70,7 @@ tusk_word_counts tusk_count_document(tusk_inference *by, const tusk_text *words,
                                      void *room) {
     tusk_word_table table = tusk_word_table_in(room, n);
     for (uint64_t i = 0; i < n; i++) {
-        int64_t id = words[i].data ? id_of(by, words[i]) : -1;
+        int64_t id = words[i].data ? tusk_id_of_word(by, words[i]) : -1;
         if (tusk_word_occurs(by->topics, id))
             tusk_count_word(&table, (int32_t)id, 1);
     }

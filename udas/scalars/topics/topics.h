@@ -69,6 +69,9 @@ typedef struct tusk_word_counts {
     uint64_t n;
 } tusk_word_counts;
 
+/* The id of a word, -1 if the dictionary has none. Most words of documents came before. */
+int64_t tusk_id_of_word(tusk_inference *by, tusk_text word);
+
 /* Of n words; those whose data is NULL do not count. room: tusk_words_room(n) bytes. */
 tusk_word_counts tusk_count_document(tusk_inference *by, const tusk_text *words, uint64_t n,
                                      void *room);

@@ -1,0 +1,51 @@
+/* Coherence of topics by how often their most probable words occur together in reference documents
+ * (M. Röder, A. Both and A. Hinneburg, Exploring the space of topic coherence measures, WSDM 2015).
+ *
+ * u_mass: the mean over pairs of a topic's words, w_j more probable than w_i, of
+ *   log((D(w_i, w_j) / D + e) / (D(w_j) / D)), D counts documents, e = 1e-12; 0 where D(w_j) is 0.
+ * c_v: the mean over a topic's words w_i of the cosine of the vectors v(w_i) and sum over j of
+ *   v(w_j), where v(w_i) has the normalised pointwise mutual information of w_i and each word of
+ *   the topic: log((P(i, j) + e) / (P(i) P(j))) / -log(P(i, j) + e). P are shares of windows of
+ *   110 tokens that slide over the documents; a shorter document is one window.
+ * Documents are first reduced to the places of the words that topics have among their best.
+ */
+#ifndef TUSK_COHERENCE_H
+#define TUSK_COHERENCE_H
+
+#include "topics.h"
+
+enum tusk_coherence { TUSK_U_MASS, TUSK_C_V };
+
+#define TUSK_COHERENCE_WINDOW 110
+#define TUSK_NEEDS_ORDER "measure 'c_v' needs the order of words, expected a list of words"
+#define TUSK_OTHER_MODEL "the rows of a group have different models, expected one"
+
+/* The measure by its name. False with a sentence if there is none of it. */
+bool tusk_coherence_of(tusk_text name, enum tusk_coherence *measure, char *sentence);
+/* How many words of each topic a call may ask for; 0 with a sentence if it may not. */
+uint32_t tusk_coherence_words(const tusk_topics *topics, int64_t words, char *sentence);
+
+/* A mark for each word, 1 if it is among the n best ones of some topic. best: [n_topics][n], of
+ * which so many were found; mark: [n_words] zeros. */
+void tusk_mark_best(const tusk_topics *topics, uint32_t n, uint32_t found,
+                    const tusk_top_word *best, uint8_t *mark);
+
+/* A document as numbers: how many follow, its tokens, and for each that is a marked word its place
+ * and its id. out: room for 2 + 2 n. Returns how many numbers were written. */
+uint64_t tusk_reduce_document(tusk_inference *by, const uint8_t *mark, const tusk_text *words,
+                              uint64_t n, int32_t *out);
+/* The same of ids, for u_mass, which needs no places. */
+uint64_t tusk_reduce_ids(const tusk_inference *by, const uint8_t *mark,
+                         const tusk_word_counts *document, int32_t *out);
+
+/* Whether bytes are a reduced document of this model, as these functions write it. */
+bool tusk_is_reduced(const tusk_topics *topics, const uint8_t *mark, const char *bytes,
+                     uint64_t size);
+
+/* The mean coherence of the topics, whose n best words are in `best`, by reduced documents one
+ * behind the other; NaN if there is none. False if memory is out. */
+bool tusk_coherence(const tusk_topics *topics, uint32_t n, uint32_t found,
+                    const tusk_top_word *best, const int32_t *documents, uint64_t length,
+                    enum tusk_coherence measure, double *coherence);
+
+#endif
