@@ -84,13 +84,9 @@ class Graph:
         return output
 
 
-def refuse(model: Model) -> None:
-    """DataError for a model that no graph here can be of."""
-    if model.options.get("objective") == "gini":
-        raise DataError(
-            "the model is a random forest of classes, whose margins are shares, which ONNX graphs "
-            "here do not have: expected boosted trees, or a forest of numbers"
-        )
+def has_shares(model: Model) -> bool:
+    """Whether margins are shares of classes, those of a random forest."""
+    return model.options.get("objective") == "gini"
 
 
 def to_onnx(model: "Model | TuskClassifier | TuskRegressor") -> "onnx.ModelProto":
@@ -104,7 +100,6 @@ def to_onnx(model: "Model | TuskClassifier | TuskRegressor") -> "onnx.ModelProto
         from onnx import TensorProto, checker, helper
     except ImportError as error:
         raise TuskError("an export to ONNX needs onnx: pip install 'tuskml[onnx]'") from error
-    refuse(model)
     graph, make_output = Graph(), helper.make_tensor_value_info
     factorizes = answers(model).factorizes
     outputs = outputs_of(graph, model)
@@ -126,6 +121,8 @@ def to_onnx(model: "Model | TuskClassifier | TuskRegressor") -> "onnx.ModelProto
         ir_version=IR_VERSION,
     )
     about = {"task": model.task, "status": model.status, "label": model.label or ""}
+    if has_shares(model):
+        about["objective"] = "gini"
     if model.many_classes and model.class_names:
         about["classes"] = json.dumps(model.class_names)
     if not factorizes:
@@ -185,7 +182,10 @@ def softmax(graph: Graph, model: Model) -> list[str]:
         graph.add("Gemm", ["features", "coef", "intercept"], "margins")
     else:
         trees_of_classes(graph, model)
-    graph.add("Softmax", ["margins"], "probability", axis=1)
+    if has_shares(model):
+        scaled_shares(graph, len(classes))
+    else:
+        graph.add("Softmax", ["margins"], "probability", axis=1)
     graph.add("ArgMax", ["margins"], "place", axis=1, keepdims=0)
     graph.add("Gather", ["classes", "place"], "likeliest")
     graph.add("ReduceSum", ["probability", "second"], "total", keepdims=0)
@@ -222,8 +222,34 @@ def linear(graph: Graph, model: Model) -> list[str]:
     classified(graph, *classes_of(model))
     if not found.has_probabilities:
         return ["prediction", "decision"]
-    graph.add("Sigmoid", ["decision"], "probability")
+    if has_shares(model):
+        share_of_margin(graph)
+    else:
+        graph.add("Sigmoid", ["decision"], "probability")
     return ["prediction", "decision", "probability"]
+
+
+def share_of_margin(graph: Graph) -> None:
+    """The share of the higher of two classes, which is the margin and 1/2, from 0 to 1."""
+    for name, value in (("half", 0.5), ("least", 0.0), ("most", 1.0)):
+        graph.constant(name, np.array(value))
+    graph.add("Add", ["decision", "half"], "share")
+    graph.add("Less", ["share", "least"], "is_below")
+    graph.add("Where", ["is_below", "least", "share"], "from_least")
+    graph.add("Greater", ["share", "most"], "is_above")
+    graph.add("Where", ["is_above", "most", "from_least"], "probability")
+
+
+def scaled_shares(graph: Graph, n: int) -> None:
+    """The shares of n classes, from 0 on, over their sum; 1 / n if all are 0."""
+    graph.constant("least", np.array(0.0))
+    graph.constant("equal", np.full(n, 1 / n))
+    graph.add("Less", ["margins", "least"], "is_below")
+    graph.add("Where", ["is_below", "least", "margins"], "shares")
+    graph.add("ReduceSum", ["shares", "second"], "sum", keepdims=1)
+    graph.add("Div", ["shares", "sum"], "scaled")
+    graph.add("Equal", ["sum", "least"], "is_nothing")
+    graph.add("Where", ["is_nothing", "equal", "scaled"], "probability")
 
 
 def vectors_of(model: Model) -> dict[int, Floats]:

@@ -54,6 +54,8 @@ def fields(
     proto = loaded(graph)
     try:
         return fields_of(proto, objective)
+    except DataError:
+        raise
     except DAMAGED as error:
         raise DataError(f"the graph is damaged ({error!r}), expected an ONNX model") from error
 
@@ -62,6 +64,11 @@ def fields_of(proto: "onnx.ModelProto", objective: str) -> dict[str, Any]:
     """The same; ValueError and KeyError where the graph is damaged."""
     about = {prop.key: prop.value for prop in proto.metadata_props}
     about = about if proto.producer_name == "tuskml" else {}
+    if about.get("objective") == "gini":
+        raise DataError(
+            "the graph is a random forest of classes, whose margins are shares, expected boosted "
+            "trees, or a forest of numbers; Model.save keeps every model"
+        )
     margins, response = margins_of(followed(proto), proto, objective)
     if response == "softmax" and margins.margins == 2:
         margins, response = second_less_first(margins), "logistic"
@@ -122,7 +129,10 @@ def followed(proto: "onnx.ModelProto") -> dict[str, Value]:
         values[tensor.name] = np.asarray(numpy_helper.to_array(tensor))
     given = [one for one in graph.input if one.name not in values]
     if len(given) != 1:
-        raise DataError(f"the graph has {len(given)} inputs, expected one, of rows of numbers")
+        raise DataError(
+            f"the graph has {len(given)} inputs, expected one, of rows of numbers; graphs with an "
+            "input for each column are not read"
+        )
     values[given[0].name] = rows_of(given[0])
     for node in graph.node:
         read = READ.get(node.op_type)

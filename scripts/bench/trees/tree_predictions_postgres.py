@@ -33,7 +33,7 @@ MODELS = 200
 
 def feature(j: int, real: str) -> str:
     """A feature of row i, the same number in both databases."""
-    return f"CAST((i * {7919 + 2 * j}) % {1009 + j} AS {real}) / {1009 + j}"
+    return f"CAST(CAST((i * {7919 + 2 * j}) % {1009 + j} AS {real}) / {1009 + j} AS {real})"
 
 
 def rows(n: int, d: int, array: str, real: str, series: str) -> str:

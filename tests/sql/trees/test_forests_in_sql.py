@@ -159,7 +159,7 @@ def test_options_of_boosting_are_refused(db: Database) -> None:
         db.keep("a", objective="logistic")
 
 
-def test_formats_have_forests_of_numbers_only(con: duckdb.DuckDBPyConnection) -> None:
+def test_lightgbm_has_forests_of_numbers_only(con: duckdb.DuckDBPyConnection) -> None:
     lightgbm = pytest.importorskip("lightgbm")
     db = Database("duck", con)
     x = np.array(db.ask("SELECT a, b, c FROM t"), float)
@@ -167,11 +167,26 @@ def test_formats_have_forests_of_numbers_only(con: duckdb.DuckDBPyConnection) ->
     booster = lightgbm.Booster(model_str=model.to_lightgbm())
     np.testing.assert_allclose(booster.predict(x), model.predict(x), rtol=1e-12)
     for label in ("b > 0.6", CLASSES):
-        model = db.keep(label, **GINI)
         with pytest.raises(DataError, match="random forest of classes"):
-            model.to_lightgbm()
-        with pytest.raises(DataError, match="random forest of classes"):
-            to_onnx(model)
+            db.keep(label, **GINI).to_lightgbm()
+
+
+@pytest.mark.parametrize("label", ["b + c / 40 > 0.6", CLASSES, "c > -1"])
+def test_onnx_has_forests_of_classes(con: duckdb.DuckDBPyConnection, label: str) -> None:
+    """Two classes, three and one; rows that the forest has not seen, and features that are missing."""
+    runtime = pytest.importorskip("onnxruntime")
+    model = Database("duck", con).keep(label, where="i % 9 > 0", **GINI)
+    x = np.random.default_rng(1).uniform(-0.1, 1.1, (300, 3)) * [1, 1, 13]
+    x[::7, 1] = np.nan
+    graph = to_onnx(model)
+    found = runtime.InferenceSession(graph.SerializeToString()).run(None, {"features": x})
+    by_name = dict(zip([one.name for one in graph.graph.output], found, strict=True))
+    shares = model.predict_probas(x) if model.many_classes else model.predict_proba(x)
+    np.testing.assert_allclose(by_name["probability"], shares, atol=1e-12)
+    assert (by_name["prediction"] == model.predict(x)).all()
+    assert np.isfinite(by_name["probability"]).all()
+    with pytest.raises(DataError, match="the graph is a random forest of classes"):
+        tuskml.Model.from_onnx(graph)
 
 
 def test_explanations_time_trees_of_a_forest(
