@@ -22,10 +22,16 @@ from tuskml.groups.selection.drawing.tpe import Estimate, axes_of, chosen
 from tuskml.groups.selection.halving import racing
 from tuskml.groups.selection.halving.promise import Kernel, batches, promising
 from tuskml.groups.selection.judging import judged
-from tuskml.groups.selection.lanes import lanes_of, side_by_side, threads_of
 from tuskml.groups.selection.nearness import close
 from tuskml.groups.selection.prepared import Groups, Prepared, prepared
-from tuskml.groups.selection.scheduled import Load, Watch, in_order
+from tuskml.groups.selection.scheduled import (
+    Load,
+    Watch,
+    in_order,
+    lanes_of,
+    side_by_side,
+    threads_of,
+)
 from tuskml.groups.selection.sets import Round, Sets, sets_of
 from tuskml.groups.selection.trials import TOO_FEW, Trials, races, shares, slices_of
 from tuskml.learners.models import Models, Strings, joined
