@@ -26,12 +26,12 @@ import numpy as np
 from tuskml.groups.parted import trained_by_parts
 from tuskml.groups.selection.asked import Search
 from tuskml.groups.selection.judging import judged
+from tuskml.groups.selection.scheduled import threads_of
 from tuskml.groups.selection.searching import (
     LEAST_ROWS,
     out_of_time,
     rounds,
     texts_of,
-    threads_of,
 )
 from tuskml.groups.selection.sets import Round
 from tuskml.groups.selection.trials import TOO_FEW, Trials

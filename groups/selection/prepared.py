@@ -1,5 +1,6 @@
 """The rows that candidates train on: prepared once for those that read alike, dealt to folds."""
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
@@ -69,6 +70,19 @@ class Prepared:
         )
         parts = list(learner_of(candidate.task).train(groups[places], asked, self.memory))
         return parts[0] if len(parts) == 1 else joined(parts)
+
+    def lane(self, numbers: Sequence[int]) -> "Prepared":
+        """The same of some candidates, whose trials start from each other alone.
+
+        How many threads they use is decided by `budget.within`.
+        """
+        plain = [
+            replace(one, options=replace(one.options, threads=None))
+            for one in self.search.candidates
+        ]
+        search = replace(self.search, candidates=tuple(plain))
+        near = Nearness(search, self.seen.groups)
+        return replace(self, search=search, numbers=tuple(numbers), near=near)
 
     def _options(self, candidate: Candidate) -> Any:
         """The candidate's options, with class weights by number where labels are text."""

@@ -6,14 +6,23 @@ S. Li, A. Kumar, PVLDB 2021, equation 2). Learners that share the rows of a larg
 threads may be below it where one group has more than its share.
 """
 
+import contextvars
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import Event
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tuskml.groups.selection.asked import Search
+from tuskml.groups.selection.candidates import Candidate
+from tuskml.groups.selection.prepared import Prepared
+from tuskml.kernels import passes
+from tuskml.kvstore import hosting
+from tuskml.schedule import budget
 from tuskml.schedule.placement.order import heaviest_first
 from tuskml.schedule.placement.shards import (
     Sizes,
@@ -21,6 +30,11 @@ from tuskml.schedule.placement.shards import (
     filled,
     least_makespan,
 )
+
+LEAST_CANDIDATES = 3
+"""Candidates of a lane, the first of which starts from nowhere."""
+MOST_LANES = 4
+"""Lanes, each of which keeps what its next candidate starts from."""
 
 
 def in_order(sizes: Sizes, places: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -109,3 +123,60 @@ def sentences(about: dict[str, float]) -> list[str]:
         f"makespan: about {about['seconds']:.2g} s, at least {about['least_seconds']:.2g} s where "
         "one thread at a time trains a group",
     ]
+
+
+def threads_of(search: Search) -> int:
+    """The threads that a search uses, which all its candidates have in common."""
+    return search.candidates[0].options.threads or budget.threads()
+
+
+def lanes_of(part: Prepared, stays: bool, threads: int) -> list[Prepared]:
+    """The candidates, cut into lanes of neighbours; one lane where all are to train in turn.
+
+    stays: whether rows remain as they are linked. In turn where the same bits are asked for, which
+    must not depend on the number of threads, and where a server has the thread that trains, which
+    alone looks whether to stop.
+    """
+    count = lanes_for(len(part.numbers), threads)
+    alone = any(in_turn(part.search.candidates[number]) for number in part.numbers)
+    if not stays or alone or count < 2 or hosting.host is not None:
+        return [part]
+    return [part.lane(numbers.tolist()) for numbers in np.array_split(part.numbers, count)]
+
+
+def in_turn(one: Candidate) -> bool:
+    """Whether no other candidate may train beside this one: its loss is asked in Python too."""
+    own = getattr(one.task, "own", None) is not None
+    return own or one.options.ordered or one.options.device == "gpu"
+
+
+def lanes_for(candidates: int, threads: int) -> int:
+    """How many lanes so many candidates have, so that each has as many threads as any other."""
+    most = min(MOST_LANES, threads, candidates // LEAST_CANDIDATES)
+    return max((n for n in range(1, most + 1) if threads % n == 0), default=1)
+
+
+def side_by_side(
+    train: Callable[[Prepared], None], lanes: Sequence[Prepared], threads: int, ended: Event
+) -> None:
+    """train(lane) of all lanes at the same time, each with its share of the threads.
+
+    ended: is set where one fails, so that the others end too.
+    """
+    if len(lanes) == 1:
+        train(lanes[0])
+        return
+    mark = passes.cancel_mark()
+
+    def run(lane: Prepared) -> None:
+        with passes.begun_at(mark), budget.within(threads // len(lanes)):
+            try:
+                train(lane)
+            except BaseException:
+                ended.set()
+                raise
+
+    with ThreadPoolExecutor(len(lanes), thread_name_prefix="tuskml lane") as pool:
+        running = [pool.submit(contextvars.copy_context().run, run, lane) for lane in lanes]
+        for one in running:
+            one.result()

@@ -10,7 +10,8 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from threading import Event
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,13 +24,19 @@ from tuskml.groups.selection.halving.promise import Kernel, batches, promising
 from tuskml.groups.selection.judging import judged
 from tuskml.groups.selection.nearness import close
 from tuskml.groups.selection.prepared import Groups, Prepared, prepared
-from tuskml.groups.selection.scheduled import Load, Watch, in_order
+from tuskml.groups.selection.scheduled import (
+    Load,
+    Watch,
+    in_order,
+    lanes_of,
+    side_by_side,
+    threads_of,
+)
 from tuskml.groups.selection.sets import Round, Sets, sets_of
 from tuskml.groups.selection.trials import TOO_FEW, Trials, races, shares, slices_of
 from tuskml.learners.models import Models, Strings, joined
 from tuskml.learners.near import NearWhole
 from tuskml.learners.statuses import MEANINGS
-from tuskml.schedule import budget
 
 ALL = slice(None)
 LEAST_ROWS = 2
@@ -64,11 +71,6 @@ def with_load(texts: list[str], search: Search, groups: Groups, watch: Watch) ->
     return [f"{text[:-1]}, {more[1:]}" for text in texts]
 
 
-def threads_of(search: Search) -> int:
-    """The threads that a search uses, which all its candidates have in common."""
-    return search.candidates[0].options.threads or budget.threads()
-
-
 def refuse_stores(search: Search) -> None:
     """OptionError for models that are not values."""
     if any(candidate.options.store is not None for candidate in search.candidates):
@@ -80,15 +82,18 @@ def refuse_stores(search: Search) -> None:
 
 @dataclass(frozen=True)
 class Running:
-    """Tries candidates; library: the database's; until: of `time.monotonic()`, the end."""
+    """Tries candidates; library: the database's; until: of `time.monotonic()`, the end; ended: is
+    set where a trial fails with what fails the search.
+    """
 
     parts: Sequence[Prepared]
     library: ctypes.CDLL
     until: float
+    ended: Event = field(default_factory=Event)
 
     @property
     def over(self) -> bool:
-        return time.monotonic() >= self.until
+        return self.ended.is_set() or time.monotonic() >= self.until
 
     def tried(self, trials: Trials, alive: NDArray[np.bool_] | None = None) -> Trials:
         """All trials, or those that there was time for: of a rung that did not end, none."""
@@ -177,12 +182,28 @@ class Running:
 
     def _try(self, part: Prepared, trials: Trials, sets: Sets, alive: NDArray[np.bool_]) -> None:
         """Trains the candidates on all folds but those held out, and judges them by these."""
-        n, folds = len(sets.rounds), sets.numbers
         n_held = sets.held()["n_rows"]
-        rows = sets.kept()
-        usable = (rows["n_rows"] >= LEAST_ROWS) & (n_held > 0)
-        sizes = np.repeat(rows["n_rows"].reshape(-1, n).sum(axis=1), n)
-        part.near.forget(len(rows))
+        usable = (sets.kept()["n_rows"] >= LEAST_ROWS) & (n_held > 0)
+        threads = threads_of(trials.search)
+        side_by_side(
+            lambda lane: self._in_turn(lane, trials, sets, alive, usable),
+            lanes_of(part, sets.stays, threads),
+            threads,
+            self.ended,
+        )
+
+    def _in_turn(
+        self,
+        part: Prepared,
+        trials: Trials,
+        sets: Sets,
+        alive: NDArray[np.bool_],
+        usable: NDArray[np.bool_],
+    ) -> None:
+        """The same of one candidate after the other; usable: the sets with enough rows."""
+        n, folds, threads = len(sets.rounds), sets.numbers, threads_of(part.search)
+        sizes = np.repeat(sets.kept()["n_rows"].reshape(-1, n).sum(axis=1), n)
+        part.near.forget(len(sizes))
         for number in part.numbers:
             if self.over:
                 break
@@ -195,7 +216,6 @@ class Running:
                 models = self._trained(part, number, sets, places)
                 at = places[models.group]
                 asked = trials.search.metric, trials.search.parameter
-                threads = threads_of(trials.search)
                 metric = judged(self.library, models, sets.held()[at], asked, threads)
                 trials.put(number, folds[at % n], at // n, models, metric)
 

@@ -6,6 +6,7 @@ models that train on it.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +30,8 @@ class Round:
 class Sets:
     """S sets of rows of G groups, which train together.
 
-    Rows are arrays (G * S,) of GROUP, the sets of a group being neighbours. They are valid until
-    the next are asked for.
+    Rows are arrays (G * S,) of GROUP, the sets of a group being neighbours. Unless they stay, they
+    are valid until the next are asked for.
     """
 
     part: Prepared
@@ -41,14 +42,37 @@ class Sets:
         """The number of each set among all of the search, (S,)."""
         return np.array([one.number for one in self.rounds], np.intp)
 
+    @property
+    def stays(self) -> bool:
+        """Whether all rows are linked once, and are valid as long as the sets are used."""
+        return len(self.rounds) > 1 and self.part.cells.slices == 1
+
+    @cached_property
+    def _linked(self) -> tuple[Groups, Groups, Groups | None, Groups]:
+        return self._kept(), self._whole(), self._parts(), self._held()
+
     def kept(self) -> Groups:
         """The rows that are trained on."""
+        return self._linked[0] if self.stays else self._kept()
+
+    def whole(self) -> Groups:
+        """All rows that any set has, (G,). They are linked as those of `kept` and `parts` are."""
+        return self._linked[1] if self.stays else self._whole()
+
+    def parts(self) -> Groups | None:
+        """The rows that each set lacks of the whole group; None unless that is their sum."""
+        return self._linked[2] if self.stays else self._parts()
+
+    def held(self) -> Groups:
+        """The rows that are held out."""
+        return self._linked[3] if self.stays else self._held()
+
+    def _kept(self) -> Groups:
         rows = self._rows([one.kept for one in self.rounds], self.rounds[0].slices)
         rows["place"] = np.arange(len(rows))
         return rows
 
-    def whole(self) -> Groups:
-        """All rows that any set has, (G,). They are linked as those of `kept` and `parts` are."""
+    def _whole(self) -> Groups:
         cells = self.part.cells
         found = cells.in_common([range(cells.folds)], self.rounds[0].slices)
         assert found is not None
@@ -56,15 +80,13 @@ class Sets:
         rows["place"] = np.arange(len(rows))
         return rows
 
-    def parts(self) -> Groups | None:
-        """The rows that each set lacks of the whole group; None unless that is their sum."""
+    def _parts(self) -> Groups | None:
         folds = sorted(fold for one in self.rounds for fold in one.out)
         if folds != list(range(self.part.cells.folds)):
             return None
         return self._rows([one.out for one in self.rounds], self.rounds[0].slices)
 
-    def held(self) -> Groups:
-        """The rows that are held out."""
+    def _held(self) -> Groups:
         return self._rows([one.out for one in self.rounds], None)
 
     def _rows(self, folds: Sequence[Sequence[int]], slices: int | None) -> Groups:

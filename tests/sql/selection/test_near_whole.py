@@ -108,8 +108,10 @@ def test_a_trial_that_does_not_converge_from_there_is_repeated(
     expected, trained = alone(monkeypatch, rows), Prepared.trained
     spoilt: list[int] = []
 
-    def spoiling(self: Prepared, number: int, groups: Any, places: Any, *more: Any) -> Any:
-        models = trained(self, number, groups, places, *more)
+    def spoiling(
+        self: Prepared, number: int, groups: Any, places: Any, *more: Any, **how: Any
+    ) -> Any:
+        models = trained(self, number, groups, places, *more, **how)
         if not (more and isinstance(more[0], NearWhole)):
             return models
         lost = np.flatnonzero(models.group % 2 == 0)
@@ -131,9 +133,9 @@ def test_several_classes_are_trained_on_all_rows_but_once(
     sets: list[Any] = []
     trained = Prepared.trained
 
-    def noted(self: Prepared, *given: Any) -> Any:
+    def noted(self: Prepared, *given: Any, **how: Any) -> Any:
         sets.append(given[3:])
-        return trained(self, *given)
+        return trained(self, *given, **how)
 
     monkeypatch.setattr(Prepared, "trained", noted)
     metrics(rows, label="z % 3", class_weight=None)
