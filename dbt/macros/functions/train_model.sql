@@ -38,9 +38,15 @@
   {{ return(features if features is string else tuskml.array_of(features)) }}
 {% endmacro %}
 
-{# Columns as features by name: what a config with a list of columns trains on where one of them is text or a date. #}
+{# Columns as features by name: what a config with a list of columns trains on where one of them is text or a date. A column
+   is given as in SQL; a name that SQL reads in quotes only, such as native-country, may come without them. #}
 {% macro named(columns, table=none) %}
   {% set row = {} %}
-  {% for column in columns %}{% do row.update({column: (table ~ '.' if table else '') ~ column}) %}{% endfor %}
+  {% for column in columns %}
+    {% set quoted = column[:1] == '"' and column[-1:] == '"' and column | length > 2 %}
+    {% set name = column[1:-1] | replace('""', '"') if quoted else column %}
+    {% set bare = quoted or modules.re.match('^[A-Za-z_][A-Za-z0-9_$]*$', column) %}
+    {% do row.update({name: (table ~ '.' if table else '') ~ (column if bare else adapter.quote(column))}) %}
+  {% endfor %}
   {{ return(row) }}
 {% endmacro %}
