@@ -119,7 +119,7 @@ def arguments(model: Model, file: Path) -> dict[str, Any]:
 
 
 def signature(model: Model) -> Any:
-    """Doubles by feature, or one column of arrays, or ids; the parameter `kind`."""
+    """A column per feature, or one column of arrays, or ids; the parameter `kind`."""
     types, models = mlflow_module("types"), mlflow_module("models")
     params = types.ParamSchema([types.ParamSpec("kind", "string", "predict")])
     outputs = types.Schema([types.ColSpec("double")])
@@ -132,7 +132,10 @@ def columns(types: Any, model: Model) -> list[Any]:
     """The columns of a frame that is served.
 
     Of a model that was trained on one array expression either the array or its items will do.
+    MLflow refuses whole numbers as doubles, and booleans and pandas' categories as strings, so a
+    column is of any type, and the model checks it.
     """
+    whatever = types.schema.AnyType()
     if model.preparation is not None:
         dates = {
             column["column"]
@@ -140,18 +143,16 @@ def columns(types: Any, model: Model) -> list[Any]:
             if "part" in column
         }
         return [
-            types.ColSpec(
-                "datetime" if name in dates else "string" if kind == "text" else "double", name
-            )
-            for name, kind in source_kinds(model.preparation).items()
+            types.ColSpec("datetime" if name in dates else whatever, name)
+            for name in source_kinds(model.preparation)
         ]
     if answers(model).factorizes:
         return [types.ColSpec("long", name) for name in model.features or ("user", "item")]
     names, array = column_names(model), array_name(model)
     if array is None or array in names:
-        return [types.ColSpec("double", name) for name in names]
+        return [types.ColSpec(whatever, name) for name in names]
     arrays = types.schema.Array(types.DataType.double)
     return [
         types.ColSpec(arrays, array, required=False),
-        *(types.ColSpec("double", name, required=False) for name in names),
+        *(types.ColSpec(whatever, name, required=False) for name in names),
     ]

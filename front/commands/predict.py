@@ -63,7 +63,10 @@ def add_predict(commands: "Commands[Any]") -> None:
     add_source(command)
     by = "the keys in the rows (default: the columns beside the models)"
     add("--group-by", default="", metavar="SQL", help=by)
-    what = "prediction (default), probability (logistic), or decision, the margin"
+    what = (
+        "prediction (default); class, by its name; probability, of the higher of two classes; "
+        "probabilities, of all classes by name; or decision, the margin"
+    )
     add("--output", choices=list(KINDS), default="prediction", metavar="WHAT", help=what)
     add("--name", help="the name of the new column (default: what --output says)")
     add("--model-column", metavar="NAME", help="the column of models, if there are several")
@@ -80,7 +83,7 @@ def show_predictions(given: argparse.Namespace) -> None:
         if given.into is not None:
             count = keep(database, given.into, query, given.replace)
             kept = {"rows": count, "file" if is_file(given.into) else "table": given.into}
-            print(json.dumps(kept) if given.json else f"{count:,} rows in {named(given.into)}")
+            print(json.dumps(kept) if given.json else f"{count:,} row{'s' if count != 1 else ''} in {named(given.into)}")
         elif given.json:
             for row in streamed(database, query):
                 line = dict(zip(names, map(plain, row), strict=True))

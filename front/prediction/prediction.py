@@ -6,7 +6,7 @@ for leaves the database.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from tuskml.databases.database import Database, Row, kind_of
 from tuskml.databases.frames import Form, checked_form, fetched
@@ -26,6 +26,7 @@ from tuskml.training.refusing import refuse_replace
 NAMES = {
     "predict": "prediction",
     "predict_proba": "probability",
+    "predict_probas": "probabilities",
     "predict_class": "class",
     "decision": "decision",
 }
@@ -44,7 +45,7 @@ def predict(
     source: Rows,
     features: str | Sequence[str] | None = None,
     group_by: str | Sequence[str] = (),
-    kind: Kind = "predict",
+    kind: Kind | Literal["predict_probas"] = "predict",
     columns: str | Sequence[str] | None = None,
     name: str | None = None,
     into: Into | None = None,
@@ -58,10 +59,11 @@ def predict(
     its keys. features: columns or SQL expressions, by default those that the model was trained
     on. group_by: the keys of models by group, by default those that they were trained with; a
     row whose group has no model gets NULL. kind: `predict`, the number or the class in the
-    label's own values; `predict_proba`, the probability of the higher class; `predict_class`, the
-    class by its name; or `decision`, the margin. columns: the source's columns to return with the
-    prediction; all by default. name: the column of predictions, by default prediction,
-    probability, class or decision.
+    label's own values; `predict_proba`, the probability of the higher of two classes;
+    `predict_probas`, those of all classes, a dict by class name; `predict_class`, the class by its
+    name; or `decision`, the margin. columns: the source's columns to return with the prediction;
+    all by default. name: the column of predictions, by default prediction, probability,
+    probabilities, class or decision.
 
     Returns the rows as a pandas frame; for a Polars or Arrow source, as such a frame. returns:
     'pandas', 'polars', 'arrow' or 'numpy' (a dict of arrays). With into, writes the rows to a new

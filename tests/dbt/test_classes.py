@@ -12,16 +12,16 @@ from sklearn.metrics import accuracy_score, f1_score, log_loss
 pytest.importorskip("dbt.cli.main", reason="dbt is not installed: pip install 'tuskml[dbt]'")
 
 ROWS = """select *, case when dep_delay > 30 then 'late' when dep_delay > 0 then 'some' else 'none' end as grade,
-cast(case when hour < 12 then 'morning' else 'evening' end as part_of_day) as part from {{ ref('flight_features') }} where dep_delay is not null and distance is not null"""
-CONFIG = "{{{{ config(materialized='model', features=['dep_delay', 'distance', 'part', 'carrier'], held_out='held_out', {}) }}}} "
+cast(case when hour < 12 then 'morning' else 'evening' end as part_of_day) as "part of" from {{ ref('flight_features') }} where dep_delay is not null and distance is not null"""
+CONFIG = "{{{{ config(materialized='model', features=['dep_delay', 'distance', '\"part of\"', 'carrier'], held_out='held_out', {}) }}}} "
 MODELS = {
     "zz_grades.sql": CONFIG.format("task='logistic', label='grade', options={'l2': 0.01, 'class_weight': {'late': 2, 'none': 1, 'some': 1}}, gates={'f1_macro': 0.3}") + ROWS,
     "zz_trees.sql": CONFIG.format("task='gbdt', label='grade', options={'objective': 'logistic', 'trees': 10, 'monotone': {'distance': 1}}") + ROWS,
     "zz_forest.sql": CONFIG.format("task='random_forest', label='grade', options={'objective': 'gini', 'trees': 10}") + ROWS,
-    "zz_two.sql": CONFIG.replace("'part', ", "").format("task='random_forest', label='part', options={'objective': 'gini', 'trees': 10}") + ROWS,
-    "zz_parts.sql": CONFIG.replace("'part', ", "").format("task='logistic', label='part', options={'l2': 0.01}") + ROWS,
-    "zz_said.sql": """select r.grade, r.held_out, {{ tuskml.predict('m.model', tuskml.named(['dep_delay', 'distance', 'part', 'carrier'], 'r'), answer='class_name') }} as said,
-{{ tuskml.predict('m.model', tuskml.named(['dep_delay', 'distance', 'part', 'carrier'], 'r'), answer='probabilities') }} as shares
+    "zz_two.sql": CONFIG.replace("'\"part of\"', ", "").format("task='random_forest', label='\"part of\"', options={'objective': 'gini', 'trees': 10}") + ROWS,
+    "zz_parts.sql": CONFIG.replace("'\"part of\"', ", "").format("task='logistic', label='\"part of\"', options={'l2': 0.01}") + ROWS,
+    "zz_said.sql": """select r.grade, r.held_out, {{ tuskml.predict('m.model', tuskml.named(['dep_delay', 'distance', 'part of', 'carrier'], 'r'), answer='class_name') }} as said,
+{{ tuskml.predict('m.model', tuskml.named(['dep_delay', 'distance', '"part of"', 'carrier'], 'r'), answer='probabilities') }} as shares
 from (""" + ROWS + ") as r cross join {{ ref('zz_grades') }} as m",
     "zz_classes.yml": """
 models:
@@ -62,7 +62,7 @@ def test_more_than_two_classes_and_enums(classes: Any) -> None:
     ((features, names, metrics),) = classes.sql(
         f"SELECT (model).features, (model).class_names, metrics::text FROM {classes.schema}.zz_grades"
     )
-    assert {"part[evening]", "part[morning]", "carrier[AA]", "distance"} <= set(features)
+    assert {"part of[evening]", "part of[morning]", "carrier[AA]", "distance"} <= set(features)
     assert names == ["late", "none", "some"]
     said = classes.sql(
         f"SELECT grade, said, shares::text, {shares_of(classes)} FROM {classes.schema}.zz_said WHERE held_out"
@@ -95,7 +95,9 @@ def shares_of(project: Any) -> str:
 def test_gates_know_the_metrics_of_classes(project: Any, built: dict[str, Any]) -> None:
     path = project.folder / "models" / "zz_gate.sql"
     path.write_text(
-        CONFIG.replace("'part', ", "").format("task='gbdt', label='hour', gates={'auc': 0.5}")
+        CONFIG.replace("'\"part of\"', ", "").format(
+            "task='gbdt', label='hour', gates={'auc': 0.5}"
+        )
         + "select * from {{ ref('flight_features') }}"
     )
     try:

@@ -38,9 +38,20 @@
   {{ return(features if features is string else tuskml.array_of(features)) }}
 {% endmacro %}
 
-{# Columns as features by name: what a config with a list of columns trains on where one of them is text or a date. #}
+{# A column's name: of "native-country" in quotes, as SQL has it, what they enclose; of any other expression its text. #}
+{% macro name_of(expression) %}
+  {% set quoted = modules.re.match('^"([^"]|"")+"$', expression) %}
+  {{ return(expression[1:-1] | replace('""', '"') if quoted else expression) }}
+{% endmacro %}
+
+{# Columns as features by name: what a config with a list of columns trains on where one of them is text or a date. A column
+   is given as in SQL; a name that SQL reads in quotes only, such as native-country, may come without them. #}
 {% macro named(columns, table=none) %}
   {% set row = {} %}
-  {% for column in columns %}{% do row.update({column: (table ~ '.' if table else '') ~ column}) %}{% endfor %}
+  {% for column in columns %}
+    {% set name = tuskml.name_of(column) %}
+    {% set bare = name != column or modules.re.match('^[A-Za-z_][A-Za-z0-9_$]*$', column) %}
+    {% do row.update({name: (table ~ '.' if table else '') ~ (column if bare else adapter.quote(column))}) %}
+  {% endfor %}
   {{ return(row) }}
 {% endmacro %}

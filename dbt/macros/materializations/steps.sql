@@ -25,7 +25,9 @@
   {% endif %}
   {% set row = {} %}
   {% if named %}
-    {% for name in features %}{% do row.update({name: 'tuskml_feature_' ~ loop.index}) %}{% endfor %}
+    {% for name in features %}
+      {% do row.update({name if features is mapping else tuskml.name_of(name): 'tuskml_feature_' ~ loop.index}) %}
+    {% endfor %}
     {% for option in ['cluster', 'fold_by', 'time_by'] %}
       {% set column = settings['options'].get(option) %}
       {% if column is string and column not in row %}

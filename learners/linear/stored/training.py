@@ -180,6 +180,8 @@ def considered_stored(group: NDArray[np.void], request: Request, memory: int = 0
         f"{why}; about {use['store_requests']:,} requests to the store and {moved / 1e6:,.1f} MB "
         f"in {epochs:,.0f} epochs"
     )
+    if isinstance(options.partition, str):
+        reason += f", estimated without partitioning '{options.partition}', which a training reads"
     plan = replace(plan, reason=reason)
     iterations = Interval(epochs, epochs, epochs)
     one = replace(found, plan=plan, iterations=iterations, refusal=None, store=use)

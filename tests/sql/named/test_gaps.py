@@ -159,6 +159,45 @@ def refused(client: Client, call: str) -> str:
     return " ".join(str(raised.value).split())
 
 
+def test_the_same_as_a_pipeline_of_scikit_learn(table: Client) -> None:
+    """Imputed, with indicators, and encoded: the same optimum, and the same probabilities of rows
+    that it was not trained on, whose gaps are filled as in training and whose new level is no level.
+    """
+    from sklearn.compose import make_column_transformer
+    from sklearn.impute import MissingIndicator, SimpleImputer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+
+    seen, penalty = frame(), 0.02
+    seen["c"] = seen.c.where(seen.c.notna(), None)
+    trained, asked = seen[seen.i < 300], seen[seen.i >= 300].copy()
+    asked.loc[asked.c == "Ä", "c"] = "new"
+    filled = make_pipeline(
+        SimpleImputer(strategy="most_frequent", missing_values=None),
+        OneHotEncoder(handle_unknown="ignore"),
+    )
+    whole = make_pipeline(
+        make_column_transformer(
+            (SimpleImputer(add_indicator=True), ["x"]),
+            (filled, ["c"]),
+            (MissingIndicator(missing_values=None), ["c"]),
+        ),
+        LogisticRegression(C=1 / (penalty * len(trained)), tol=1e-10, max_iter=10_000),
+    ).fit(trained, trained.y > 0)
+    options = {"l2": penalty, "missing": "impute", "epsilon": 1e-10}
+    model = f"(SELECT train_model('logistic', CASE WHEN y > 0 THEN 1 ELSE 0 END, r, '{json.dumps(options)}') AS m FROM named, LATERAL (SELECT named.x, named.c) AS r WHERE i < 300) AS t"
+    level = "CASE WHEN c = 'Ä' THEN 'new' ELSE c END AS c"
+    found = table.connection.execute(
+        f"SELECT predict_proba(m, r), (m).coef, (m).intercept FROM {model}, (SELECT i, x, {level} FROM named WHERE i >= 300) AS rows, "
+        "LATERAL (SELECT rows.x, rows.c) AS r ORDER BY i"
+    ).fetchall()
+    truth = whole[-1]
+    assert [row[0] for row in found] == pytest.approx(whole.predict_proba(asked)[:, 1], abs=1e-6)
+    assert found[0][1] == pytest.approx(truth.coef_[0], abs=1e-5)
+    assert found[0][2] == pytest.approx(truth.intercept_[0], abs=1e-5)
+
+
 def test_gaps_can_be_refused(table: Client) -> None:
     told = refused(table, """train_model('linear', y, named, '{"missing": "error"}')""")
     assert (
