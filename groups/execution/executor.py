@@ -7,7 +7,7 @@ executor may run a unit again after a worker died, and yields one outcome per ke
 
 import importlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tuskml.errors import TuskError
@@ -25,7 +25,8 @@ class Unit:
 
     pin: what should stay on the worker that runs it, for the next unit with the same pin, such as
     a shard in memory; None: nothing. Any worker can run it all the same. work: `module:function`
-    in the place of the run's.
+    in the place of the run's. together: the work that answers several such units of one ask, whose
+    number is `ask`; members: these units, of a unit that stands for them.
     """
 
     key: str
@@ -34,6 +35,14 @@ class Unit:
     name: str = ""
     pin: str | None = None
     work: str | None = None
+    together: str | None = None
+    ask: int = 0
+    members: tuple["Unit", ...] = ()
+
+    @property
+    def each(self) -> tuple["Unit", ...]:
+        """The units that it stands for, or itself."""
+        return self.members or (self,)
 
 
 @dataclass(frozen=True)
@@ -68,6 +77,66 @@ class Executor(Protocol):
         `tuskml.cancel()`.
         """
         ...
+
+
+ANSWERED, FAILED = b"+", b"-"
+LENGTH = 8
+
+
+def encoded(outcome: Outcome) -> bytes:
+    """The answer after ANSWERED, or a sentence after FAILED."""
+    if outcome.answer is None:
+        return FAILED + (outcome.error or "").encode(errors="replace")
+    return ANSWERED + outcome.answer
+
+
+def decoded(key: str, data: bytes) -> Outcome:
+    """The outcome of the unit with this key."""
+    if data[:1] == ANSWERED:
+        return Outcome(key, data[1:])
+    return Outcome(key, None, data[1:].decode())
+
+
+def several(parts: Sequence[bytes]) -> bytes:
+    """One payload, or one answer, that holds several."""
+    lengths = [len(one).to_bytes(LENGTH, "little") for one in parts]
+    return b"".join(piece for pair in zip(lengths, parts, strict=True) for piece in pair)
+
+
+def each_of(data: bytes) -> list[bytes]:
+    """What `several` holds."""
+    found, at = [], 0
+    while at < len(data):
+        end = at + LENGTH + int.from_bytes(data[at : at + LENGTH], "little")
+        found.append(data[at + LENGTH : end])
+        at = end
+    return found
+
+
+def bundle(units: Sequence[Unit]) -> Unit:
+    """A unit that stands for several, which one worker runs one after another."""
+    first = units[0]
+    if len(units) == 1:
+        return first
+    return replace(
+        first,
+        key=" ".join(one.key for one in units),
+        size=sum(one.size for one in units),
+        payload=several([one.payload for one in units]),
+        work=first.together,
+        members=tuple(units),
+    )
+
+
+def outcomes_of(unit: Unit, data: bytes) -> list[Outcome]:
+    """Those of each unit that a unit stands for, from the answer of a worker."""
+    whole = decoded(unit.key, data)
+    if not unit.members:
+        return [whole]
+    if whole.answer is None:
+        return [replace(whole, key=one.key) for one in unit.members]
+    answers = each_of(whole.answer)
+    return [decoded(one.key, its) for one, its in zip(unit.members, answers, strict=True)]
 
 
 def largest_first(units: Sequence[Unit]) -> list[Unit]:

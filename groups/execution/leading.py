@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from tuskml.errors import ClusterError, Interrupted, TuskError
 from tuskml.groups.execution.executor import Outcome, Unit
@@ -41,9 +42,12 @@ heard: list[Callable[[Ran], None]] = [unheard]
 
 
 def note(ran: Ran) -> None:
-    """Tells who hears."""
-    for hear in heard:
-        hear(ran)
+    """Tells who hears, of units that ran one after another of each."""
+    units = ran.unit.each
+    ends = [ran.begin + (ran.end - ran.begin) * n / len(units) for n in range(len(units) + 1)]
+    for unit, (begin, end) in zip(units, pairwise(ends), strict=True):
+        for hear in heard:
+            hear(replace(ran, unit=unit, begin=begin, end=min(end, ran.end)))
 
 
 class Leaders:
@@ -61,7 +65,7 @@ class Leaders:
         self._answers: dict[str, Outcome | None] = {}
         self._done: deque[Outcome] = deque()
         self._leading = 0
-        self._count = 0
+        self._count = self._asks = 0
         self._closed: str | None = None
 
     def begin(self) -> None:
@@ -89,10 +93,10 @@ class Leaders:
     def ask(self, units: Sequence[Unit]) -> list[bytes]:
         """Their answers, in their order. ClusterError with one of their errors; Interrupted."""
         with self._change:
-            mine = []
+            mine, self._asks = [], self._asks + 1
             for unit in units:
                 self._count += 1
-                mine.append(replace(unit, key=f"{unit.key}/{self._count}"))
+                mine.append(replace(unit, key=f"{unit.key}/{self._count}", ask=self._asks))
             self._answers.update({one.key: None for one in mine})
             self._asked.extend(mine)
             self._change.notify_all()

@@ -54,6 +54,22 @@ class Pins:
             del self.by_pin[mine]
         return unit
 
+    def beside(self, worker: Hashable, unit: Unit) -> list[Unit]:
+        """The other units of the same ask for which a worker holds what they need."""
+        if unit.together is None:
+            return []
+        alike = [
+            pin
+            for pin, waiting in self.by_pin.items()
+            if self.holder.get(pin) == worker and waiting[0].ask == unit.ask
+        ]
+        found = []
+        for pin in alike:
+            found.append(self.by_pin[pin].popleft())
+            if not self.by_pin[pin]:
+                del self.by_pin[pin]
+        return found
+
     def free(self, worker: Hashable, workers: int, more_start: bool) -> str | None:
         """A pin that nobody holds, which the worker holds from now on."""
         found = [pin for pin in self.by_pin if pin not in self.holder]
@@ -68,13 +84,14 @@ class Pins:
         return found[0]
 
     def move(self, unit: Unit, worker: Hashable) -> None:
-        """A pin whose worker is slow goes to another one, from the next unit on."""
-        assert unit.pin is not None
-        before = self.holder.get(unit.pin)
-        if before is not None:  # else its worker was lost, and a slow one has the unit still
-            self.held[before] -= unit.size
-        self.holder[unit.pin] = worker
-        self.held[worker] += unit.size
+        """Pins whose worker is slow go to another one, from the next unit on."""
+        for one in unit.each:
+            assert one.pin is not None
+            before = self.holder.get(one.pin)
+            if before is not None:  # else its worker was lost, and a slow one has the unit still
+                self.held[before] -= one.size
+            self.holder[one.pin] = worker
+            self.held[worker] += one.size
 
     def forget(self, worker: Hashable) -> None:
         """A worker that is lost, with what it held."""

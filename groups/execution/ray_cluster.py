@@ -20,13 +20,20 @@ from typing import Any
 
 from tuskml.errors import ClusterError
 from tuskml.groups.execution import activity, leading, ray_session
-from tuskml.groups.execution.executor import Outcome, Unit, largest_first
+from tuskml.groups.execution.executor import (
+    ANSWERED,
+    Outcome,
+    Unit,
+    bundle,
+    largest_first,
+    outcomes_of,
+)
 from tuskml.groups.execution.head import Head
 from tuskml.groups.execution.leading import Leaders, Ran
 from tuskml.groups.execution.pinned import Pins
 from tuskml.groups.execution.pulse import Pulses
 from tuskml.groups.execution.versions import difference, mismatch, versions
-from tuskml.groups.execution.worker import ANSWERED, Worker
+from tuskml.groups.execution.worker import Worker
 from tuskml.kernels.library import cancel_mark, raise_if_cancelled
 
 LOOK_SECONDS = 0.1
@@ -167,14 +174,16 @@ class Run:
         for worker in waiting:
             others = len(self.starting) + len(self.working) + len(waiting)
             unit = self.pins.take(worker, others, bool(self.starting))
-            if unit is None:
+            if unit is not None:
+                unit = bundle([unit, *self.pins.beside(worker, unit)])
+            else:
                 unit = self.left.popleft() if self.left else self.late()
                 if unit is not None and unit.pin is not None:
                     self.pins.move(unit, worker)
             if unit is None:
                 self.idle.append(worker)
                 continue
-            self.tries[unit.key] += 1
+            self.tries.update(one.key for one in unit.each)
             reference = worker.run.remote(unit.work or self.work, unit.payload)
             mark = activity.begin(unit, self.names[worker])
             self.pulses.begin(worker)
@@ -207,7 +216,9 @@ class Run:
 
     def wanted(self, unit: Unit) -> bool:
         """Whether it has no outcome yet."""
-        return unit.key not in self.done if unit.pin is None else self.leaders.wants(unit.key)
+        if unit.pin is None:
+            return unit.key not in self.done
+        return any(self.leaders.wants(one.key) for one in unit.each)
 
     def look(self) -> Iterator[Outcome]:
         """Waits a moment, and takes what has come."""
@@ -301,12 +312,10 @@ class Run:
             ended = time.monotonic()
             took = ended - task.began
             self.took[digits(unit)] = max(self.took.get(digits(unit), 0.0), took)
-            outcome = Outcome(unit.key, answer[1:])
             if unit.pin is not None:
                 leading.note(Ran(str(task.worker), unit, task.began, ended))
-        else:
-            outcome = Outcome(unit.key, None, answer[1:].decode())
-        yield from self.given(unit, outcome)
+        for one, outcome in zip(unit.each, outcomes_of(unit, answer), strict=True):
+            yield from self.given(one, outcome)
 
     def given(self, unit: Unit, outcome: Outcome) -> Iterator[Outcome]:
         """The outcome of a unit of the caller's; a leader gets that of its own."""
@@ -323,15 +332,16 @@ class Run:
         activity.log.warning("%s: a worker was lost: %s", unit.name, cause)
         if not self.wanted(unit) or unit in (one.unit for one in self.working.values()):
             pass  # a copy was faster, or may still be
-        elif self.tries[unit.key] >= ATTEMPTS:
+        elif max(self.tries[one.key] for one in unit.each) >= ATTEMPTS:
             why = f"{ATTEMPTS} workers were lost while they trained {unit.name}: {cause}"
-            yield from self.given(unit, Outcome(unit.key, None, why))
+            for one in unit.each:
+                yield from self.given(one, Outcome(one.key, None, why))
         else:
             self.notes.append(f"a worker was lost and its groups trained again: {cause}")
             if unit.pin is None:
                 self.left.appendleft(unit)
             else:
-                self.pins.add([unit])
+                self.pins.add(one for one in unit.each if self.wanted(one))
         if self.left or self.leaders.working:
             self.start()
 

@@ -4,11 +4,9 @@ import json
 import os
 import socket
 
-from tuskml.groups.execution.executor import Unit, attempt
+from tuskml.groups.execution.executor import Unit, attempt, encoded
 from tuskml.groups.execution.share import Share, limit
 from tuskml.groups.execution.versions import versions
-
-ANSWERED, FAILED = b"+", b"-"
 
 
 class Worker:
@@ -30,7 +28,4 @@ class Worker:
 
     def run(self, work: str, payload: bytes) -> bytes:
         """The unit's answer after ANSWERED, or a sentence after FAILED."""
-        outcome = attempt(work, Unit("", 0, payload))
-        if outcome.answer is None:
-            return FAILED + (outcome.error or "").encode(errors="replace")
-        return ANSWERED + outcome.answer
+        return encoded(attempt(work, Unit("", 0, payload)))

@@ -23,6 +23,13 @@ def packed(header: Mapping[str, Any], arrays: Sequence[Array | None] = ()) -> by
     return b"".join([len(text).to_bytes(LENGTH, "little"), text, *held])
 
 
+def header_of(data: bytes) -> dict[str, Any]:
+    """The header alone."""
+    at = LENGTH + int.from_bytes(data[:LENGTH], "little")
+    found: dict[str, Any] = json.loads(data[LENGTH:at])
+    return found
+
+
 def unpacked(data: bytes) -> tuple[dict[str, Any], list[Array | None]]:
     """The header and the arrays, which are copies of their own."""
     at = LENGTH + int.from_bytes(data[:LENGTH], "little")

@@ -11,13 +11,14 @@ Learning, PVLDB 2021, section 4.2: partial sums are shipped lazily.
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from tuskml.kernels.parts.answering import pass_of
 from tuskml.kernels.parts.keeping import PartRows
-from tuskml.kernels.parts.message import packed, unpacked
+from tuskml.kernels.parts.message import header_of, packed, unpacked
 from tuskml.kernels.parts.sharded import ARRAYS
 
 TOGETHER = "together"
@@ -35,6 +36,25 @@ def unbundled(message: bytes) -> list[bytes] | None:
     if header.get("method") != TOGETHER:
         return None
     return [one.tobytes() for one in arrays if one is not None]
+
+
+def adds(message: bytes) -> bool:
+    """Whether the answers to a message are sums of integers, which may be added anywhere."""
+    given = header_of(message).get("given")
+    return isinstance(given, dict) and bool(given.get("adds"))
+
+
+def added_up(found: Sequence[bytes]) -> list[bytes]:
+    """The answers of several parts, each an array or None: the sum in the first, then zeros."""
+    arrays = [unpacked(one)[1] for one in found]
+    there = [place for place, one in enumerate(arrays) if one and one[0] is not None]
+    if len(there) < 2:
+        return list(found)
+    total = reduce(np.add, [arrays[place][0] for place in there])
+    zero = packed({}, [np.zeros((), np.int64)])
+    out = [zero if place in there else one for place, one in enumerate(found)]
+    out[there[0]] = packed({}, [total])
+    return out
 
 
 def answers(

@@ -18,7 +18,7 @@ from tuskml.learners.models import Models
 from tuskml.learners.receiving import finished
 from tuskml.shards.catalogue import Group
 from tuskml.training.on_worker import as_bytes, cursor
-from tuskml.training.parted.on_parts import WORK, forget, with_message
+from tuskml.training.parted.on_parts import TOGETHER, WORK, forget, with_message
 from tuskml.training.parted.together import Ask, Together, asking
 from tuskml.training.units import Batch, Units
 
@@ -122,7 +122,9 @@ class PartedGroups:
             pin = f"{self.run} {hashlib.sha256(text.encode()).hexdigest()}"
             payload = with_message(given | {"pin": pin})
             size = batch.rows / len(group.shards)
-            yield Unit(pin, size, payload, self.units.named(batch), pin=pin, work=WORK)
+            yield Unit(
+                pin, size, payload, self.units.named(batch), pin=pin, work=WORK, together=TOGETHER
+            )
 
     def answer(self, group: Group, models: Models | None) -> bytes:
         """The key as text, and the model, as an Arrow stream; no model: NULL."""

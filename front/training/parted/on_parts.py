@@ -11,6 +11,7 @@ import re
 import threading
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -20,12 +21,13 @@ from numpy.typing import NDArray
 from tuskml.databases.duckdb import DuckDB
 from tuskml.errors import TuskError
 from tuskml.groups.contract.trainer import library
+from tuskml.groups.execution.executor import Unit, attempt, each_of, encoded, several
 from tuskml.groups.execution.share import share
 from tuskml.groups.selection.parted import judgement, judges
 from tuskml.kernels import passes
 from tuskml.kernels.parts.answering import answered as answer_of
 from tuskml.kernels.parts.keeping import PartRows, kept, split
-from tuskml.kernels.parts.together import answers, bundled, unbundled
+from tuskml.kernels.parts.together import added_up, adds, answers, bundled, unbundled
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.rows.cells import deal
 from tuskml.learners.receiving import receiving
@@ -34,6 +36,7 @@ from tuskml.schedule import budget
 from tuskml.training.on_worker import TASK, cursor, verify
 
 WORK = "tuskml.training.parted.on_parts:answered"
+TOGETHER = "tuskml.training.parted.on_parts:answered_together"
 LENGTH = 8
 NO_ROOM = re.compile("memory_limit|[Oo]ut of [Mm]emory|no memory")
 
@@ -135,6 +138,19 @@ def answered(payload: bytes) -> bytes:
                     raise
 
 
+def answered_together(payload: bytes) -> bytes:
+    """The answers of several parts that lie here; those that may be added are, in the first."""
+    payloads = each_of(payload)
+    found = [attempt(WORK, Unit("", 0, one)) for one in payloads]
+    at = LENGTH + int.from_bytes(payloads[0][:LENGTH], "little")
+    if at < len(payloads[0]) and adds(payloads[0][at:]):
+        there = [place for place, one in enumerate(found) if one.answer is not None]
+        answers = added_up([found[place].answer or b"" for place in there])
+        for place, answer in zip(there, answers, strict=True):
+            found[place] = replace(found[place], answer=answer)
+    return several([encoded(one) for one in found])
+
+
 def part_of(pin: str) -> Held:
     """The part, which was asked for last from now on."""
     with _lock:
@@ -147,11 +163,11 @@ def answer(held: Held, given: Mapping[str, Any], message: bytes) -> bytes:
     with held.lock:
         if held.stack is None:
             held.read(given)
-        several = unbundled(message)
-        if several is None:
+        messages = unbundled(message)
+        if messages is None:
             return answer_alone(held, message)
         alone = partial(answer_alone, held)
-        return bundled(answers(held.rows, several, threads(), alone))
+        return bundled(answers(held.rows, messages, threads(), alone))
 
 
 def answer_alone(held: Held, message: bytes) -> bytes:

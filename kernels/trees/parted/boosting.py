@@ -58,6 +58,10 @@ class Parted:
         """What each part answers: an array each."""
         return [one[0] for one in self.answers(do, *arrays)]
 
+    def summed(self, do: str, *arrays: Array) -> Array:
+        """The sum of what parts answer: of integers, which a worker may add for its parts."""
+        return summed([one[0] for one in self.answers(do, *arrays, adds=True)])
+
     def answers(self, do: str, *arrays: Array, **given: Any) -> list[list[Array]]:
         """What each part answers, and those again that have to be told all that led here."""
         first = max(0, len(self.trees) - self.targets.outputs)
@@ -104,15 +108,15 @@ class Parted:
         tree, outputs = len(self.trees), self.targets.outputs
         self.splits, self.begun = self.splits[:0], False
         self.drawn = self.rules.row_fraction < 1
-        root = summed(self.ask("begin", self.extent.view(np.float64)))
+        root = self.summed("begin", self.extent.view(np.float64))
         if self.drawn and not root[0, :, 2].any():  # then all are
             self.drawn = False
-            root = summed(self.ask("begin", self.extent.view(np.float64)))
+            root = self.summed("begin", self.extent.view(np.float64))
         self.begun = True
         grower.begin(tree // outputs, tree % outputs, self.extent, root[0])
         while len(wanted := grower.wanted()):
             raise_if_cancelled(self.rows.cancel_mark)
-            grower.given(summed(self.ask("divide", as_bytes(wanted))))
+            grower.given(self.summed("divide", as_bytes(wanted)))
             self.splits = np.concatenate([self.splits, wanted])
         self.begun = False
         return grower.tree()
