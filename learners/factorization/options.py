@@ -95,7 +95,7 @@ OPTIONS = OptionTable(
             choice("auto", ROTATION),
             "auto",
             "rotation: blocks of ratings that share no vector rotate among threads, with the "
-            "result of one thread; this is algorithm sgd",
+            "result of one thread",
         ),
         Option("transform", choice("lazy"), "lazy", "ratings are read as they are"),
         *("store", "cache", "partition", "resume", "device", "format"),

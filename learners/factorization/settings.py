@@ -21,7 +21,7 @@ STORED_ALGORITHMS = ("auto", *(one.name for one in REGISTERED if one.stored))
 """In a store, where no two workers hold one vector."""
 NOT_STORED = ("validation",)
 """Early stopping goes back to the best vectors, which are no longer there."""
-ROTATING = "sgd"
+ROTATING = next(one.name for one in REGISTERED if one.rotates)
 """The algorithm whose blocks share no vector."""
 OF_IMPLICIT = ("alpha", "cg_steps", "loss")
 OF_STORES = ("cache", "partition", "resume")

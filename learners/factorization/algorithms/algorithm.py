@@ -31,6 +31,10 @@ class Algorithm:
     lock_free = False
     on_gpu = True
     stored = False
+    rotates = False
+    """Blocks of ratings that share no vector rotate among threads."""
+    implicit: str | None = None
+    """The loss of implicit feedback that it trains; None: it needs ratings."""
     solves = False
     """Its last epochs solve for each vector in turn."""
 

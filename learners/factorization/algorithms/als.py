@@ -23,6 +23,7 @@ class Als(Algorithm):
     """What noise a long step leaves is solved for in the end."""
     on_gpu = False
     solves = True
+    implicit = "squared"
 
     def first_solved(self, max_iter: int) -> int:
         return max_iter - max(1, max_iter // SOLVED)

@@ -14,6 +14,8 @@ class Sgd(Algorithm):
     reason = "blocks of ratings that share neither users nor items run side by side"
     chosen_for = (Place.STORE, Place.GPU_IN_ORDER)
     stored = True
+    rotates = True
+    implicit = "bpr"
 
 
 ALGORITHM = Sgd()

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tuskml.errors import OptionError, one_of
+from tuskml.learners.factorization.algorithms import REGISTERED
 from tuskml.learners.factorization.options import BPR, FALLING, IMPLICIT, FactorizationOptions
 from tuskml.learners.models import FORMAT
 from tuskml.learners.options.schedules import POWERS
@@ -13,8 +14,10 @@ from tuskml.schedule import budget
 WHERE = "option 'feedback': 'implicit'"
 L2 = {False: 10.0, True: 0.01}
 """Where none is given, of least squares and of the loss bpr."""
-STEP = 0.05
-ALGORITHMS = {False: ("auto", "als"), True: ("auto", "sgd")}
+STEP = 0.1
+ALGORITHMS = {
+    one.implicit == BPR: ("auto", one.name) for one in REGISTERED if one.implicit is not None
+}
 OF_EXPLICIT = ("biases", "scheduler", "validation")
 """Options of explicit feedback alone; rows that are held out would count as without feedback."""
 OF_LEAST_SQUARES = ("alpha", "cg_steps")

@@ -144,7 +144,7 @@ def test_personalised_ranking(ask: Any) -> None:
         f"SELECT (m).coef, (m).classes, (m).status, (m).options FROM {model}"
     )
     assert (classes, status) == ([61, 47, 9], "ok")
-    wanted = {"loss": "bpr", "algorithm": "sgd", "biases": True, "step": 0.05, "l2": 0.001}
+    wanted = {"loss": "bpr", "algorithm": "sgd", "biases": True, "step": 0.1, "l2": 0.001}
     assert wanted.items() <= json.loads(options).items()
     vectors = np.array(coef).reshape(108, 9)
     assert not vectors[:61, 0].any()
