@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tuskml.errors import DataError
 from tuskml.groups.terms import widths_of, with_terms
 from tuskml.kernels import passes
-from tuskml.kernels.rows import prepare
+from tuskml.kernels.rows import prepare, words
 from tuskml.kernels.rows.structures import Preparing
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models, Names, Strings
@@ -80,6 +80,10 @@ def readable(groups: Groups, request: Request[Any, Any], memory: int) -> Iterato
         refuse_columns(request)
         yield Readable(groups, with_names(request))
         return
+    if words.has_words(groups):
+        with words.numbered(groups, memory, passes.cancel_mark()) as found:
+            yield Readable(without_parts(groups), with_names(replace(request, words=found.texts)))
+        return
     with prepare.prepare(groups, preparing(request), memory) as prepared:
         if prepared.texts(prepare.CLASSES, 0):
             refuse_text(prepared, request)
@@ -97,6 +101,13 @@ def readable(groups: Groups, request: Request[Any, Any], memory: int) -> Iterato
         yield Readable(prepared.groups, request, prepared)
 
 
+def without_parts(groups: Groups) -> Groups:
+    """The same groups for learners, whose rows by now are sparse like others."""
+    found = groups.copy()
+    found["parts"] = 0
+    return found
+
+
 def with_names(request: Request[Any, Any]) -> Request[Any, Any]:
     """The request of lists, whose features have the names that an option gives."""
     names = request.options.feature_names
@@ -107,7 +118,7 @@ def preparing(request: Request[Any, Any]) -> Preparing:
     """What the kernel is told."""
     options: Options = request.options
     names = classes_named(options)
-    columns, words = options.categories or (), options.text or ()
+    columns, texts = options.categories or (), options.text or ()
     products = [name for names in options.interactions or () for name in (*names, "")]
     return Preparing(
         MISSING.index(options.missing),
@@ -123,8 +134,8 @@ def preparing(request: Request[Any, Any]) -> Preparing:
         options.text_bits,
         listed(columns),
         len(columns),
-        listed(words),
-        len(words),
+        listed(texts),
+        len(texts),
         listed(products),
         len(products),
         None if options.cluster is None else options.cluster.encode(),

@@ -60,6 +60,8 @@ ROWS: dict[str, tuple[Any, list[Any]]] = {
     "tk_vocabulary": (INT, [ADDRESS, ADDRESS, ADDRESS, INT64, ADDRESS, ADDRESS, ADDRESS]),
     "tk_number": (INT, [ADDRESS, ADDRESS, INT64, ADDRESS, INT64, ADDRESS]),
     "tk_renumber": (INT, [ADDRESS, ADDRESS, INT64, ADDRESS, INT64, ADDRESS]),
+    "tk_has_words": (INT, [ADDRESS]),
+    "tk_number_words": (INT, [ADDRESS, ADDRESS, INT64, ADDRESS]),
     "tk_prepare": (
         INT,
         [ADDRESS, INT64, ctypes.POINTER(rows.Preparing), ADDRESS, ADDRESS, ADDRESS, ADDRESS],

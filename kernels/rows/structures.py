@@ -61,9 +61,21 @@ class Hold(ctypes.Structure):
     ]
 
 
+class Words(ctypes.Structure):
+    """`tk_words`."""
+
+    _fields_ = [
+        ("held", ctypes.c_void_p),
+        ("n", INT64),
+        ("offsets", ctypes.c_void_p),
+        ("text", ctypes.c_void_p),
+    ]
+
+
 STRUCTURES: dict[str, Any] = {
     "tk_preparing": Preparing,
     "tk_dealing": Dealing,
     "tk_hold": Hold,
+    "tk_words": Words,
 }
 """By their names in C."""

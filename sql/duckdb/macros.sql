@@ -76,6 +76,20 @@ CREATE OR REPLACE TEMP MACRO decision
     (model, features) AS _tusk_decision(struct_extract(model, 'payload'), features),
     (model_name, in_group, features) AS _tusk_three('decision', model_name);
 
+-- The proportions of topics in a document: a list of words, or sparse(ids, counts).
+CREATE OR REPLACE TEMP MACRO predict_topics
+    (model VARCHAR, tokens) AS _tusk_predict_topics(_tusk_payload_of('predict_topics', model), tokens),
+    (model, tokens) AS _tusk_predict_topics(struct_extract(model, 'payload'), tokens);
+
+-- The most probable words of each topic.
+CREATE OR REPLACE TEMP MACRO model_topics(model, words := 10) AS TABLE
+    SELECT unnest(_tusk_topic_words(_tusk_model(model).payload, CAST(words AS BIGINT)), recursive := true);
+
+-- exp of minus the mean log probability of a token by the topics of the other half of its document, over some documents.
+CREATE OR REPLACE TEMP MACRO _tusk_perplexity(judged) AS exp(-sum(judged[1]) / nullif(sum(judged[2]), 0));
+CREATE OR REPLACE TEMP MACRO perplexity(model, tokens) AS
+    _tusk_perplexity(_tusk_complete_document(struct_extract(model, 'payload'), tokens));
+
 CREATE OR REPLACE TEMP MACRO deployed_model(model_name, in_group := '') AS _tusk_no_registry('deployed_model');
 CREATE OR REPLACE TEMP MACRO register_model(
     model_name, source, in_group := '', metrics := '', recipe := NULL, data_fingerprint := '', as_version := NULL

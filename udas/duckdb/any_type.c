@@ -217,9 +217,8 @@ static bool entries_of_array(duckdb_logical_type type, idx_t n, scratch *s, list
     return entries;
 }
 
-typedef bool (*reader)(duckdb_vector items, idx_t n, scratch *s, column *c, bool *f64);
-
-static bool list_of(duckdb_vector v, idx_t n, scratch *s, list_column *l, reader read, bool *f64) {
+bool list_of_any(duckdb_vector v, idx_t n, scratch *s, list_column *l, item_reader read,
+                 bool *f64) {
     duckdb_logical_type type = duckdb_vector_get_column_type(v);
     duckdb_type id = duckdb_get_type_id(type);
     duckdb_vector items = NULL;
@@ -255,12 +254,12 @@ bool features_of_any(duckdb_vector v, idx_t n, scratch *s, feature_column *f) {
     if (f->type.sparse) {
         done = duckdb_struct_type_child_count(type) == 2 && named(type, 0, "indices") &&
                named(type, 1, "values") &&
-               list_of(duckdb_struct_vector_get_child(v, 0), n, s, &f->indices, ids_of_any,
-                       &f->type.wide) &&
-               list_of(duckdb_struct_vector_get_child(v, 1), n, s, &f->values, numbers_of_any,
-                       &f->type.f64);
+               list_of_any(duckdb_struct_vector_get_child(v, 0), n, s, &f->indices, ids_of_any,
+                           &f->type.wide) &&
+               list_of_any(duckdb_struct_vector_get_child(v, 1), n, s, &f->values, numbers_of_any,
+                           &f->type.f64);
     } else {
-        done = list_of(v, n, s, &f->values, numbers_of_any, &f->type.f64);
+        done = list_of_any(v, n, s, &f->values, numbers_of_any, &f->type.f64);
         f->self = f->values.self;
     }
     duckdb_destroy_logical_type(&type);
@@ -268,5 +267,5 @@ bool features_of_any(duckdb_vector v, idx_t n, scratch *s, feature_column *f) {
 }
 
 bool numbers_list_of_any(duckdb_vector v, idx_t n, scratch *s, list_column *l, bool *f64) {
-    return list_of(v, n, s, l, numbers_of_any, f64);
+    return list_of_any(v, n, s, l, numbers_of_any, f64);
 }

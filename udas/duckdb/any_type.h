@@ -31,6 +31,10 @@ bool label_of_any(duckdb_vector v, idx_t n, scratch *s, column *label, bool *boo
 /* A LIST or an ARRAY of numbers, or a STRUCT(indices, values) of two such lists; FLOAT stays
  * FLOAT. */
 bool features_of_any(duckdb_vector v, idx_t n, scratch *s, feature_column *features);
+/* A LIST or an ARRAY whose items this reads. */
+typedef bool (*item_reader)(duckdb_vector items, idx_t n, scratch *s, column *c, bool *f64);
+bool list_of_any(duckdb_vector v, idx_t n, scratch *s, list_column *l, item_reader read,
+                 bool *f64);
 bool text_of_any(duckdb_vector v, idx_t n, scratch *s, column *text);
 /* Numbers, and a LIST or an ARRAY of numbers. If f64 is NULL, they become DOUBLE; otherwise
  * FLOAT stays FLOAT, and *f64 says which they are.

@@ -65,6 +65,7 @@ bool register_summary(duckdb_connection connection);
 bool register_sparse(duckdb_connection connection);
 bool register_payload(duckdb_connection connection);
 bool register_tree_numbers(duckdb_connection connection);
+bool register_topics(duckdb_connection connection);
 /* Creates the macros, for what only SQL can express. Only in a database in memory: any other
  * would store the macro in its file. */
 bool create_macros(duckdb_connection connection);

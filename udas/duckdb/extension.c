@@ -76,7 +76,7 @@ DUCKDB_EXTENSION_ENTRYPOINT(duckdb_connection connection, duckdb_extension_info 
                 register_distribution(connection) && register_settings(connection, d) &&
                 register_store_root(connection, d) && register_summary(connection) &&
                 register_sparse_ids(connection) && register_sparse(connection) &&
-                register_payload(connection) && register_tree_numbers(connection) &&
+                register_payload(connection) && register_tree_numbers(connection) && register_topics(connection) &&
                 create_macros(connection);
     if (d)
         database_release(d);

@@ -115,6 +115,10 @@ static int level_message(const tusk_fault *f, char *text, size_t size) {
                  "leave it out, or shorten its values",
                  name, row);
         return 1;
+    case TUSK_TOO_MANY_WORDS:
+        snprintf(text, size, "row %lld of the group has %.0f words, at most %d are allowed", row,
+                 f->value, TUSK_MAX_DENSE_FEATURES);
+        return 1;
     case TUSK_OTHER_COLUMNS:
         snprintf(text, size,
                  "row %lld of the group has other columns than the rows before it, expected the "

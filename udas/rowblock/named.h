@@ -15,8 +15,10 @@
 extern "C" {
 #endif
 
-/* Dates and timestamps are days since 1970-01-01. */
-enum tusk_column_kind { TUSK_NUMBER, TUSK_CATEGORY, TUSK_DATE, TUSK_TIMESTAMP };
+/* Dates and timestamps are days since 1970-01-01. Words are alone: the rows are sparse, their ids
+ * are codes of words and their values are counts. A label of 1 says that ids are places among the
+ * sorted words of all parts instead. */
+enum tusk_column_kind { TUSK_NUMBER, TUSK_CATEGORY, TUSK_DATE, TUSK_TIMESTAMP, TUSK_WORDS };
 
 /* The longest text of a category, in bytes. */
 #define TUSK_MAX_LEVEL_BYTES 65535

@@ -116,6 +116,7 @@ enum tusk_code {
     TUSK_LEVEL_TOO_LONG, /* value: bytes of the text */
     TUSK_LEVEL_WITH_NUL,
     TUSK_TOO_MANY_LEVELS,
+    TUSK_TOO_MANY_WORDS, /* value: words of the row */
     TUSK_OTHER_COLUMNS
 };
 

@@ -114,6 +114,21 @@ TK_API int tk_vocabulary(const tusk_group *group, const int64_t *more, tusk_memo
 TK_API int tk_number(const tusk_group *group, tusk_memory *memory, int64_t mark,
                      const int64_t *ids, int64_t n, tusk_group *out);
 
+/* --- documents of words --- */
+/* The words of a group, sorted by their bytes: word i is text[offsets[i] .. offsets[i + 1]]. */
+typedef struct tk_words {
+    tk_charged *held; /* what owns the memory; tk_charged_free frees it */
+    int64_t n;
+    const int64_t *offsets; /* (n + 1,) */
+    const char *text;
+} tk_words;
+/* Whether the rows of a group are documents whose ids are codes of words. */
+TK_API int tk_has_words(const tusk_group *group);
+/* Makes the ids of such rows places among the group's words. The rows are changed where they lie,
+ * because they may be most of memory; those that were changed before stay as they are. */
+TK_API int tk_number_words(const tusk_group *group, tusk_memory *memory, int64_t mark,
+                           tk_words *out);
+
 /* --- rows with names, and labels that are text --- */
 enum tk_missing {
     TK_MISSING_SKIP,

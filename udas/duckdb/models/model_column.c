@@ -100,12 +100,12 @@ static bool has_no_coef(const model_column *m, idx_t row) {
     return !is_valid(&m->coef.self, row);
 }
 
-bool has_trees_in_payload(const model_column *m, idx_t row) {
-    return has_no_coef(m, row) && tusk_has_compact_trees(text_in(&m->payload, row));
+bool has_weights_in_payload(const model_column *m, idx_t row) {
+    return has_no_coef(m, row) && tusk_keeps_weights(text_in(&m->payload, row));
 }
 
-bool lacks_trees(const model_column *m, idx_t row) {
+bool lacks_weights(const model_column *m, idx_t row) {
     tusk_text task = text_in(&m->task, row);
-    bool grown = is_valid(&m->iterations, row) && ((const double *)m->iterations.data)[row] > 0;
-    return grown && has_no_coef(m, row) && tusk_is_of_trees(task);
+    bool trained = is_valid(&m->iterations, row) && ((const double *)m->iterations.data)[row] > 0;
+    return trained && has_no_coef(m, row) && tusk_is_in_payload(task);
 }

@@ -17,10 +17,10 @@ bool model_column_of_any(duckdb_vector v, idx_t n, scratch *s, model_column *m);
 /* The fields of the model in a row that is not NULL. */
 tusk_model_fields model_fields_at(const model_column *m, idx_t row);
 tusk_text text_in(const column *c, idx_t row);
-/* Whether the trees of the model are in its payload alone. */
-bool has_trees_in_payload(const model_column *m, idx_t row);
-/* Whether it lacks the trees that it once had. */
-bool lacks_trees(const model_column *m, idx_t row);
+/* Whether the trees or topics of the model are in its payload alone. */
+bool has_weights_in_payload(const model_column *m, idx_t row);
+/* Whether it lacks those that it once had. */
+bool lacks_weights(const model_column *m, idx_t row);
 
 /* The field of a STRUCT with this name; NULL if there is none. */
 duckdb_vector field_of(duckdb_vector v, const char *name);

@@ -38,9 +38,8 @@ static void refuse(duckdb_function_info info, const char *sentence) {
 
 /* A payload that has what no other field has stays as it is, if it is sound. */
 static bool keep_payload(duckdb_vector v, idx_t row, tusk_text payload, char *sentence) {
-    tusk_compact trees;
     const char *sqlstate;
-    if (!tusk_compact_trees_of(payload, &trees, sentence, &sqlstate))
+    if (!tusk_check_kept(payload, sentence, &sqlstate))
         return false;
     duckdb_vector_assign_string_element_len(v, row, payload.data, payload.length);
     return true;
@@ -54,15 +53,16 @@ static void put_payloads(duckdb_function_info info, const model_column *models, 
             set_null(result, row);
             continue;
         }
-        if (has_trees_in_payload(models, row)) {
+        if (has_weights_in_payload(models, row)) {
             if (!keep_payload(result, row, text_in(&models->payload, row), sentence)) {
                 refuse(info, sentence);
                 return;
             }
             continue;
         }
-        if (lacks_trees(models, row)) {
-            refuse(info, TUSK_NO_TREES);
+        if (lacks_weights(models, row)) {
+            refuse(info, tusk_is_of_trees(text_in(&models->task, row)) ? TUSK_NO_TREES
+                                                                         : TUSK_NO_TOPICS);
             return;
         }
         tusk_model_fields fields = model_fields_at(models, row);

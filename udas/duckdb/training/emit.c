@@ -59,7 +59,7 @@ static bool put_payload(AT, const tusk_models *m, int64_t i) {
         return false;
     }
     duckdb_string_t *text = (duckdb_string_t *)duckdb_vector_get_data(v) + row;
-    return tusk_has_compact_trees(
+    return tusk_keeps_weights(
         (tusk_text){duckdb_string_t_data(text), duckdb_string_t_length(*text)});
 }
 

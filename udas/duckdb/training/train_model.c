@@ -1,11 +1,13 @@
 /* train_model and explain_training: pack the rows of a chunk into blocks. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../any_type.h"
 #include "../features/named.h"
 #include "../features/numberings.h"
+#include "../features/words.h"
 #include "interrupt.h"
 #include "train_model.h"
 
@@ -33,19 +35,23 @@ spec *spec_of_texts(duckdb_function_info info, text task, text options) {
 }
 
 typedef struct rows {
+    duckdb_data_chunk chunk;
     idx_t n;
     column task, label, options, weight, offset;
     int extras; /* bits of enum tusk_extra */
     feature_column features;
     bool boolean_label, has_options;
     bool by_name;                 /* features are in `columns`, not in `features` */
+    bool by_word;                 /* features are in `documents` */
+    document_column documents;
     const tusk_text *label_texts; /* NULL: numbers or booleans */
     tusk_named_chunk columns;     /* where features have names or labels are text */
     char refusal[REFUSAL_ROOM];
 } rows;
 
 static rows rows_of(duckdb_data_chunk chunk, const overload *o) {
-    rows r = {.n = duckdb_data_chunk_get_size(chunk),
+    rows r = {.chunk = chunk,
+              .n = duckdb_data_chunk_get_size(chunk),
               .boolean_label = o->boolean_label,
               .has_options = o->has_options};
     r.task = chunk_column(chunk, 0);
@@ -66,8 +72,23 @@ static bool any_label(duckdb_vector v, scratch *s, rows *r) {
     return read;
 }
 
+static bool any_documents(duckdb_vector v, scratch *s, rows *r) {
+    r->by_word = true;
+    r->features = (feature_column){.self = column_of(v)};
+    if (documents_of_any(v, r->n, s, &r->documents))
+        return true;
+    char type[200];
+    write_type(v, type, sizeof type);
+    if (!s->out_of_memory)
+        snprintf(r->refusal, REFUSAL_ROOM, "features are %s, expected a list of words that is "
+                                           "not nested, for task 'lda', or numbers", type);
+    return false;
+}
+
 static bool any_features(duckdb_vector v, scratch *s, rows *r) {
     bool text = r->label_texts;
+    if (is_list_of_text(v))
+        return any_documents(v, s, r);
     if (features_of_any(v, r->n, s, &r->features))
         return !text || named_columns_of(NULL, r->n, text, s, &r->columns, r->refusal);
     r->by_name = true;
@@ -110,6 +131,7 @@ static tusk_extras extras_from(const rows *r, idx_t row) {
 /* The same for arguments of any type; false if they cannot be trained on. */
 static bool rows_of_any(duckdb_data_chunk chunk, const overload *o, scratch *s, rows *r) {
     memset(r, 0, sizeof *r);
+    r->chunk = chunk;
     r->n = duckdb_data_chunk_get_size(chunk);
     r->has_options = o->has_options;
     duckdb_vector given[WITH_OFFSET];
@@ -162,13 +184,35 @@ bool adopt(duckdb_function_info info, train_state *s, spec *spec, run *run) {
 }
 
 static bool usable(const rows *r, idx_t row, const spec *spec) {
-    if (!is_valid(&r->label, row) || (r->extras && !extras_usable(r, row)))
+    if ((!spec->documents && !is_valid(&r->label, row)) || (r->extras && !extras_usable(r, row)))
         return false;
+    if (r->by_word)
+        return is_valid(&r->features.self, row);
     if (!r->by_name)
         return features_valid(&r->features, row) ||
                (spec->gaps == TUSK_KEEPS_GAPS && list_given(&r->features, row));
     return is_valid(&r->features.self, row) &&
            (spec->gaps != TUSK_KEEPS_NO_GAPS || !tusk_named_gap(&r->columns, row));
+}
+
+/* Refuses documents for tasks that take none, and what is no document for those that do. */
+static bool fits(duckdb_function_info info, const rows *r, idx_t row, const spec *spec) {
+    if (!spec->documents) {
+        char text[REFUSAL_ROOM];
+        if (r->by_word) {
+            write_refusal(tusk_request_name(overload_of(info)->request), r->chunk, text);
+            duckdb_aggregate_function_set_error(info, text);
+        }
+        return !r->by_word;
+    }
+    bool label = is_valid(&r->label, row), sparse = !r->by_name && r->features.type.sparse;
+    if (!label && (r->by_word || sparse || !usable(r, row, spec)))
+        return true;
+    char text[200];
+    snprintf(text, sizeof text, "task '%.40s' %s", spec->task,
+             label ? TUSK_NO_LABEL : TUSK_NEEDS_WORDS);
+    refuse(info, text);
+    return false;
 }
 
 /* Whether the next row can go to the same state in one call. */
@@ -196,6 +240,10 @@ static idx_t dense_run(const rows *r, idx_t row, duckdb_aggregate_state *states)
 /* The labels of n rows; `buffer` has room for them. Texts become codes. NULL with a fault. */
 static const double *labels_of(const rows *r, idx_t row, idx_t n, train_state *s, double *buffer,
                                tusk_fault *fault) {
+    if (s->spec->documents) {
+        memset(buffer, 0, n * sizeof *buffer);
+        return buffer;
+    }
     if (!r->label_texts && !r->boolean_label)
         return (const double *)r->label.data + row;
     if (!r->label_texts) {
@@ -308,13 +356,21 @@ static int append_by_name(const rows *r, idx_t row, idx_t n, train_state *s, tus
              : fault->code;
 }
 
+static int append_words(const rows *r, idx_t row, train_state *s, tusk_fault *fault) {
+    tusk_document document = document_at(&r->documents, row);
+    document.extras = extras_from(r, row);
+    return tusk_append_document(s->run->era->memory, &s->block, &document, fault);
+}
+
 /* Appends the row, and those behind it that can go along: *n rows. */
 static int append(const rows *r, idx_t row, duckdb_aggregate_state *states, idx_t *n,
                   tusk_fault *fault) {
     train_state *s = (train_state *)states[row];
     *n = 1;
     int code;
-    if (r->by_name) {
+    if (r->by_word) {
+        code = append_words(r, row, s, fault);
+    } else if (r->by_name) {
         while (row + *n < r->n && *n < TUSK_NAMED_RUN && goes_along(r, row, row + *n, states))
             ++*n;
         code = append_by_name(r, row, *n, s, fault);
@@ -358,6 +414,8 @@ static void take(duckdb_function_info info, const void *chunk, duckdb_aggregate_
         if (!current)
             return;
         if (!adopt(info, s, current, run))
+            break;
+        if (!fits(info, r, row, current))
             break;
         if (!usable(r, row, current)) {
             s->block.n_skipped++;

@@ -1,5 +1,6 @@
 #include "model_value.h"
 
+#include "access/detoast.h"
 #include "access/htup_details.h"
 #include "catalog/pg_type.h"
 #include "executor/executor.h"
@@ -64,4 +65,10 @@ tusk_text read_payload(void *value, class_names *names) {
         return alone(payload, model, value);
     read_names(names, model);
     return payload;
+}
+
+struct varlena *telling_bytes(Datum model) {
+    struct varlena *bytes = (struct varlena *)DatumGetPointer(model);
+    bool pointer = VARATT_IS_EXTERNAL(bytes) && !VARATT_IS_EXTERNAL_ONDISK(bytes);
+    return pointer ? pg_detoast_datum(bytes) : bytes;
 }

@@ -9,4 +9,9 @@
  * names; NULL: not wanted. */
 tusk_text read_payload(void *value, class_names *names);
 
+/* The bytes that identify a model: its value in the row, or the pointer that says where TOAST
+ * keeps it. An address in memory does not identify it, because another model may lie there
+ * later. */
+struct varlena *telling_bytes(Datum model);
+
 #endif

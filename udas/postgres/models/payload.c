@@ -52,38 +52,49 @@ static tusk_text text_of(bytea *bytes) {
     return (tusk_text){VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes)};
 }
 
+static void refuse_bytes(const char *sqlstate, const char *sentence) {
+    const char *s = sqlstate ? sqlstate : "22023";
+    ereport(ERROR,
+            (errcode(MAKE_SQLSTATE(s[0], s[1], s[2], s[3], s[4])), errmsg("%s", sentence)));
+}
+
+static void check_kept(bytea *bytes) {
+    char sentence[TUSK_SENTENCE];
+    const char *sqlstate;
+    if (!tusk_check_kept(text_of(bytes), sentence, &sqlstate))
+        refuse_bytes(sqlstate, sentence);
+}
+
 /* The trees of a payload that has them in their compact form. */
 static tusk_compact trees_of(bytea *bytes) {
     char sentence[TUSK_SENTENCE];
     const char *sqlstate;
     tusk_compact trees;
     if (!tusk_compact_trees_of(text_of(bytes), &trees, sentence, &sqlstate))
-        ereport(ERROR, (errcode(MAKE_SQLSTATE(sqlstate[0], sqlstate[1], sqlstate[2], sqlstate[3],
-                                              sqlstate[4])),
-                        errmsg("%s", sentence)));
+        refuse_bytes(sqlstate, sentence);
     return trees;
 }
 
-/* The payload of a model without coefficients, if it has the trees; NULL if it has none. */
-static bytea *payload_with_trees(HeapTupleHeader model) {
+/* The payload of a model without coefficients, if it has the weights; NULL if it has none. */
+static bytea *payload_with_weights(HeapTupleHeader model) {
     bool no_coef, null;
     GetAttributeByName(model, MODEL_FIELD[M_COEF].name, &no_coef);
     Datum payload = GetAttributeByName(model, MODEL_FIELD[M_PAYLOAD].name, &null);
     bytea *bytes = null ? NULL : DatumGetByteaPP(payload);
-    if (no_coef && bytes && tusk_has_compact_trees(text_of(bytes))) {
-        trees_of(bytes);
+    if (no_coef && bytes && tusk_keeps_weights(text_of(bytes))) {
+        check_kept(bytes);
         return bytes;
     }
     Datum iterations = GetAttributeByName(model, MODEL_FIELD[M_ITERATIONS].name, &null);
     if (no_coef && !null && DatumGetInt64(iterations) > 0 &&
-        tusk_is_of_trees(read_text(model, M_TASK)))
-        refuse(TUSK_NO_TREES);
+        tusk_is_in_payload(read_text(model, M_TASK)))
+        refuse(tusk_is_of_trees(read_text(model, M_TASK)) ? TUSK_NO_TREES : TUSK_NO_TOPICS);
     return NULL;
 }
 
 static Datum payload_of(HeapTupleHeader model) {
     bool null;
-    bytea *kept = payload_with_trees(model);
+    bytea *kept = payload_with_weights(model);
     if (kept)
         return PointerGetDatum(kept);
     Datum intercept = GetAttributeByName(model, MODEL_FIELD[M_INTERCEPT].name, &null);

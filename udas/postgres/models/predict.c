@@ -88,15 +88,6 @@ static void refuse(const tusk_scorer *s, enum tusk_answer answer, const char *se
 
 /* --- reading the model --- */
 
-/* The bytes that identify a model: its value in the row, or the pointer that says where TOAST
- * keeps it. An address in memory does not identify it, because another model may lie there
- * later. */
-static struct varlena *telling_bytes(Datum model) {
-    struct varlena *bytes = (struct varlena *)DatumGetPointer(model);
-    bool pointer = VARATT_IS_EXTERNAL(bytes) && !VARATT_IS_EXTERNAL_ONDISK(bytes);
-    return pointer ? pg_detoast_datum(bytes) : bytes;
-}
-
 void read_model(predictor *p, const struct varlena *bytes, enum tusk_answer answer) {
     p->bytes = NULL;
     p->n_named = 0;

@@ -135,7 +135,7 @@ static bool put_payload(field *f, const tusk_models *m, int64 i) {
         return false;
     *f = (field){payload, false};
     bytea *bytes = (bytea *)DatumGetPointer(payload);
-    return tusk_has_compact_trees((tusk_text){VARDATA(bytes), VARSIZE(bytes) - VARHDRSZ});
+    return tusk_keeps_weights((tusk_text){VARDATA(bytes), VARSIZE(bytes) - VARHDRSZ});
 }
 
 #define PUT_TEXT(NAME, name) put_TEXT(f + M_##NAME, m->name, i);

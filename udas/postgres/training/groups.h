@@ -20,6 +20,7 @@ typedef struct group_spec {
     char *options;
     int task_length;
     int options_length;
+    bool documents;           /* whether rows are documents, without labels */
     enum tusk_kept_gaps gaps; /* which rows with a NULL are used: option `missing` */
 } group_spec;
 

@@ -1,6 +1,7 @@
 /* train_model and explain_training: pack rows into blocks, and at the end pass the blocks to
  * the trainer. */
 #include "../features/named.h"
+#include "../features/words.h"
 #include "groups.h"
 #include "refusals.h"
 #include "trainer.h"
@@ -18,6 +19,8 @@ typedef struct row_collector {
     FmgrInfo label_output;
     number_buffer buffer;
     named_reader reader;
+    bool by_word; /* whether features are words */
+    document_reader documents;
 } row_collector;
 
 static Oid label_type(FunctionCallInfo fcinfo, const char *name) {
@@ -36,7 +39,8 @@ static row_collector *row_collector_of(FunctionCallInfo fcinfo) {
     c = MemoryContextAllocZero(fcinfo->flinfo->fn_mcxt, sizeof *c);
     collector_init(&c->groups, fcinfo);
     c->label = label_type(fcinfo, c->groups.name);
-    c->buffer.context = c->reader.context = fcinfo->flinfo->fn_mcxt;
+    c->by_word = is_array_of_text(get_fn_expr_argtype(fcinfo->flinfo, A_FEATURES));
+    c->buffer.context = c->reader.context = c->documents.context = fcinfo->flinfo->fn_mcxt;
     c->reader.text_label = is_text_type(c->label);
     c->reader.trains = true;
     if (c->reader.text_label) {
@@ -124,6 +128,8 @@ static int append(const collector *c, train_state *s, const feature_row *row, do
 static double read_label(FunctionCallInfo fcinfo, row_collector *rc, train_state *s,
                          const tusk_schema *schema) {
     Datum label = PG_GETARG_DATUM(A_LABEL);
+    if (s->spec->documents)
+        return 0;
     if (!rc->text_labels)
         return read_number(label, rc->label);
     tusk_text text = read_text(label, rc->label, &rc->label_output);
@@ -150,14 +156,45 @@ static feature_row read_features(Datum features, bool sparse, const group_spec *
                                          : read_dense(features, &rc->buffer, name, "features");
 }
 
+static void refuse_task(const collector *c, const train_state *s, const char *expected) {
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("%s: task '%s' %s", c->name, s->spec->task, expected)));
+}
+
+/* Whether a row has no label where its task needs one; refuses one where its task takes none. */
+static bool lacks_label(FunctionCallInfo fcinfo, const collector *c, const train_state *s) {
+    if (!s->spec->documents)
+        return PG_ARGISNULL(A_LABEL);
+    if (!PG_ARGISNULL(A_LABEL))
+        refuse_task(c, s, TUSK_NO_LABEL);
+    return false;
+}
+
+static void append_words(FunctionCallInfo fcinfo, row_collector *rc, train_state *s,
+                         const row_extras *extras) {
+    collector *c = &rc->groups;
+    tusk_fault fault;
+    tusk_document document =
+        read_document(&rc->documents, PG_GETARG_DATUM(A_FEATURES), c->name);
+    document.extras = extras->given;
+    if (tusk_append_document(c->memory, &s->block, &document, &fault))
+        refuse_fault(c->name, &fault);
+}
+
 static Datum collect(FunctionCallInfo fcinfo, bool sparse) {
     MemoryContext context = aggregate_context(fcinfo);
     row_collector *rc = row_collector_of(fcinfo);
     collector *c = &rc->groups;
     train_state *s = state_of(fcinfo, c, context);
     row_extras extras;
-    feature_row row = {.null = PG_ARGISNULL(A_LABEL) || PG_ARGISNULL(A_FEATURES) ||
+    feature_row row = {.null = lacks_label(fcinfo, c, s) || PG_ARGISNULL(A_FEATURES) ||
                                !read_extras(fcinfo, &extras)};
+    if (!row.null && s->spec->documents && rc->by_word) {
+        append_words(fcinfo, rc, s, &extras);
+        PG_RETURN_POINTER(s);
+    }
+    if (!row.null && s->spec->documents && !sparse)
+        refuse_task(c, s, TUSK_NEEDS_WORDS);
     if (!row.null)
         row = read_features(PG_GETARG_DATUM(A_FEATURES), sparse, s->spec, rc);
     tusk_fault fault;
@@ -190,6 +227,8 @@ Datum tuskml_collect_named(PG_FUNCTION_ARGS) {
     train_state *s = state_of(fcinfo, c, context);
     const tusk_named_chunk *row = NULL;
     row_extras extras;
+    if (!lacks_label(fcinfo, c, s) && s->spec->documents)
+        refuse_task(c, s, TUSK_NEEDS_WORDS);
     if (!PG_ARGISNULL(A_LABEL) && !PG_ARGISNULL(A_FEATURES) && read_extras(fcinfo, &extras))
         row = read_named(&rc->reader, PG_GETARG_DATUM(A_FEATURES), c->name);
     if (!row || (s->spec->gaps == TUSK_KEEPS_NO_GAPS && tusk_named_gap(row, 0))) {

@@ -97,6 +97,9 @@ static void read_many_classes(const tusk_payload_view *v, tusk_scorer *s) {
 /* Whether a model of this task can give the answer. */
 static bool check_answer(const tusk_payload_view *v, enum tusk_answer answer, const tusk_scorer *s,
                          char *sentence) {
+    if (s->task == TUSK_TOPICS)
+        return refuse(sentence, "model is 'lda', which predicts topics; use "
+                                "predict_topics(model, tokens)");
     bool several = s->task == TUSK_MULTINOMIAL || v->head.flags & TUSK_HAS_LABELS;
     bool two = s->classifies && s->task != TUSK_SVM;
     if (several && (answer == TUSK_PREDICT_PROBA || answer == TUSK_DECISION))

@@ -8,6 +8,7 @@
 
 #include "../../../kvstore/mapped/crc32c.h"
 #include "../named/preparation.h"
+#include "../topics/topics.h"
 #include "json_member.h"
 #include "quoted.h"
 
@@ -38,6 +39,7 @@ static const struct known_task {
     {"lasso", TUSK_LINEAR, TUSK_IDENTITY},
     {"elastic_net", TUSK_LINEAR, TUSK_IDENTITY},
     {"sparse_logistic", TUSK_LOGISTIC, TUSK_IDENTITY},
+    {"lda", TUSK_TOPICS, TUSK_IDENTITY},
 };
 #define N_TASKS (sizeof KNOWN_TASKS / sizeof *KNOWN_TASKS)
 static const char *const RESPONSE_NAMES[TUSK_RESPONSES] = {"identity", "exp", "logistic"};
@@ -206,7 +208,7 @@ static bool read_many_classes(const tusk_model_fields *m, tusk_payload_parts *p,
 static bool read_classes(const tusk_model_fields *m, tusk_payload_head *h, char *sentence) {
     tusk_numbers classes = m->classes;
     bool by_option = h->task == TUSK_BOOSTED || h->task == TUSK_NET;
-    if (h->task == TUSK_LINEAR || (by_option && !classes.n))
+    if (h->task == TUSK_LINEAR || h->task == TUSK_TOPICS || (by_option && !classes.n))
         return true;
     bool factors = h->task == TUSK_FACTORIZATION;
     if (factors && !classes.complete)
@@ -273,6 +275,12 @@ static bool check_weights(const tusk_payload_parts *p, char *sentence) {
     bool whole = h->task == TUSK_NET || h->task == TUSK_BOOSTED;
     if (whole && (h->flags & TUSK_HAS_NULLS || (several && h->n_weights == labels)))
         return true;
+    tusk_topics topics;
+    if (h->task == TUSK_TOPICS)
+        return h->flags & TUSK_HAS_NULLS ||
+               tusk_topics_open((const char *)p->weights, h->n_weights * sizeof(double),
+                                &topics) ||
+               refuse(sentence, "the coefficients of the model are not its topics");
     if (h->task == TUSK_NET)
         return tusk_check_net((const tusk_weight *)p->weights, h->n_weights - labels, outputs,
                               sentence);
@@ -302,6 +310,8 @@ bool tusk_payload_of(const tusk_model_fields *m, tusk_payload_parts *p, char *se
     if (!check_weights(p, sentence) ||
         (m->preparation.data && !add_preparation(m->preparation, p, sentence)))
         return false;
+    if (p->head.task == TUSK_TOPICS)
+        p->head.format = TUSK_PAYLOAD_TOPICS;
     compact_trees(p);
     return true;
 }
@@ -382,12 +392,12 @@ bool tusk_payload_open(tusk_text bytes, tusk_payload_view *v, char *sentence,
     if (bytes.length < sizeof *h || memcmp(bytes.data, MAGIC, sizeof MAGIC) != 0)
         return refuse_damage(sentence, sqlstate);
     memcpy(h, bytes.data, sizeof *h);
-    if (h->format < TUSK_PAYLOAD_FORMAT || h->format > TUSK_PAYLOAD_COMPACT) {
+    if (h->format < TUSK_PAYLOAD_FORMAT || h->format > TUSK_PAYLOAD_TOPICS) {
         *sqlstate = "0A000";
         snprintf(sentence, TUSK_SENTENCE,
                  "the payload of the model has format %d, and this tuskml %s reads formats %d to "
                  "%d: train the model again or upgrade tuskml",
-                 h->format, TUSKML_VERSION, TUSK_PAYLOAD_FORMAT, TUSK_PAYLOAD_COMPACT);
+                 h->format, TUSKML_VERSION, TUSK_PAYLOAD_FORMAT, TUSK_PAYLOAD_TOPICS);
         return false;
     }
     if (h->n_weights > bytes.length / sizeof(double) || bytes.length < size_of(h) ||
@@ -410,11 +420,35 @@ bool tusk_payload_open(tusk_text bytes, tusk_payload_view *v, char *sentence,
 
 /* --- trees --- */
 
-bool tusk_is_of_trees(tusk_text task) {
+static bool is_like(tusk_text task, enum tusk_task like) {
     for (size_t t = 0; t < N_TASKS; t++)
         if (is_text(task, KNOWN_TASKS[t].name))
-            return KNOWN_TASKS[t].like == TUSK_BOOSTED;
+            return KNOWN_TASKS[t].like == like;
     return false;
+}
+
+bool tusk_is_of_trees(tusk_text task) {
+    return is_like(task, TUSK_BOOSTED);
+}
+
+bool tusk_is_in_payload(tusk_text task) {
+    return is_like(task, TUSK_BOOSTED) || is_like(task, TUSK_TOPICS);
+}
+
+bool tusk_keeps_weights(tusk_text bytes) {
+    tusk_payload_head head;
+    if (bytes.length < sizeof head)
+        return false;
+    memcpy(&head, bytes.data, sizeof head);
+    return head.task == TUSK_TOPICS || tusk_has_compact_trees(bytes);
+}
+
+bool tusk_check_kept(tusk_text bytes, char *sentence, const char **sqlstate) {
+    tusk_compact trees;
+    tusk_topics topics;
+    return tusk_has_compact_trees(bytes)
+               ? tusk_compact_trees_of(bytes, &trees, sentence, sqlstate)
+               : tusk_topics_of(bytes, &topics, sentence, sqlstate);
 }
 
 bool tusk_has_compact_trees(tusk_text bytes) {

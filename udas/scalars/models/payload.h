@@ -18,6 +18,8 @@
 #define TUSK_PAYLOAD_LATER 2
 /* The format of models of trees in their compact form (trees/compact.h). */
 #define TUSK_PAYLOAD_COMPACT 3
+/* The format of models of topics (topics/topics.h). */
+#define TUSK_PAYLOAD_TOPICS 4
 
 enum tusk_payload_flag {
     TUSK_HAS_INTERCEPT = 1,
@@ -92,6 +94,13 @@ bool tusk_payload_open(tusk_text bytes, tusk_payload_view *view, char *sentence,
 
 /* Whether models of a task are trees. */
 bool tusk_is_of_trees(tusk_text task);
+/* Whether models of a task have their weights in the payload alone: trees, or topics. */
+bool tusk_is_in_payload(tusk_text task);
+
+/* Whether a payload has weights that no other field has. Its bytes need not be sound. */
+bool tusk_keeps_weights(tusk_text bytes);
+/* Checks such a payload. False with a sentence if it is damaged. */
+bool tusk_check_kept(tusk_text bytes, char *sentence, const char **sqlstate);
 
 /* Whether a payload has trees in their compact form, which then are in no other field. Its bytes
  * need not be sound. */
@@ -102,6 +111,9 @@ bool tusk_compact_trees_of(tusk_text bytes, tusk_compact *trees, char *sentence,
 
 #define TUSK_NO_TREES                                                                         \
     "the model lacks its trees, which are in its payload alone: expected the model with its " \
+    "payload"
+#define TUSK_NO_TOPICS                                                                         \
+    "the model lacks its topics, which are in its payload alone: expected the model with its " \
     "payload"
 
 #endif

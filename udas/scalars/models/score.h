@@ -76,6 +76,7 @@ enum tusk_task {
     TUSK_BOOSTED,
     TUSK_MULTINOMIAL, /* logistic with more than two classes */
     TUSK_NET,
+    TUSK_TOPICS, /* no scores of features: topics/topics.h */
     TUSK_TASKS
 };
 

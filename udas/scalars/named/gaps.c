@@ -11,6 +11,10 @@ static bool is(tusk_text text, const char *word) {
     return text.length == strlen(word) && memcmp(text.data, word, text.length) == 0;
 }
 
+bool tusk_takes_documents(tusk_text task) {
+    return is(task, "lda");
+}
+
 enum tusk_kept_gaps tusk_kept_gaps(tusk_text task, tusk_text options) {
     tusk_text missing = tusk_json_member(options, "missing");
     if (missing.data)

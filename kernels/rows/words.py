@@ -1,0 +1,74 @@
+"""Documents of words: their ids become places among the sorted words of their group."""
+
+import ctypes
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.library import check_code, library, pointer
+from tuskml.kernels.rows.structures import Words
+
+Texts = tuple[bytes, NDArray[np.int64]]
+"""Words one behind the other in UTF-8, and where each begins, (n + 1,) int64."""
+
+
+@dataclass
+class Numbered:
+    """The words of groups, by place; None of a group whose ids are not words. A context, which
+    frees them."""
+
+    groups: list[Any]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for words in filter(None, self.groups):
+            library().tk_charged_free(words.held)
+        self.groups = []
+
+    def texts(self, place: int) -> Texts | None:
+        """The words of a group in the order of their ids, which is that of their bytes."""
+        words = self.groups[place]
+        if words is None:
+            return None
+        held: Any = (ctypes.c_int64 * (words.n + 1)).from_address(words.offsets)
+        offsets = np.frombuffer(held, np.int64).copy()
+        return ctypes.string_at(words.text, int(offsets[-1])), offsets
+
+
+def has_words(groups: NDArray[np.void]) -> bool:
+    """Whether the rows of some of the groups (kernels.GROUP) are documents of words."""
+    lib = library()
+    given = np.ascontiguousarray(groups)
+    first = pointer(given) or 0
+    size = given.dtype.itemsize
+    return any(
+        lib.tk_has_words(first + place * size) for place in np.flatnonzero(given["parts"]).tolist()
+    )
+
+
+def numbered(groups: NDArray[np.void], memory: int, mark: int) -> Numbered:
+    """Numbers the words of each group, whose rows are changed where they lie.
+
+    memory: address of the account that the words are charged to; mark: a `cancel_count`. Raises
+    MemoryError, TuskError and Interrupted.
+    """
+    lib = library()
+    given = np.ascontiguousarray(groups)
+    first, size = pointer(given) or 0, given.dtype.itemsize
+    found = Numbered([None] * len(given))
+    try:
+        for place in range(len(given)):
+            at = first + place * size
+            if not lib.tk_has_words(at):
+                continue
+            words = Words()
+            check_code(lib.tk_number_words(at, memory, mark, ctypes.byref(words)))
+            found.groups[place] = words
+    except BaseException:
+        found.__exit__()
+        raise
+    return found

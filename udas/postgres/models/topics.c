@@ -1,0 +1,205 @@
+/* Topics of a model: predict_topics, model_topics, and what perplexity sums.
+ *
+ * A model is read once and kept as long as the next rows bring the same bytes.
+ */
+#include "../features/features.h"
+#include "../features/words.h"
+#include "model_value.h"
+
+#include "access/detoast.h"
+#include "catalog/pg_type.h"
+#include "funcapi.h"
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+
+#include "../../scalars/topics/topics.h"
+
+enum argument { A_MODEL, A_TOKENS };
+
+/* What a call site keeps from row to row. */
+typedef struct topic_site {
+    MemoryContext model; /* of what belongs to the model that was read last */
+    const void *bytes;   /* NULL: none was */
+    Size size;
+    tusk_topics topics;
+    tusk_inference by;
+    document_reader reader;
+    number_buffer buffer;
+} topic_site;
+
+static void refuse(const char *function, const char *sqlstate, const char *sentence) {
+    const char *s = sqlstate ? sqlstate : "22023";
+    ereport(ERROR, (errcode(MAKE_SQLSTATE(s[0], s[1], s[2], s[3], s[4])),
+                    errmsg("%s: %s", function, sentence)));
+}
+
+/* The topics of a model value, which stay as long as its memory: the current context. */
+static void read_topics(void *value, tusk_topics *topics, const char *function) {
+    char sentence[TUSK_SENTENCE];
+    const char *sqlstate;
+    tusk_text payload = read_payload(value, NULL);
+    if (!payload.data)
+        refuse(function, NULL, TUSK_NEEDS_PAYLOAD);
+    if (!tusk_topics_of(payload, topics, sentence, &sqlstate))
+        refuse(function, sqlstate, sentence);
+}
+
+static topic_site *site_of(FmgrInfo *called) {
+    topic_site *s = called->fn_extra;
+    if (!s) {
+        called->fn_extra = s = MemoryContextAllocZero(called->fn_mcxt, sizeof *s);
+        s->model = AllocSetContextCreate(called->fn_mcxt, "tuskml topics",
+                                         ALLOCSET_START_SMALL_SIZES);
+        s->reader.context = s->buffer.context = called->fn_mcxt;
+    }
+    return s;
+}
+
+static void expect_model(topic_site *s, Datum model, const char *function) {
+    struct varlena *bytes = telling_bytes(model);
+    if (s->bytes && s->size == VARSIZE_ANY(bytes) && memcmp(s->bytes, bytes, s->size) == 0)
+        return;
+    s->bytes = NULL;
+    MemoryContextReset(s->model);
+    MemoryContext before = MemoryContextSwitchTo(s->model);
+    Size size = VARSIZE_ANY(bytes);
+    void *copy = MemoryContextAllocHuge(s->model, size);
+    memcpy(copy, bytes, size);
+    read_topics(copy, &s->topics, function);
+    void *room = MemoryContextAllocHuge(s->model, tusk_inference_room(&s->topics));
+    s->by = tusk_inference_in(room, &s->topics);
+    MemoryContextSwitchTo(before);
+    s->bytes = copy;
+    s->size = size;
+}
+
+/* Counts the words of a row, which has tokens. False if some of sparse ones are NULL. */
+static bool count_row(FunctionCallInfo fcinfo, topic_site *s, int at, const char *function,
+                      tusk_word_counts *counts) {
+    Oid type = get_fn_expr_argtype(fcinfo->flinfo, at);
+    bool by_word = is_array_of_text(type);
+    Datum tokens = PG_GETARG_DATUM(at);
+    if (!by_word && OidIsValid(get_element_type(type)))
+        refuse(function, "42804", TUSK_TAKES_TOKENS);
+    if (by_word != !!s->topics.offset)
+        refuse(function, NULL, by_word ? TUSK_IDS_NOT_WORDS : TUSK_WORDS_NOT_IDS);
+    if (by_word) {
+        tusk_document d = read_document(&s->reader, tokens, function);
+        *counts = tusk_count_document(&s->by, d.words, d.n, d.room);
+        return true;
+    }
+    feature_row row = read_sparse(tokens, &s->buffer, function);
+    if (row.null)
+        return false;
+    tusk_sparse_row ids = {.ids = row.index,
+                           .values = row.values,
+                           .n_ids = (uint64)row.n_index,
+                           .n_values = (uint64)row.n,
+                           .wide = true};
+    void *room = MemoryContextAllocHuge(CurrentMemoryContext, tusk_words_room(ids.n_ids));
+    char sentence[TUSK_SENTENCE];
+    if (!tusk_count_ids(&s->by, &ids, row.f64, room, counts, sentence))
+        refuse(function, NULL, sentence);
+    return true;
+}
+
+static ArrayType *new_list(int n) {
+    Size size = ARR_OVERHEAD_NONULLS(1) + (Size)n * sizeof(double);
+    ArrayType *list = palloc0(size);
+    SET_VARSIZE(list, size);
+    list->ndim = 1;
+    list->elemtype = FLOAT8OID;
+    ARR_DIMS(list)[0] = n;
+    ARR_LBOUND(list)[0] = 1;
+    return list;
+}
+
+PG_FUNCTION_INFO_V1(tuskml_predict_topics);
+Datum tuskml_predict_topics(PG_FUNCTION_ARGS) {
+    topic_site *s = site_of(fcinfo->flinfo);
+    tusk_word_counts counts;
+    expect_model(s, PG_GETARG_DATUM(A_MODEL), "predict_topics");
+    if (!count_row(fcinfo, s, A_TOKENS, "predict_topics", &counts))
+        PG_RETURN_NULL();
+    ArrayType *list = new_list((int)s->topics.n_topics);
+    tusk_infer_topics(&s->by, &counts, (double *)ARR_DATA_PTR(list));
+    PG_RETURN_ARRAYTYPE_P(list);
+}
+
+/* The transition of perplexity: the log probability and the number of tokens so far. */
+PG_FUNCTION_INFO_V1(tuskml_perplexity_add);
+Datum tuskml_perplexity_add(PG_FUNCTION_ARGS) {
+    ArrayType *sums = PG_GETARG_ARRAYTYPE_P(0);
+    if (PG_ARGISNULL(1 + A_MODEL) || PG_ARGISNULL(1 + A_TOKENS))
+        PG_RETURN_ARRAYTYPE_P(sums);
+    topic_site *s = site_of(fcinfo->flinfo);
+    tusk_word_counts counts;
+    expect_model(s, PG_GETARG_DATUM(1 + A_MODEL), "perplexity");
+    if (!count_row(fcinfo, s, 1 + A_TOKENS, "perplexity", &counts))
+        PG_RETURN_ARRAYTYPE_P(sums);
+    double log_likelihood, tokens;
+    tusk_complete_document(&s->by, &counts, &log_likelihood, &tokens);
+    ArrayType *more = new_list(2);
+    ((double *)ARR_DATA_PTR(more))[0] = ((double *)ARR_DATA_PTR(sums))[0] + log_likelihood;
+    ((double *)ARR_DATA_PTR(more))[1] = ((double *)ARR_DATA_PTR(sums))[1] + tokens;
+    PG_RETURN_ARRAYTYPE_P(more);
+}
+
+/* --- the words of topics --- */
+
+static text *term_text(const tusk_topics *t, uint32 id) {
+    char number[16];
+    tusk_text term = tusk_topic_term(t, id, number);
+    char *here = pg_any_to_server(term.data, (int)term.length, PG_UTF8);
+    Size length = here == term.data ? term.length : strlen(here);
+    return cstring_to_text_with_len(here, (int)length);
+}
+
+/* A store for the rows of a function that returns a set, and their type. */
+static Tuplestorestate *rows_of(FunctionCallInfo fcinfo, TupleDesc *row) {
+    ReturnSetInfo *result = (ReturnSetInfo *)fcinfo->resultinfo;
+    if (!result || !IsA(result, ReturnSetInfo) || !(result->allowedModes & SFRM_Materialize))
+        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                        errmsg("model_topics returns a set, expected it in FROM")));
+    MemoryContext before = MemoryContextSwitchTo(result->econtext->ecxt_per_query_memory);
+    if (get_call_result_type(fcinfo, NULL, row) != TYPEFUNC_COMPOSITE)
+        elog(ERROR, "model_topics returns rows");
+    Tuplestorestate *store = tuplestore_begin_heap(true, false, work_mem);
+    result->returnMode = SFRM_Materialize;
+    result->setResult = store;
+    result->setDesc = *row;
+    MemoryContextSwitchTo(before);
+    return store;
+}
+
+PG_FUNCTION_INFO_V1(tuskml_model_topics);
+Datum tuskml_model_topics(PG_FUNCTION_ARGS) {
+    TupleDesc row;
+    Tuplestorestate *store = rows_of(fcinfo, &row);
+    if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
+        return (Datum)0;
+    tusk_topics t;
+    char sentence[TUSK_SENTENCE];
+    read_topics(PG_DETOAST_DATUM(PG_GETARG_DATUM(0)), &t, "model_topics");
+    uint32 n = tusk_top_room(&t, PG_GETARG_INT32(1), sentence);
+    if (!n)
+        refuse("model_topics", NULL, sentence);
+    tusk_top_word *top = MemoryContextAllocHuge(CurrentMemoryContext,
+                                                (Size)n * t.n_topics * sizeof *top);
+    uint32 found = tusk_top_words(&t, n, top);
+    for (uint32 k = 0; k < t.n_topics; k++) {
+        CHECK_FOR_INTERRUPTS();
+        for (uint32 i = 0; i < found; i++) {
+            const tusk_top_word *word = top + (Size)k * n + i;
+            Datum values[] = {Int32GetDatum((int32)k + 1), Int32GetDatum((int32)i + 1),
+                              PointerGetDatum(term_text(&t, word->id)),
+                              Float8GetDatum(word->probability)};
+            bool nulls[4] = {false};
+            tuplestore_putvalues(store, row, values, nulls);
+        }
+    }
+    return (Datum)0;
+}
