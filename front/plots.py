@@ -11,6 +11,7 @@ from tuskml.errors import DataError
 from tuskml.learners.explaining.explanation import VERSION
 from tuskml.learners.explaining.shown import shown_seconds
 from tuskml.learners.tasks import weighs_features
+from tuskml.model.path_plot import plot_path  # noqa: F401, users import it from here
 from tuskml.plots_confusion import plot_confusion  # noqa: F401, users import it from here
 from tuskml.plots_dependence import (  # noqa: F401, users import them from here
     plot_dependence,
