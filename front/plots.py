@@ -11,13 +11,13 @@ from tuskml.errors import DataError
 from tuskml.learners.explaining.explanation import VERSION
 from tuskml.learners.explaining.shown import shown_seconds
 from tuskml.learners.tasks import weighs_features
-from tuskml.model.path_plot import plot_path  # noqa: F401, users import it from here
 from tuskml.plots_confusion import plot_confusion  # noqa: F401, users import it from here
 from tuskml.plots_dependence import (  # noqa: F401, users import them from here
     plot_dependence,
     plot_importance,
 )
 from tuskml.prediction.curves import CURVES
+from tuskml.prediction.path_plot import plot_path  # noqa: F401, users import it from here
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
