@@ -3,8 +3,8 @@
 Workers are simulated. With bulk-synchronous parallel updates (BSP) each worker trains its share of
 the ratings on a copy of all vectors, and after each clock the sums of their changes are added.
 Blocks that rotate share no vector, so they have the step and the result of one worker. Both get
-the same ratings, step, penalty and rank. The objective is the mean of half the squared error and of
-l2/2 times the squares of the two vectors.
+the same ratings, step, penalty and rank. The objective is the mean of half the squared error and
+of l2/2 times the squares of the two vectors.
 
 python scripts/bench/schedule/rotated_factorization.py
 """
