@@ -6,7 +6,7 @@ for leaves the database.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from tuskml.databases.database import Database, Row, kind_of
 from tuskml.databases.frames import Form, checked_form, fetched
@@ -28,6 +28,7 @@ NAMES = {
     "predict_proba": "probability",
     "predict_class": "class",
     "decision": "decision",
+    "predict_topics": "topics",
 }
 Metrics = dict[str, Any]
 REGRESSION = ("rmse", "mae", "r2")
@@ -44,7 +45,7 @@ def predict(
     source: Rows,
     features: str | Sequence[str] | None = None,
     group_by: str | Sequence[str] = (),
-    kind: Kind = "predict",
+    kind: Kind | Literal["predict_topics"] = "predict",
     columns: str | Sequence[str] | None = None,
     name: str | None = None,
     into: Into | None = None,
@@ -59,9 +60,10 @@ def predict(
     on. group_by: the keys of models by group, by default those that they were trained with; a
     row whose group has no model gets NULL. kind: `predict`, the number or the class in the
     label's own values; `predict_proba`, the probability of the higher class; `predict_class`, the
-    class by its name; or `decision`, the margin. columns: the source's columns to return with the
+    class by its name; `decision`, the margin; or `predict_topics`, the proportions of topics of
+    `lda`. columns: the source's columns to return with the
     prediction; all by default. name: the column of predictions, by default prediction,
-    probability, class or decision.
+    probability, class, decision or topics.
 
     Returns the rows as a pandas frame; for a Polars or Arrow source, as such a frame. returns:
     'pandas', 'polars', 'arrow' or 'numpy' (a dict of arrays). With into, writes the rows to a new

@@ -19,7 +19,7 @@ typedef struct best_words {
     int64_t asked; /* words a topic */
     uint32_t n, found;
     tusk_top_word *word; /* NULL: there are none yet */
-    uint8_t *mark; /* by id */
+    uint8_t *mark;       /* by id */
 } best_words;
 
 static void free_best(best_words *b) {
@@ -79,9 +79,8 @@ static bool reduce_row(documents *d, const best_words *b, idx_t row, duckdb_vect
     if (out) {
         uint32_t crc = crc_of((const duckdb_string_t *)d->payloads.data + row);
         memcpy(out, &crc, sizeof crc);
-        length = d->by_word
-                     ? tusk_reduce_document(&d->by, b->mark, document.words, n, out + 1)
-                     : tusk_reduce_ids(&d->by, b->mark, &counts, out + 1);
+        length = d->by_word ? tusk_reduce_document(&d->by, b->mark, document.words, n, out + 1)
+                            : tusk_reduce_ids(&d->by, b->mark, &counts, out + 1);
         if (length)
             duckdb_vector_assign_string_element_len(result, row, (const char *)out,
                                                     (length + 1) * sizeof *out);
@@ -131,9 +130,9 @@ static int32_t *joined(const documents *d, const best_words *b, const list_colum
         if (!is_valid(&l->child, e.offset + i))
             continue;
         tusk_text item = text_of_string(items + i);
-        same = item.length > sizeof crc && memcmp(item.data, &crc, sizeof crc) == 0 &&
-               tusk_is_reduced(&d->topics, b->mark, item.data + sizeof crc,
-                               item.length - sizeof crc);
+        same =
+            item.length > sizeof crc && memcmp(item.data, &crc, sizeof crc) == 0 &&
+            tusk_is_reduced(&d->topics, b->mark, item.data + sizeof crc, item.length - sizeof crc);
         if (!same)
             break;
         memcpy(at, item.data + sizeof crc, item.length - sizeof crc);

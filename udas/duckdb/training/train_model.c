@@ -41,8 +41,8 @@ typedef struct rows {
     int extras; /* bits of enum tusk_extra */
     feature_column features;
     bool boolean_label, has_options;
-    bool by_name;                 /* features are in `columns`, not in `features` */
-    bool by_word;                 /* features are in `documents` */
+    bool by_name; /* features are in `columns`, not in `features` */
+    bool by_word; /* features are in `documents` */
     document_column documents;
     const tusk_text *label_texts; /* NULL: numbers or booleans */
     tusk_named_chunk columns;     /* where features have names or labels are text */
@@ -80,8 +80,10 @@ static bool any_documents(duckdb_vector v, scratch *s, rows *r) {
     char type[200];
     write_type(v, type, sizeof type);
     if (!s->out_of_memory)
-        snprintf(r->refusal, REFUSAL_ROOM, "features are %s, expected a list of words that is "
-                                           "not nested, for task 'lda', or numbers", type);
+        snprintf(r->refusal, REFUSAL_ROOM,
+                 "features are %s, expected a list of words that is "
+                 "not nested, for task 'lda', or numbers",
+                 type);
     return false;
 }
 

@@ -446,9 +446,8 @@ bool tusk_keeps_weights(tusk_text bytes) {
 bool tusk_check_kept(tusk_text bytes, char *sentence, const char **sqlstate) {
     tusk_compact trees;
     tusk_topics topics;
-    return tusk_has_compact_trees(bytes)
-               ? tusk_compact_trees_of(bytes, &trees, sentence, sqlstate)
-               : tusk_topics_of(bytes, &topics, sentence, sqlstate);
+    return tusk_has_compact_trees(bytes) ? tusk_compact_trees_of(bytes, &trees, sentence, sqlstate)
+                                         : tusk_topics_of(bytes, &topics, sentence, sqlstate);
 }
 
 bool tusk_has_compact_trees(tusk_text bytes) {

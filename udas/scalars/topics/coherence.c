@@ -260,8 +260,8 @@ bool tusk_coherence(const tusk_topics *t, uint32_t n, uint32_t found, const tusk
     c.n_present = calloc(t->n_topics, sizeof *c.n_present);
     c.times = calloc(words + 1, sizeof *c.times);
     c.ids = calloc(words + 1, sizeof *c.ids);
-    bool room = seats && vectors && c.together && c.first && c.present && c.n_present && c.times &&
-                c.ids;
+    bool room =
+        seats && vectors && c.together && c.first && c.present && c.n_present && c.times && c.ids;
     if (room) {
         take_seats(&c, t, n, best, seats);
         *coherence = judge(&c, documents, length, measure, vectors);

@@ -1,5 +1,6 @@
 /* Coherence of topics by how often their most probable words occur together in reference documents
- * (M. Röder, A. Both and A. Hinneburg, Exploring the space of topic coherence measures, WSDM 2015).
+ * (M. Röder, A. Both and A. Hinneburg, Exploring the space of topic coherence measures, WSDM
+ * 2015).
  *
  * u_mass: the mean over pairs of a topic's words, w_j more probable than w_i, of
  *   log((D(w_i, w_j) / D + e) / (D(w_j) / D)), D counts documents, e = 1e-12; 0 where D(w_j) is 0.
