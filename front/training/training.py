@@ -35,12 +35,13 @@ from tuskml.learners.row_groups import RowGroups
 from tuskml.model.by_group import Models
 from tuskml.model.model import Model
 from tuskml.text.calls import explained
-from tuskml.text.expressions import one, quoted
+from tuskml.text.expressions import quoted
 from tuskml.training.asked import Asked, Where, asked_for, pooled_of
 from tuskml.training.collected import collected
 from tuskml.training.pooling import train_pooled
 from tuskml.training.refusing import (
     checked_into,
+    label_given,
     refuse_replace,
     refuse_same_names,
     refuse_unknown,
@@ -361,21 +362,6 @@ def plain_key(key: Any) -> Any:
     return key.item() if hasattr(key, "item") else key
 
 
-def label_given(asked: Asked, label: str | None, scope: Scope) -> str | None:
-    """The label as one text; None where rows have none. OptionError for the other way round."""
-    if not asked.labels:
-        if label is not None:
-            raise OptionError(
-                f"label is {label!r}, and task '{asked.task}' has none: leave it out"
-            )
-        return None
-    if label is None:
-        raise OptionError(
-            f"label is not given, expected a column or an SQL expression for task '{asked.task}'"
-        )
-    return one(label, "label", scope.columns)
-
-
 def resolve(
     database: Database,
     asked: Asked,
@@ -390,7 +376,7 @@ def resolve(
     scope = scope_of(database, rows)
     texts = listed(features, "features", scope.columns)
     keys = listed(group_by, "group_by", scope.columns)
-    label = label_given(asked, label, scope)
+    label = label_given(asked.task, asked.labels, label, scope)
     sql, n_features = scope.features(texts, by_name(asked.options))
     label_sql = "NULL" if label is None else scope.label(label, asked.classifies)
     return Training(

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../features/named.h"
-#include "model_column.h"
+#include "../models/model_column.h"
 
 bool refuse_topics(const documents *d, const char *sentence) {
     char text[REFUSAL_ROOM + 32];
