@@ -18,7 +18,6 @@ from tuskml.databases.postgres import Postgres
 from tuskml.databases.sources import (
     FilePath,
     Rows,
-    Scope,
     Source,
     find_source,
     listed,
