@@ -1,6 +1,7 @@
 """Topics of documents as a learner."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,10 +14,20 @@ from tuskml.learners.tasks import Task, built_in
 from tuskml.learners.topics import explanation, training
 from tuskml.learners.topics.options import OPTIONS, TopicOptions
 
+
+@dataclass(frozen=True)
+class TopicTask(Task):
+    """A task of documents, which have no labels."""
+
+    @property
+    def labels(self) -> str:
+        return "none: NULL"
+
+
 TASKS = built_in(
-    Task(
+    TopicTask(
         "lda",
-        "`-log p(words, topics)` of a token",
+        "-log p(words, topics) of a token",
         features="a list of text, or `sparse(ids, counts)`",
         weighs_features=False,
     )
@@ -40,6 +51,10 @@ class Topics(Learner):
             ("topics of `lda`", f"{MOST_TOPICS:,}"),
             ("tokens of a group of `lda`", f"{MOST_TOKENS:,}"),
         )
+
+    @property
+    def labels(self) -> bool:
+        return False
 
     @property
     def orders(self) -> bool:

@@ -70,6 +70,31 @@ def _sparse_segment(ids: NDArray[np.int32], labels: NDArray[np.bool_]) -> Memory
     return memory
 
 
+def linked_entries(
+    parts: Iterable[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]],
+    dimension: int,
+) -> tuple[NDArray[np.void], list[Memory]]:
+    """The same of rows with any number of entries. parts: for each segment where each row begins
+    among its entries, (rows + 1,), ids and values of the entries."""
+    kept: list[Memory] = []
+    total = 0
+    for begin, ids, values in parts:
+        n, room = len(begin) - 1, (4 * len(ids) + 7) // 8 * 8
+        starts = (4 * (n + 1) + 7) // 8 * 8
+        memory = np.zeros(HEADER.itemsize + 8 * n + starts + 2 * room, np.uint8)
+        memory[: HEADER.itemsize].view(HEADER)[0] = (0, 0, n, n, len(ids), len(ids))
+        at = HEADER.itemsize + 8 * n
+        memory[at : at + 4 * (n + 1)].view(np.uint32)[:] = begin
+        at += starts
+        memory[at : at + 4 * len(ids)].view(np.int32)[:] = ids
+        memory[at + room : at + room + 4 * len(ids)].view(np.float32)[:] = values
+        kept.append(memory)
+        if len(kept) > 1:
+            kept[-2][: HEADER.itemsize].view(HEADER)["next"] = memory.ctypes.data
+        total += n
+    return _group(kept[0], total, dimension, SPARSE_FLOAT32), kept
+
+
 def _group(memory: Memory, n: int, d: int, kind: int) -> NDArray[np.void]:
     from tuskml.kernels.passes import GROUP
 
