@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t DOCUMENTS = 1024, WORDS = 4096; // in a sum that one thread makes
 
-// log Gamma(x + n) - log Gamma(x) for x > 0, by Stirling's series behind a product.
+// log Gamma(x) for x > 0, by Stirling's series behind a product.
 double log_gamma(double x) {
     double shift = 1;
     while (x < 8) {
@@ -23,11 +23,14 @@ double log_gamma(double x) {
            std::log(shift);
 }
 
-// Sums body(from, to) over ranges, in their order whatever the threads.
-template <class Body> double sum_by(int64_t n, int64_t size, int threads, Body body) {
+// Sums body(from, to) over ranges, in their order whatever the threads. A cancel leaves some out.
+template <class Body>
+double sum_by(int64_t n, int64_t size, const tk_pass &pass, int threads, Body body) {
     std::vector<double> sums((n + size - 1) / size);
-    parallel_for((int64_t)sums.size(), threads,
-                 [&](int64_t at) { sums[at] = body(at * size, std::min(n, (at + 1) * size)); });
+    parallel_for((int64_t)sums.size(), threads, [&](int64_t at) {
+        if (!cancelled(pass.cancel_mark))
+            sums[at] = body(at * size, std::min(n, (at + 1) * size));
+    });
     return std::accumulate(sums.begin(), sums.end(), 0.0);
 }
 
@@ -53,18 +56,18 @@ private:
 
 } // namespace
 
-double Model::likelihood(int threads) const {
+double Model::likelihood(const tk_pass &pass, int threads) const {
     if (!corpus_.tokens)
         return 0;
-    return documents_likelihood(threads) + words_likelihood(threads);
+    return documents_likelihood(pass, threads) + words_likelihood(pass, threads);
 }
 
-double Model::documents_likelihood(int threads) const {
+double Model::documents_likelihood(const tk_pass &pass, int threads) const {
     double sum = std::accumulate(alpha_.begin(), alpha_.end(), 0.0);
     std::vector<double> before(alpha_.size());
     for (size_t k = 0; k < alpha_.size(); k++)
         before[k] = log_gamma(alpha_[k]);
-    return sum_by(corpus_.documents, DOCUMENTS, threads, [&](int64_t from, int64_t to) {
+    return sum_by(corpus_.documents, DOCUMENTS, pass, threads, [&](int64_t from, int64_t to) {
         Tally tally(spec_.topics);
         double log = 0;
         for (int64_t d = from; d < to; d++) {
@@ -78,11 +81,11 @@ double Model::documents_likelihood(int threads) const {
     });
 }
 
-double Model::words_likelihood(int threads) const {
+double Model::words_likelihood(const tk_pass &pass, int threads) const {
     double beta = spec_.beta, before = log_gamma(beta), all = 0;
     for (int64_t total : totals_)
         all += log_gamma(smoothing()) - log_gamma(smoothing() + (double)total);
-    return all + sum_by(corpus_.words(), WORDS, threads, [&](int64_t from, int64_t to) {
+    return all + sum_by(corpus_.words(), WORDS, pass, threads, [&](int64_t from, int64_t to) {
                double log = 0;
                std::vector<uint32_t>
                    times; // in the order of their size: lists have none of their own

@@ -7,8 +7,8 @@
 namespace tusk::topics {
 namespace {
 
-constexpr int64_t LOOK = 64;  // documents between two looks at the clock and at cancels
-constexpr uint32_t AHEAD = 4; // tokens whose rows are on their way to the cache
+constexpr int64_t LOOK = 64;         // documents between two looks at the clock and at cancels
+constexpr uint32_t TOKENS = 1 << 14; // and tokens, as a document may have many
 
 float unit(uint64_t seed, uint64_t number) {
     return (float)(hashed(seed + number * UINT64_C(0x9e3779b97f4a7c15)) >> 40) * 0x1p-24f;
@@ -30,6 +30,8 @@ int Model::start(const tusk_group &group, const tk_topic_words *words, const tk_
     after_.resize(corpus_.parts);
     uint64_t seed = within(spec_.seed, 0);
     for (int64_t i = 0; i < corpus_.tokens; i++) {
+        if (i % TOKENS == 0 && cancelled(pass.cancel_mark))
+            return TK_CANCELLED;
         uint32_t k = (uint32_t)(((hashed(seed + i) >> 32) * (uint64_t)spec_.topics) >> 32);
         topic_.data()[i] = (uint16_t)k;
         counts_.add(corpus_.word.data()[i], k);
@@ -84,7 +86,9 @@ bool Model::visit(const tk_pass &pass, int32_t part, int32_t block, std::vector<
             continue;
         uint32_t first = corpus_.start(d);
         place.begin(topic + first, corpus_.start(d + 1) - first);
-        for (uint32_t i = from; i < to; i++) {
+        for (uint32_t i = from; i < to && whole; i++) {
+            if (i % TOKENS == 0)
+                whole = ending(pass.cancel_mark, pass.deadline) == TK_OK;
             uint32_t w = word[i], own = topic[i], k;
             float u = unit(seed, i);
             if (counts_.is_row(w))

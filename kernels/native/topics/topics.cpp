@@ -77,8 +77,8 @@ int tk_topics_sweep(tk_topics *topics, const tk_pass *pass, int64_t sweeps) {
 int tk_topics_likelihood(tk_topics *topics, const tk_pass *pass, double *out) {
     return code_of([&] {
         return each_group(*pass, (int64_t)topics->models.size(), [&](int64_t g, int threads) {
-            out[g] = topics->models[g].likelihood(threads);
-            return (int)TK_OK;
+            out[g] = topics->models[g].likelihood(*pass, threads);
+            return cancelled(pass->cancel_mark) ? (int)TK_CANCELLED : (int)TK_OK;
         });
     });
 }

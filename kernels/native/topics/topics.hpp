@@ -16,7 +16,7 @@ public:
     int start(const tusk_group &group, const tk_topic_words *words, const tk_pass &pass,
               tusk_memory *memory, tk_topics_about &about);
     int sweep(const tk_pass &pass, int threads);
-    double likelihood(int threads) const;
+    double likelihood(const tk_pass &pass, int threads) const;
     void optimize(int64_t steps);
 
     int64_t bytes(const tk_topic_words *words) const;
@@ -28,8 +28,8 @@ private:
     double smoothing() const { return spec_.beta * (double)corpus_.words(); }
     int round(const tk_pass &pass, int threads, int32_t number);
     bool visit(const tk_pass &pass, int32_t part, int32_t block, std::vector<int32_t> &totals);
-    double words_likelihood(int threads) const;
-    double documents_likelihood(int threads) const;
+    double words_likelihood(const tk_pass &pass, int threads) const;
+    double documents_likelihood(const tk_pass &pass, int threads) const;
     int64_t entries() const;
 
     tk_topics_spec spec_;
