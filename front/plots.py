@@ -17,6 +17,7 @@ from tuskml.plots_dependence import (  # noqa: F401, users import them from here
     plot_importance,
 )
 from tuskml.prediction.curves import CURVES
+from tuskml.prediction.path_plot import plot_path  # noqa: F401, users import it from here
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

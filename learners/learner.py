@@ -180,6 +180,11 @@ class Learner(ABC):
         return not self.takes_sparse
 
     @property
+    def labels(self) -> bool:
+        """Whether rows have labels; without them `train_model` takes NULL in their place."""
+        return True
+
+    @property
     def weighs(self) -> bool:
         """Whether its tasks take weights of rows; it says itself which of its trainings do not."""
         return False

@@ -83,7 +83,8 @@ def show_predictions(given: argparse.Namespace) -> None:
         if given.into is not None:
             count = keep(database, given.into, query, given.replace)
             kept = {"rows": count, "file" if is_file(given.into) else "table": given.into}
-            print(json.dumps(kept) if given.json else f"{count:,} row{'s' if count != 1 else ''} in {named(given.into)}")
+            rows = f"{count:,} row{'s' if count != 1 else ''}"
+            print(json.dumps(kept) if given.json else f"{rows} in {named(given.into)}")
         elif given.json:
             for row in streamed(database, query):
                 line = dict(zip(names, map(plain, row), strict=True))

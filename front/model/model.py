@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tuskml.errors import DataError
 from tuskml.learners.models import FORMAT, Lists, Models, Names, Strings
 from tuskml.learners.tasks import weighs_features
+from tuskml.learners.topics.payload import topics_of_payload
 from tuskml.learners.trees.compact import as_bytes, trees_of_payload
 from tuskml.model import dependence, lightgbm_read, lightgbm_write, scorers, scoring
 from tuskml.model import file as model_file
@@ -71,7 +72,8 @@ class Model:
         """The model value of a row, or as JSON; `options` and `trials` are JSON text there."""
         taken = {name: value[name] for name in FIELDS if name not in LATER}
         if taken["coef"] is None and value.get("payload"):
-            taken["coef"] = trees_of_payload(as_bytes(value["payload"]))
+            payload = as_bytes(value["payload"])
+            taken["coef"] = trees_of_payload(payload) or topics_of_payload(payload)
         later = {name: value.get(name) for name in LATER}
         later["features"] = tuple(later["features"] or ())
         if later["class_names"] is not None:

@@ -29,6 +29,7 @@ NAMES = {
     "predict_probas": "probabilities",
     "predict_class": "class",
     "decision": "decision",
+    "predict_topics": "topics",
 }
 Metrics = dict[str, Any]
 REGRESSION = ("rmse", "mae", "r2")
@@ -45,7 +46,7 @@ def predict(
     source: Rows,
     features: str | Sequence[str] | None = None,
     group_by: str | Sequence[str] = (),
-    kind: Kind | Literal["predict_probas"] = "predict",
+    kind: Kind | Literal["predict_probas", "predict_topics"] = "predict",
     columns: str | Sequence[str] | None = None,
     name: str | None = None,
     into: Into | None = None,
@@ -61,9 +62,9 @@ def predict(
     row whose group has no model gets NULL. kind: `predict`, the number or the class in the
     label's own values; `predict_proba`, the probability of the higher of two classes;
     `predict_probas`, those of all classes, a dict by class name; `predict_class`, the class by its
-    name; or `decision`, the margin. columns: the source's columns to return with the prediction;
-    all by default. name: the column of predictions, by default prediction, probability,
-    probabilities, class or decision.
+    name; `decision`, the margin; or `predict_topics`, the proportions of topics of `lda`. columns:
+    the source's columns to return with the prediction; all by default. name: the column of
+    predictions, by default prediction, probability, probabilities, class, decision or topics.
 
     Returns the rows as a pandas frame; for a Polars or Arrow source, as such a frame. returns:
     'pandas', 'polars', 'arrow' or 'numpy' (a dict of arrays). With into, writes the rows to a new

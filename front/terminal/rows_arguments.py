@@ -40,7 +40,7 @@ def add_training(command: argparse.ArgumentParser) -> None:
     tasks = [*TASKS, ANY_TASK]
     add("--task", required=True, choices=tasks, help=", ".join(tasks), metavar="TASK")
     add_source(command)
-    add("--label", required=True, metavar="SQL", help="what to predict: a column or an expression")
+    add("--label", metavar="SQL", help="what to predict: a column or an expression; lda has none")
     add("--weight", metavar="SQL", help="the row's weight: a column or an expression")
     add("--offset", metavar="SQL", help="of counts, what is added to the margin: 'ln(exposure)'")
     keys = "columns or expressions with commas, `month(date) AS month` names one: one model each"

@@ -29,6 +29,11 @@ class Asked:
         return self.search is not None
 
     @property
+    def labels(self) -> bool:
+        """Whether rows have labels."""
+        return any(learner_of(one.task).labels for one in self.requests)
+
+    @property
     def classifies(self) -> bool:
         """Whether labels are classes."""
         return any(learner_of(one.task).classifies(one) for one in self.requests)

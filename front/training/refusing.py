@@ -7,10 +7,11 @@ from typing import Any
 from tuskml.databases.database import Database
 from tuskml.databases.keeping import Into, is_file
 from tuskml.databases.postgres import Postgres
+from tuskml.databases.sources import Scope
 from tuskml.errors import DataError, OptionError, nearest
 from tuskml.groups.selection.candidates import SEARCHES
 from tuskml.learners.registry import all_options
-from tuskml.text.expressions import column_named
+from tuskml.text.expressions import column_named, one
 
 KEYWORDS = (
     *("source", "label", "features", "weight", "offset", "group_by", "into", "replace"),
@@ -53,3 +54,19 @@ def refuse_replace(replace: bool, into: object) -> None:
     """replace belongs to into."""
     if replace and into is None:
         raise OptionError("replace is True without into, expected into, the table to replace")
+
+
+def label_given(task: str, labels: bool, label: str | None, scope: Scope) -> str | None:
+    """The label as one text; None where rows have none. OptionError for the other way round.
+
+    labels: whether the rows of the task have labels.
+    """
+    if not labels:
+        if label is not None:
+            raise OptionError(f"label is {label!r}, and task '{task}' has none: leave it out")
+        return None
+    if label is None:
+        raise OptionError(
+            f"label is not given, expected a column or an SQL expression for task '{task}'"
+        )
+    return one(label, "label", scope.columns)

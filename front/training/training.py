@@ -15,7 +15,15 @@ from tuskml.databases.duckdb_row_groups import row_groups_of, width
 from tuskml.databases.keeping import Into, keep
 from tuskml.databases.opening import opened
 from tuskml.databases.postgres import Postgres
-from tuskml.databases.sources import FilePath, Rows, Source, find_source, listed, rows_of, scope_of
+from tuskml.databases.sources import (
+    FilePath,
+    Rows,
+    Source,
+    find_source,
+    listed,
+    rows_of,
+    scope_of,
+)
 from tuskml.errors import OptionError
 from tuskml.groups import last_training
 from tuskml.learners.options.by_name import by_name
@@ -26,12 +34,13 @@ from tuskml.learners.row_groups import RowGroups
 from tuskml.model.by_group import Models
 from tuskml.model.model import Model
 from tuskml.text.calls import explained
-from tuskml.text.expressions import one, quoted
+from tuskml.text.expressions import quoted
 from tuskml.training.asked import Asked, Where, asked_for, pooled_of
 from tuskml.training.collected import collected
 from tuskml.training.pooling import train_pooled
 from tuskml.training.refusing import (
     checked_into,
+    label_given,
     refuse_replace,
     refuse_same_names,
     refuse_unknown,
@@ -43,7 +52,7 @@ class Given:
     """What the caller wrote, which a model remembers."""
 
     features: tuple[str, ...]
-    label: str
+    label: str | None
     group_by: tuple[str, ...]
 
     def named(self, model: Model) -> Model:
@@ -100,7 +109,7 @@ def train(
     task: str,
     *,
     source: Rows,
-    label: str,
+    label: str | None = None,
     features: str | Sequence[str],
     weight: str | None = None,
     offset: str | None = None,
@@ -114,7 +123,7 @@ def train(
     task: str,
     *,
     source: Rows,
-    label: str,
+    label: str | None = None,
     features: str | Sequence[str],
     weight: str | None = None,
     offset: str | None = None,
@@ -132,7 +141,7 @@ def train(
     task: str,
     *,
     source: Rows,
-    label: str,
+    label: str | None = None,
     features: str | Sequence[str],
     weight: str | None = None,
     offset: str | None = None,
@@ -151,7 +160,7 @@ def train(
     task: str,
     *,
     source: Rows,
-    label: str,
+    label: str | None = None,
     features: str | Sequence[str],
     weight: str | None = None,
     offset: str | None = None,
@@ -171,7 +180,8 @@ def train(
     DuckDB. source: a table ("flights", "schema.flights"), a query ("SELECT ..."), or in DuckDB
     Parquet files (a path, a glob, a list of them) or a pandas, Polars or Arrow frame. label,
     features, group_by: columns, or SQL expressions over the source's columns; features is a list
-    of numbers, or one expression that is an array or `sparse(indices, values)`;
+    of numbers, or one expression that is an array or `sparse(indices, values)`; task `lda` has no
+    label, and its features are a list of words;
     `month(date) AS month` names a key. weight, offset: the row's weight, and for counts what is
     added to its margin, such as "ln(exposure)"; columns or expressions. into: keep the models in
     a new table of this name, or in DuckDB in a Parquet file, "models.parquet". replace: whether
@@ -355,7 +365,7 @@ def resolve(
     database: Database,
     asked: Asked,
     source: Source | FilePath | Sequence[FilePath],
-    label: str,
+    label: str | None,
     features: str | Sequence[str],
     group_by: str | Sequence[str],
     extras: tuple[str | None, str | None] = (None, None),
@@ -364,9 +374,10 @@ def resolve(
     rows = source if isinstance(source, Source) else find_source(database, source)
     scope = scope_of(database, rows)
     texts = listed(features, "features", scope.columns)
-    keys, label = listed(group_by, "group_by", scope.columns), one(label, "label", scope.columns)
+    keys = listed(group_by, "group_by", scope.columns)
+    label = label_given(asked.task, asked.labels, label, scope)
     sql, n_features = scope.features(texts, by_name(asked.options))
-    label_sql = scope.label(label, asked.classifies)
+    label_sql = "NULL" if label is None else scope.label(label, asked.classifies)
     return Training(
         asked,
         rows,
@@ -376,6 +387,6 @@ def resolve(
         asked.options,
         n_features,
         Given(tuple(texts), label, tuple(keys)),
-        kind_of(scope.types([label_sql], "label")[0]) == "category",
+        label is not None and kind_of(scope.types([label_sql], "label")[0]) == "category",
         extras=scope.extras(*extras),
     )

@@ -46,7 +46,7 @@ def adds(message: bytes) -> bool:
 
 def added_up(found: Sequence[bytes]) -> list[bytes]:
     """The answers of several parts, each an array or None: the sum in the first, then zeros."""
-    arrays = [unpacked(one)[1] for one in found]
+    arrays: list[list[Any]] = [unpacked(one)[1] for one in found]
     there = [place for place, one in enumerate(arrays) if one and one[0] is not None]
     if len(there) < 2:
         return list(found)

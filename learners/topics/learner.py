@@ -53,6 +53,10 @@ class Topics(Learner):
         )
 
     @property
+    def labels(self) -> bool:
+        return False
+
+    @property
     def orders(self) -> bool:
         return True
 

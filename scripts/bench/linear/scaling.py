@@ -125,6 +125,8 @@ def draw(
         for name, line in every.items():
             axis.plot(sizes, [seconds for seconds, _ in line], marker="o", label=name)
         axis.set(xscale="log", yscale="log", xlabel=what)
+        axis.set_xticks(sizes, [f"{size:,}" for size in sizes])
+        axis.minorticks_off()
         axis.grid(alpha=0.3)
     axes[0].set_ylabel("seconds, reading included")
     axes[0].legend()

@@ -1,12 +1,12 @@
-"""The lasso of many correlated features, one penalty or a path, beside celer and skglm.
+"""The lasso of many correlated features, one penalty or a path, beside celer, skglm and adelie.
 
 python scripts/bench/run.py lasso --contender tuskml --what path
 PEERS/bin/python scripts/bench/paths/lasso.py --contender celer --what path
 
-PEERS is an environment with celer and skglm. Contenders run one at a time, each in a process of
-its own, on the same files. The time is that of the fit alone: ours begins with packed rows, the
-peers' with columns in memory. A line of JSON per repeat has seconds, the objective and the
-processor's seconds. Peers that compile are run once on few features first.
+PEERS is an environment with celer, skglm and adelie. Contenders run one at a time, each in a
+process of its own, on the same files. The time is that of the fit alone: ours begins with packed
+rows, the peers' with columns in memory. A line of JSON per repeat has seconds, the objective and
+the processor's seconds. Peers that compile are run once on few features first.
 """
 
 import argparse
@@ -27,7 +27,8 @@ Fit = Callable[[Any, Any, Any], Any]
 def arguments() -> argparse.Namespace:
     """What the command line says."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--contender", choices=["tuskml", "celer", "skglm"], default="tuskml")
+    contenders = ["tuskml", "celer", "skglm", "adelie"]
+    parser.add_argument("--contender", choices=contenders, default="tuskml")
     parser.add_argument("--what", choices=["single", "path"], default="single")
     parser.add_argument("--rows", type=int, default=2000)
     parser.add_argument("--features", type=int, default=200_000)
@@ -52,7 +53,8 @@ def main() -> None:
         penalties = np.array([given.share * largest])
     else:
         penalties = largest * np.geomspace(1, given.ratio, given.length)
-    fit: Fit = {"tuskml": ours, "celer": celer, "skglm": skglm}[given.contender]
+    contenders = {"tuskml": ours, "celer": celer, "skglm": skglm, "adelie": adelie}
+    fit: Fit = contenders[given.contender]
     if given.contender != "tuskml":
         fit(x[:, :FEW], y, given)(penalties[:3])
     run = fit(x, y, given)
@@ -136,6 +138,26 @@ def skglm(x: Any, y: Any, given: argparse.Namespace) -> Callable[[Any], list[Any
             product = x @ w
             found.append(w.copy())
         return found
+
+    return run
+
+
+def adelie(x: Any, y: Any, given: argparse.Namespace) -> Callable[[Any], list[Any]]:
+    """adelie's path, by glmnet's method; its tolerance is of coordinate descent, not of a gap."""
+    import adelie as package
+
+    def run(penalties: Any) -> list[Any]:
+        state = package.grpnet(
+            package.matrix.dense(x, method="naive", n_threads=given.threads),
+            package.glm.gaussian(y),
+            lmda_path=penalties,
+            intercept=False,
+            early_exit=False,
+            n_threads=given.threads,
+            tol=given.tol,
+            progress_bar=False,
+        )
+        return list(state.betas.toarray())
 
     return run
 

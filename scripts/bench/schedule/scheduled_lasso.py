@@ -82,7 +82,7 @@ class Watch:
         return next((row[:3] for row in self.trace if row[3] < goal), None)
 
 
-def run_updates(data: Problem, counts: list[int]) -> list[dict[str, Any]]:
+def run_updates(data: Problem, counts: list[int], wanted: list[str]) -> list[dict[str, Any]]:
     """By approach and number of concurrent updates."""
     found = []
     d = data.x.shape[1]
@@ -95,6 +95,8 @@ def run_updates(data: Problem, counts: list[int]) -> list[dict[str, Any]]:
             ),
         }
         for name, order in orders.items():
+            if name not in wanted:
+                continue
             watch = Watch(data, order, max(1, 2048 // at_once))
             program = Lasso(data.penalty, np.ones(d), order)
             worker = Inline(program, Rows(data.x, data.y))
@@ -144,6 +146,7 @@ def main() -> None:
     parser.add_argument("--features", type=int, default=10_000)
     parser.add_argument("--share", type=float, default=0.1)
     parser.add_argument("--counts", default="32,64,128,256")
+    parser.add_argument("--approaches", default="random,priority,priority and dependencies")
     parser.add_argument("--latency", type=float, default=0.001, help="seconds of a message")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--json", type=Path)
@@ -154,7 +157,8 @@ def main() -> None:
         return
     data = problem(given.rows, given.features, given.share)
     if given.what == "updates":
-        found = run_updates(data, [int(one) for one in given.counts.split(",")])
+        counts = [int(one) for one in given.counts.split(",")]
+        found = run_updates(data, counts, given.approaches.split(","))
     else:
         found = run_depth(data, int(given.counts.split(",")[0]), given.latency, given.repeat)
     if given.json:

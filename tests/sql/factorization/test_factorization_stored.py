@@ -217,3 +217,22 @@ def test_a_model_that_is_gone(db: duckdb.DuckDBPyConnection, root: StoreRoot) ->
     version.path(root.path / "films").unlink()
     with pytest.raises(duckdb.Error, match=r"the stored model films@1:[0-9a-f]{16} is gone"):
         one(db, "sum(predict(model, pair)) FROM ratings, m")
+
+
+@pytest.mark.parametrize("biases", [True, False])
+def test_the_best_items_of_a_stored_model(db: duckdb.DuckDBPyConnection, biases: bool) -> None:
+    """They are those with the highest predictions, and a model without biases has a mean user."""
+    db.execute(f"CREATE TABLE m AS SELECT {call(rank=3, biases=biases)} AS m FROM ratings")
+    every = "(SELECT DISTINCT f FROM ratings) AS films, m"
+    best = f"SELECT f, predict(m, [7.0, f]) AS p FROM {every} ORDER BY p DESC, f LIMIT 6"
+    found = db.execute(
+        "SELECT item, score, basis FROM recommend((SELECT m FROM m), 7, 6)"
+    ).fetchall()
+    for (item, score, basis), (f, p) in zip(found, db.execute(best).fetchall(), strict=True):
+        assert (item, score, basis) == (f, pytest.approx(p, rel=1e-9), "user")
+    unknown = db.execute(
+        "SELECT DISTINCT basis FROM recommend((SELECT m FROM m), 999, 6)"
+    ).fetchall()
+    assert unknown == [("biases of items" if biases else "mean of users",)]
+    near = db.execute("SELECT item FROM similar_items((SELECT m FROM m), 3, 100)").fetchall()
+    assert sorted(item for (item,) in near) == [i for i in range(47) if i != 3]

@@ -170,7 +170,7 @@ def test_the_same_as_a_pipeline_of_scikit_learn(table: Client) -> None:
     from sklearn.preprocessing import OneHotEncoder
 
     seen, penalty = frame(), 0.02
-    seen["c"] = seen.c.where(seen.c.notna(), None)
+    seen["c"] = seen.c.astype(object).where(seen.c.notna(), None)
     trained, asked = seen[seen.i < 300], seen[seen.i >= 300].copy()
     asked.loc[asked.c == "Ä", "c"] = "new"
     filled = make_pipeline(

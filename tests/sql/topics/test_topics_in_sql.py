@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from topics import read
+from payloads import read
 
 FRUIT = ["apple", "banana", "cherry", "mango", "a fruit with a long name", "Ünïcödé", "苹果"]
 TOOLS = ["axe", "drill", "hammer", "saw", "a tool with a long name", "", "工具"]
@@ -172,7 +172,7 @@ def test_coherence_is_gensim_s(ask: Any, session: tuple[str, Any], measure: str)
     chosen, words = random.Random(5), sorted({w for _, w in top})
     blocks = [chosen.sample(words, len(words) - 3) for _ in range(12)]
     spread = [w for block in blocks for word in block for w in (word, *["filler"] * 13)]
-    last = {w: -200 for w in words}
+    last = dict.fromkeys(words, -200)
     for place, word in enumerate(spread):
         if word in last and place - last[word] <= 110:
             spread[place] = "filler"

@@ -38,10 +38,9 @@ tusk_document read_document(document_reader *r, Datum datum, const char *functio
     tusk_text *words =
         MemoryContextAllocHuge(CurrentMemoryContext, (Size)Max(n, 1) * sizeof *words);
     for (int i = 0; i < n; i++)
-        words[i] =
-            nulls[i] ? (tusk_text){NULL, 0} : read_text(items[i], r->base, &r->output);
-    return (tusk_document){.words = words,
-                           .n = (uint64_t)n,
-                           .room = MemoryContextAllocHuge(CurrentMemoryContext,
-                                                          tusk_words_room((uint64_t)n))};
+        words[i] = nulls[i] ? (tusk_text){NULL, 0} : read_text(items[i], r->base, &r->output);
+    return (tusk_document){
+        .words = words,
+        .n = (uint64_t)n,
+        .room = MemoryContextAllocHuge(CurrentMemoryContext, tusk_words_room((uint64_t)n))};
 }

@@ -18,8 +18,7 @@ typedef struct coherence_state {
     MemoryContext context;
     topic_site *site;
     enum tusk_coherence measure;
-    uint32 n, found;
-    tusk_top_word *best;
+    tusk_best_words best;
     uint8 *mark;
     int32 *reduced;
     Size length, room;
@@ -41,14 +40,15 @@ static coherence_state *new_state(FunctionCallInfo fcinfo) {
             refuse_topics(NAME, NULL, sentence);
     }
     bool asked = PG_NARGS() > A_WORDS && !PG_ARGISNULL(A_WORDS);
-    s->n = tusk_coherence_words(t, asked ? PG_GETARG_INT32(A_WORDS) : USUAL_WORDS, sentence);
-    if (!s->n)
+    s->best.n = tusk_coherence_words(t, asked ? PG_GETARG_INT32(A_WORDS) : USUAL_WORDS, sentence);
+    if (!s->best.n)
         refuse_topics(NAME, NULL, sentence);
-    s->best = MemoryContextAllocHuge(context, (Size)s->n * t->n_topics * sizeof *s->best);
+    s->best.word =
+        MemoryContextAllocHuge(context, (Size)s->best.n * t->n_topics * sizeof *s->best.word);
     s->mark = MemoryContextAllocExtended(context, (Size)t->n_words + 1,
                                          MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
-    s->found = tusk_top_words(t, s->n, s->best);
-    tusk_mark_best(t, s->n, s->found, s->best, s->mark);
+    s->best.found = tusk_top_words(t, s->best.n, s->best.word);
+    tusk_mark_best(t, &s->best, s->mark);
     return s;
 }
 
@@ -97,8 +97,7 @@ Datum tuskml_coherence_of(PG_FUNCTION_ARGS) {
         PG_RETURN_NULL();
     const coherence_state *s = (const coherence_state *)PG_GETARG_POINTER(A_STATE);
     double found = NAN;
-    if (!tusk_coherence(&s->site->topics, s->n, s->found, s->best, s->reduced, s->length,
-                        s->measure, &found))
+    if (!tusk_coherence(&s->site->topics, &s->best, s->reduced, s->length, s->measure, &found))
         refuse_topics(NAME, "53200", "out of memory");
     if (isnan(found))
         PG_RETURN_NULL();

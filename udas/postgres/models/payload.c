@@ -54,8 +54,7 @@ static tusk_text text_of(bytea *bytes) {
 
 static void refuse_bytes(const char *sqlstate, const char *sentence) {
     const char *s = sqlstate ? sqlstate : "22023";
-    ereport(ERROR,
-            (errcode(MAKE_SQLSTATE(s[0], s[1], s[2], s[3], s[4])), errmsg("%s", sentence)));
+    ereport(ERROR, (errcode(MAKE_SQLSTATE(s[0], s[1], s[2], s[3], s[4])), errmsg("%s", sentence)));
 }
 
 static void check_kept(bytea *bytes) {

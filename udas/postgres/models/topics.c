@@ -188,8 +188,8 @@ Datum tuskml_model_topics(PG_FUNCTION_ARGS) {
     uint32 n = tusk_top_room(&t, PG_GETARG_INT32(1), sentence);
     if (!n)
         refuse_topics("model_topics", NULL, sentence);
-    tusk_top_word *top = MemoryContextAllocHuge(CurrentMemoryContext,
-                                                (Size)n * t.n_topics * sizeof *top);
+    tusk_top_word *top =
+        MemoryContextAllocHuge(CurrentMemoryContext, (Size)n * t.n_topics * sizeof *top);
     uint32 found = tusk_top_words(&t, n, top);
     for (uint32 k = 0; k < t.n_topics; k++) {
         CHECK_FOR_INTERRUPTS();

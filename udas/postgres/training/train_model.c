@@ -174,8 +174,7 @@ static void append_words(FunctionCallInfo fcinfo, row_collector *rc, train_state
                          const row_extras *extras) {
     collector *c = &rc->groups;
     tusk_fault fault;
-    tusk_document document =
-        read_document(&rc->documents, PG_GETARG_DATUM(A_FEATURES), c->name);
+    tusk_document document = read_document(&rc->documents, PG_GETARG_DATUM(A_FEATURES), c->name);
     document.extras = extras->given;
     if (tusk_append_document(c->memory, &s->block, &document, &fault))
         refuse_fault(c->name, &fault);

@@ -435,22 +435,6 @@ bool tusk_is_in_payload(tusk_text task) {
     return is_like(task, TUSK_BOOSTED) || is_like(task, TUSK_TOPICS);
 }
 
-bool tusk_keeps_weights(tusk_text bytes) {
-    tusk_payload_head head;
-    if (bytes.length < sizeof head)
-        return false;
-    memcpy(&head, bytes.data, sizeof head);
-    return head.task == TUSK_TOPICS || tusk_has_compact_trees(bytes);
-}
-
-bool tusk_check_kept(tusk_text bytes, char *sentence, const char **sqlstate) {
-    tusk_compact trees;
-    tusk_topics topics;
-    return tusk_has_compact_trees(bytes)
-               ? tusk_compact_trees_of(bytes, &trees, sentence, sqlstate)
-               : tusk_topics_of(bytes, &topics, sentence, sqlstate);
-}
-
 bool tusk_has_compact_trees(tusk_text bytes) {
     tusk_payload_head head;
     if (bytes.length < sizeof head)

@@ -13,8 +13,8 @@ enum tusk_kept_gaps {
 
 enum tusk_kept_gaps tusk_kept_gaps(tusk_text task, tusk_text options);
 
-/* Whether the rows of a task are documents: lists of words, or sparse rows of ids and counts. Their
- * labels are NULL. */
+/* Whether the rows of a task are documents: lists of words, or sparse rows of ids and counts.
+ * Their labels are NULL. */
 bool tusk_takes_documents(tusk_text task);
 
 #define TUSK_NO_LABEL "has no label, expected NULL in its place"

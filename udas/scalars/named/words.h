@@ -1,8 +1,9 @@
 /* Packs documents, which are lists of words, as sparse rows without labels.
  *
- * The ids of a row are codes of the words, in the order of their first occurrence in the part of the
- * group that a thread fills, and the values say how often each word occurs in the document. A kernel
- * (kernels/native/rows/ids/words.cpp) gives the words of all parts their numbers before a training.
+ * The ids of a row are codes of the words, in the order of their first occurrence in the part of
+ * the group that a thread fills, and the values say how often each word occurs in the document. A
+ * kernel (kernels/native/rows/ids/words.cpp) gives the words of all parts their numbers before a
+ * training.
  */
 #ifndef TUSK_NAMED_WORDS_H
 #define TUSK_NAMED_WORDS_H

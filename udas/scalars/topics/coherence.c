@@ -31,11 +31,10 @@ uint32_t tusk_coherence_words(const tusk_topics *t, int64_t words, char *sentenc
     return 0;
 }
 
-void tusk_mark_best(const tusk_topics *t, uint32_t n, uint32_t found, const tusk_top_word *best,
-                    uint8_t *mark) {
+void tusk_mark_best(const tusk_topics *t, const tusk_best_words *best, uint8_t *mark) {
     for (uint32_t k = 0; k < t->n_topics; k++)
-        for (uint32_t i = 0; i < found; i++)
-            mark[best[(uint64_t)k * n + i].id] = 1;
+        for (uint32_t i = 0; i < best->found; i++)
+            mark[best->word[(uint64_t)k * best->n + i].id] = 1;
 }
 
 uint64_t tusk_reduce_document(tusk_inference *by, const uint8_t *mark, const tusk_text *words,
@@ -98,7 +97,7 @@ typedef struct seat {
 
 /* In how many windows words occur, alone and together. */
 typedef struct counting {
-    uint32_t n, n_topics, found;
+    uint32_t n_topics, found;
     uint64_t *together; /* [n_topics][found][found], alone on the diagonal */
     uint64_t windows;
     const seat *seats;   /* [n_topics * found], by id */
@@ -218,12 +217,12 @@ static int by_id(const void *a, const void *b) {
 }
 
 /* Notes which topics each word belongs to. */
-static void take_seats(counting *c, const tusk_topics *t, uint32_t stride,
-                       const tusk_top_word *best, seat *seats) {
+static void take_seats(counting *c, const tusk_topics *t, const tusk_best_words *best,
+                       seat *seats) {
     uint64_t n = 0;
     for (uint32_t k = 0; k < t->n_topics; k++)
         for (uint32_t i = 0; i < c->found; i++)
-            seats[n++] = (seat){best[(uint64_t)k * stride + i].id, k, i};
+            seats[n++] = (seat){best->word[(uint64_t)k * best->n + i].id, k, i};
     qsort(seats, n, sizeof *seats, by_id);
     for (uint64_t i = 0; i < n; i++)
         c->first[seats[i].id + 1]++;
@@ -247,23 +246,22 @@ static double judge(counting *c, const int32_t *documents, uint64_t length,
     return sum / c->n_topics;
 }
 
-bool tusk_coherence(const tusk_topics *t, uint32_t n, uint32_t found, const tusk_top_word *best,
-                    const int32_t *documents, uint64_t length, enum tusk_coherence measure,
-                    double *coherence) {
-    uint64_t all = (uint64_t)t->n_topics * found, words = t->n_words;
-    counting c = {.n = n, .n_topics = t->n_topics, .found = found};
+bool tusk_coherence(const tusk_topics *t, const tusk_best_words *best, const int32_t *documents,
+                    uint64_t length, enum tusk_coherence measure, double *coherence) {
+    uint64_t found = best->found, all = t->n_topics * found, words = t->n_words;
+    counting c = {.n_topics = t->n_topics, .found = best->found};
     seat *seats = calloc(all + 1, sizeof *seats);
-    double *vectors = calloc(((uint64_t)found + 1) * found + 1, sizeof *vectors);
+    double *vectors = calloc((found + 1) * found + 1, sizeof *vectors);
     c.together = calloc(all * found + 1, sizeof *c.together);
     c.first = calloc(words + 2, sizeof *c.first);
     c.present = calloc(all + 1, sizeof *c.present);
     c.n_present = calloc(t->n_topics, sizeof *c.n_present);
     c.times = calloc(words + 1, sizeof *c.times);
     c.ids = calloc(words + 1, sizeof *c.ids);
-    bool room = seats && vectors && c.together && c.first && c.present && c.n_present && c.times &&
-                c.ids;
+    bool room =
+        seats && vectors && c.together && c.first && c.present && c.n_present && c.times && c.ids;
     if (room) {
-        take_seats(&c, t, n, best, seats);
+        take_seats(&c, t, best, seats);
         *coherence = judge(&c, documents, length, measure, vectors);
     }
     void *taken[] = {seats, vectors, c.together, c.first, c.present, c.n_present, c.times, c.ids};

@@ -1,5 +1,6 @@
 /* Coherence of topics by how often their most probable words occur together in reference documents
- * (M. Röder, A. Both and A. Hinneburg, Exploring the space of topic coherence measures, WSDM 2015).
+ * (M. Röder, A. Both and A. Hinneburg, Exploring the space of topic coherence measures, WSDM
+ * 2015).
  *
  * u_mass: the mean over pairs of a topic's words, w_j more probable than w_i, of
  *   log((D(w_i, w_j) / D + e) / (D(w_j) / D)), D counts documents, e = 1e-12; 0 where D(w_j) is 0.
@@ -25,10 +26,14 @@ bool tusk_coherence_of(tusk_text name, enum tusk_coherence *measure, char *sente
 /* How many words of each topic a call may ask for; 0 with a sentence if it may not. */
 uint32_t tusk_coherence_words(const tusk_topics *topics, int64_t words, char *sentence);
 
-/* A mark for each word, 1 if it is among the n best ones of some topic. best: [n_topics][n], of
- * which so many were found; mark: [n_words] zeros. */
-void tusk_mark_best(const tusk_topics *topics, uint32_t n, uint32_t found,
-                    const tusk_top_word *best, uint8_t *mark);
+/* The n most probable words of each topic, [n_topics][n], of which so many were found. */
+typedef struct tusk_best_words {
+    uint32_t n, found;
+    tusk_top_word *word;
+} tusk_best_words;
+
+/* A mark for each word, 1 if it is among the best ones of some topic. mark: [n_words] zeros. */
+void tusk_mark_best(const tusk_topics *topics, const tusk_best_words *best, uint8_t *mark);
 
 /* A document as numbers: how many follow, its tokens, and for each that is a marked word its place
  * and its id. out: room for 2 + 2 n. Returns how many numbers were written. */
@@ -42,10 +47,10 @@ uint64_t tusk_reduce_ids(const tusk_inference *by, const uint8_t *mark,
 bool tusk_is_reduced(const tusk_topics *topics, const uint8_t *mark, const char *bytes,
                      uint64_t size);
 
-/* The mean coherence of the topics, whose n best words are in `best`, by reduced documents one
- * behind the other; NaN if there is none. False if memory is out. */
-bool tusk_coherence(const tusk_topics *topics, uint32_t n, uint32_t found,
-                    const tusk_top_word *best, const int32_t *documents, uint64_t length,
-                    enum tusk_coherence measure, double *coherence);
+/* The mean coherence of the topics by reduced documents one behind the other; NaN if there is
+ * none. False if memory is out. */
+bool tusk_coherence(const tusk_topics *topics, const tusk_best_words *best,
+                    const int32_t *documents, uint64_t length, enum tusk_coherence measure,
+                    double *coherence);
 
 #endif

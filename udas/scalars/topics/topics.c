@@ -116,9 +116,9 @@ bool tusk_topics_open(const char *bytes, uint64_t size, tusk_topics *t) {
     if (size < sizeof h)
         return false;
     memcpy(&h, bytes, sizeof h);
-    if (h.version != VERSION || !h.n_topics || h.n_topics > MOST_TOPICS ||
-        h.n_words > INT32_MAX || h.flags & ~(uint32_t)(HAS_DICTIONARY | HAS_SHARES) ||
-        !(h.beta > 0 && isfinite(h.beta)) || h.occurring > h.n_words)
+    if (h.version != VERSION || !h.n_topics || h.n_topics > MOST_TOPICS || h.n_words > INT32_MAX ||
+        h.flags & ~(uint32_t)(HAS_DICTIONARY | HAS_SHARES) || !(h.beta > 0 && isfinite(h.beta)) ||
+        h.occurring > h.n_words)
         return false;
     t->n_topics = h.n_topics;
     t->n_words = h.n_words;

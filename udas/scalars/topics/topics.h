@@ -1,7 +1,8 @@
 /* Topics in a model's payload: latent Dirichlet allocation (D. Blei, A. Ng and M. Jordan, JMLR 3,
  * 2003). kernels/topics/blob.py describes the bytes.
  *
- * p(word w | topic k) = (n_kw + beta) / (n_k + beta W), for the W words that occur in the training.
+ * p(word w | topic k) = (n_kw + beta) / (n_k + beta W), for the W words that occur in the
+ * training.
  */
 #ifndef TUSK_TOPICS_H
 #define TUSK_TOPICS_H
@@ -17,7 +18,7 @@ typedef float tusk_f32 __attribute__((aligned(1)));
 typedef struct tusk_topics {
     uint32_t n_topics, n_words; /* words that ids can name, whether or not they occur */
     uint64_t n_entries;
-    double beta, occurring; /* W */
+    double beta, occurring;            /* W */
     const tusk_weight *alpha, *totals; /* [n_topics] */
     const tusk_u32 *start;             /* [n_words + 1] where the entries of each word begin */
     const tusk_u16 *topic;             /* [n_entries] */
@@ -31,8 +32,7 @@ typedef struct tusk_topics {
 bool tusk_topics_open(const char *bytes, uint64_t size, tusk_topics *topics);
 /* The topics of a payload. False with a sentence and an SQLSTATE if it is damaged or of another
  * model. */
-bool tusk_topics_of(tusk_text payload, tusk_topics *topics, char *sentence,
-                    const char **sqlstate);
+bool tusk_topics_of(tusk_text payload, tusk_topics *topics, char *sentence, const char **sqlstate);
 
 static inline double tusk_entry(const tusk_topics *t, uint64_t i) {
     return t->count ? t->count[i] : t->share[i];
@@ -48,7 +48,8 @@ static inline tusk_text tusk_topic_word(const tusk_topics *t, uint32_t id) {
 
 /* --- documents --- */
 
-/* What reading documents by a model needs. It can be used again for documents of the same model. */
+/* What reading documents by a model needs. It can be used again for documents of the same model.
+ */
 typedef struct tusk_inference {
     const tusk_topics *topics;
     double *scale, *weight, *theta, *next; /* [n_topics] */
@@ -93,8 +94,8 @@ typedef struct tusk_top_word {
     double probability;
 } tusk_top_word;
 
-/* How many words of each topic a call may ask for, given how many it asks for; 0 with a sentence if
- * it may not. */
+/* How many words of each topic a call may ask for, given how many it asks for; 0 with a sentence
+ * if it may not. */
 uint32_t tusk_top_room(const tusk_topics *topics, int64_t words, char *sentence);
 /* The n most probable words of each topic, best first; of equal ones the lower id. out:
  * [n_topics][n]. Returns how many of the n there are. */

@@ -11,12 +11,13 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pytest
-from topics import sections
 
 import tuskml
 
-sys.path.append(str(Path(__file__).parent))
+sys.path.append(str(Path(__file__).parents[1] / "duckdb"))
+sys.path.append(str(Path(__file__).parents[2] / "sql/topics"))
 
+from payloads import sections
 from test_payload import HEAD, signed
 
 DAMAGED = "the topics of the model are damaged: restore the model from a backup"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../features/named.h"
-#include "model_column.h"
+#include "../models/model_column.h"
 
 bool refuse_topics(const documents *d, const char *sentence) {
     char text[REFUSAL_ROOM + 32];
@@ -75,8 +75,7 @@ bool count_row(documents *d, idx_t row, void **room, tusk_word_counts *counts) {
     free(*room);
     *room = malloc(tusk_words_room(ids.n_ids));
     char sentence[TUSK_SENTENCE] = "out of memory";
-    return (*room &&
-            tusk_count_ids(&d->by, &ids, d->ids.type.f64, *room, counts, sentence)) ||
+    return (*room && tusk_count_ids(&d->by, &ids, d->ids.type.f64, *room, counts, sentence)) ||
            refuse_topics(d, sentence);
 }
 

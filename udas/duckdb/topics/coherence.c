@@ -16,14 +16,13 @@ enum argument { A_MODEL, A_TOKENS, A_MEASURE, A_WORDS };
 /* The best words of the topics of one model. */
 typedef struct best_words {
     enum tusk_coherence measure;
-    int64_t asked; /* words a topic */
-    uint32_t n, found;
-    tusk_top_word *word; /* NULL: there are none yet */
-    uint8_t *mark; /* by id */
+    int64_t asked;        /* words a topic */
+    tusk_best_words best; /* word is NULL: there are none yet */
+    uint8_t *mark;        /* by id */
 } best_words;
 
 static void free_best(best_words *b) {
-    free(b->word);
+    free(b->best.word);
     free(b->mark);
     *b = (best_words){0};
 }
@@ -36,19 +35,19 @@ static bool find_best(const documents *d, tusk_text measure, int64_t words, bool
     if (!tusk_coherence_of(measure, &asked, sentence))
         return refuse_topics(d, sentence);
     b->measure = asked;
-    if (!other && b->word && b->asked == words)
+    if (!other && b->best.word && b->asked == words)
         return true;
     free_best(b);
     b->measure = asked;
     b->asked = words;
-    if (!(b->n = tusk_coherence_words(&d->topics, words, sentence)))
+    if (!(b->best.n = tusk_coherence_words(&d->topics, words, sentence)))
         return refuse_topics(d, sentence);
-    b->word = malloc((size_t)b->n * d->topics.n_topics * sizeof *b->word);
+    b->best.word = malloc((size_t)b->best.n * d->topics.n_topics * sizeof *b->best.word);
     b->mark = calloc((size_t)d->topics.n_words + 1, 1);
-    if (!b->word || !b->mark)
+    if (!b->best.word || !b->mark)
         return refuse_topics(d, "out of memory");
-    b->found = tusk_top_words(&d->topics, b->n, b->word);
-    tusk_mark_best(&d->topics, b->n, b->found, b->word, b->mark);
+    b->best.found = tusk_top_words(&d->topics, b->best.n, b->best.word);
+    tusk_mark_best(&d->topics, &b->best, b->mark);
     return true;
 }
 
@@ -79,9 +78,8 @@ static bool reduce_row(documents *d, const best_words *b, idx_t row, duckdb_vect
     if (out) {
         uint32_t crc = crc_of((const duckdb_string_t *)d->payloads.data + row);
         memcpy(out, &crc, sizeof crc);
-        length = d->by_word
-                     ? tusk_reduce_document(&d->by, b->mark, document.words, n, out + 1)
-                     : tusk_reduce_ids(&d->by, b->mark, &counts, out + 1);
+        length = d->by_word ? tusk_reduce_document(&d->by, b->mark, document.words, n, out + 1)
+                            : tusk_reduce_ids(&d->by, b->mark, &counts, out + 1);
         if (length)
             duckdb_vector_assign_string_element_len(result, row, (const char *)out,
                                                     (length + 1) * sizeof *out);
@@ -131,9 +129,9 @@ static int32_t *joined(const documents *d, const best_words *b, const list_colum
         if (!is_valid(&l->child, e.offset + i))
             continue;
         tusk_text item = text_of_string(items + i);
-        same = item.length > sizeof crc && memcmp(item.data, &crc, sizeof crc) == 0 &&
-               tusk_is_reduced(&d->topics, b->mark, item.data + sizeof crc,
-                               item.length - sizeof crc);
+        same =
+            item.length > sizeof crc && memcmp(item.data, &crc, sizeof crc) == 0 &&
+            tusk_is_reduced(&d->topics, b->mark, item.data + sizeof crc, item.length - sizeof crc);
         if (!same)
             break;
         memcpy(at, item.data + sizeof crc, item.length - sizeof crc);
@@ -153,7 +151,7 @@ static bool judge_row(documents *d, const best_words *b, const list_column *l, i
     int32_t *all = joined(d, b, l, row, &length);
     if (!all)
         return false;
-    bool done = tusk_coherence(&d->topics, b->n, b->found, b->word, all, length, b->measure, out);
+    bool done = tusk_coherence(&d->topics, &b->best, all, length, b->measure, out);
     free(all);
     return done || refuse_topics(d, "out of memory");
 }

@@ -31,7 +31,7 @@ class Topics:
         return [place[w] for w in document if w is not None and w in place]
 
     def theta(self, ids, sweeps=2000):
-        """The fixed point of n_dk = sum over tokens of p(k | word, n_d + alpha), as proportions."""
+        """The fixed point of n_dk = sum over tokens of p(k | word, n_d + alpha), in shares."""
         total = len(ids) + self.alpha.sum()
         numerator = self.alpha * (1 + len(ids) / self.alpha.sum())
         for _ in range(sweeps):

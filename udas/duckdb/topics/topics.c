@@ -94,8 +94,7 @@ static bool list_words(duckdb_function_info info, tusk_text payload, int64_t wor
     return true;
 }
 
-static void take_models(duckdb_function_info info, duckdb_data_chunk chunk,
-                        duckdb_vector result) {
+static void take_models(duckdb_function_info info, duckdb_data_chunk chunk, duckdb_vector result) {
     column payloads = chunk_column(chunk, 0), words = chunk_column(chunk, 1);
     idx_t n = duckdb_data_chunk_get_size(chunk);
     for (idx_t row = 0; row < n; row++) {

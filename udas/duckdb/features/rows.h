@@ -1,0 +1,30 @@
+/* The arguments of train_model and explain_training for a chunk of rows. */
+#ifndef TUSK_DUCKDB_ROWS_H
+#define TUSK_DUCKDB_ROWS_H
+
+#include "../any_type.h"
+#include "../training/train_model.h"
+#include "named.h"
+#include "words.h"
+
+typedef struct rows {
+    duckdb_data_chunk chunk;
+    idx_t n;
+    column task, label, options, weight, offset;
+    int extras; /* bits of enum tusk_extra */
+    feature_column features;
+    bool boolean_label, has_options;
+    bool by_name; /* features are in `columns`, not in `features` */
+    bool by_word; /* features are in `documents` */
+    document_column documents;
+    const tusk_text *label_texts; /* NULL: numbers or booleans */
+    tusk_named_chunk columns;     /* where features have names or labels are text */
+    char refusal[REFUSAL_ROOM];
+} rows;
+
+/* Of an overload's own types. */
+rows rows_of(duckdb_data_chunk chunk, const overload *o);
+/* Of arguments of any type; false if they cannot be trained on. */
+bool rows_of_any(duckdb_data_chunk chunk, const overload *o, scratch *s, rows *r);
+
+#endif
