@@ -310,7 +310,7 @@ def test_no_class_is_made_up(seen: Any) -> None:
         (
             replace(model, task="probit"),
             "is 'probit', expected 'linear', 'logistic', 'svm', 'squared_hinge', 'poisson', "
-            "'negative_binomial', 'gamma', 'huber', 'quantile', 'matrix_factorization', 'gbdt', 'random_forest', 'mlp', 'lasso', 'elastic_net' or 'sparse_logistic'",
+            "'negative_binomial', 'gamma', 'huber', 'quantile', 'matrix_factorization', 'gbdt', 'random_forest', 'mlp', 'lasso', 'elastic_net', 'sparse_logistic' or 'lda'",
         ),
         (
             replace(model, task="gone", options={"tuskml": 1, "response": "log"}),

@@ -4,7 +4,9 @@
 
 import math
 import random
+import sys
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -13,6 +15,9 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+sys.path.append(str(Path(__file__).parent))
+
 from payloads import read
 
 FRUIT = ["apple", "banana", "cherry", "mango", "a fruit with a long name", "Ünïcödé", "苹果"]

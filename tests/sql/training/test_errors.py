@@ -33,7 +33,7 @@ CASES = {
     ),
     "empty task": (
         train(task="''"),
-        "train_model: task is '', expected 'linear', 'logistic', 'svm', 'squared_hinge', 'poisson', 'negative_binomial', 'gamma', 'huber', 'quantile', 'matrix_factorization', 'gbdt', 'random_forest', 'mlp', 'lasso', 'elastic_net' or 'sparse_logistic'",
+        "train_model: task is '', expected 'linear', 'logistic', 'svm', 'squared_hinge', 'poisson', 'negative_binomial', 'gamma', 'huber', 'quantile', 'matrix_factorization', 'gbdt', 'random_forest', 'mlp', 'lasso', 'elastic_net', 'sparse_logistic' or 'lda'",
     ),
     "NULL task": (
         train(task="NULL"),

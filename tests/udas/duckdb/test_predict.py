@@ -282,11 +282,11 @@ def test_the_margin_of_a_row_does_not_depend_on_its_neighbours(con):
             "predict_proba: model is 'linear', only 'logistic'",
         ),
         (
-            f"predict({model('lda')}, [1.0, 2.0, 3.0])",
-            "model_payload: model is 'lda', expected 'linear', 'logistic', 'svm', "
+            f"predict({model('ica')}, [1.0, 2.0, 3.0])",
+            "model_payload: model is 'ica', expected 'linear', 'logistic', 'svm', "
             "'squared_hinge', 'poisson', 'negative_binomial', 'gamma', 'huber', 'quantile', "
-            "'matrix_factorization', 'gbdt', 'random_forest', 'mlp', 'lasso', 'elastic_net' or "
-            "'sparse_logistic'",
+            "'matrix_factorization', 'gbdt', 'random_forest', 'mlp', 'lasso', 'elastic_net', "
+            "'sparse_logistic' or 'lda'",
         ),
         (
             f"predict({model(classes=None)}, [1.0, 2.0, 3.0])",
