@@ -345,7 +345,7 @@ def test_no_other_weights_are_better_than_the_gap_says(seed, n, d, share, alpha,
 
 
 def test_a_step_that_changes_nothing_is_followed_by_a_finer_one():
-    """The gap of the approximation was below the tolerance, and that of the logistic loss above."""
+    """The gap of the approximation was below the tolerance, that of the logistic loss above."""
     rng = np.random.default_rng(357180)
     x = rng.normal(size=(15, 6)) * (rng.random((15, 6)) < 0.7)
     y = np.arange(15) % 2.0

@@ -4,7 +4,7 @@
  */
 #include "topics.h"
 
-#include "model_value.h"
+#include "../models/model_value.h"
 
 #include "access/detoast.h"
 #include "catalog/pg_type.h"
