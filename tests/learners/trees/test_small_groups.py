@@ -44,7 +44,8 @@ def nodes_of(tree: np.ndarray, x: np.ndarray) -> list[tuple[int, np.ndarray]]:
     st.booleans(),
 )
 def test_each_split_of_a_tree_is_the_best_of_its_rows(seed, n, objective, l2, by_gain) -> None:
-    """By all splits of the node's rows; the sums of nodes are not rounded."""
+    """By all splits of the node's rows. The choice reads gradients of 17 bits, so that one of two
+    splits that are nearly as good may be taken; the sums of nodes are not rounded."""
     x, y = rows(seed, n)
     y = y if objective == SQUARED else (y > np.median(y)) * 1.0
     leaf = {"num_leaves": 5 if by_gain else 1000, "min_child_rows": 12, "l2": l2}
@@ -53,7 +54,7 @@ def test_each_split_of_a_tree_is_the_best_of_its_rows(seed, n, objective, l2, by
     tree = forest.nodes
     for node, here in nodes_of(tree, x) if len(tree) else []:
         best = best_gain(x[here], g[here], h[here], 12, 0, l2)
-        assert forest.gain[node] == pytest.approx(best, rel=1e-4, abs=1e-4)
+        assert forest.gain[node] == pytest.approx(best, rel=1e-3, abs=1e-3)
         assert forest.rows[node] == here.sum()
     at = leaves(tree, x) if len(tree) else []
     for one in np.unique(at):
