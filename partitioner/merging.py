@@ -9,7 +9,6 @@ import ctypes
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -101,12 +100,7 @@ class Merging:
     def __enter__(self) -> "Merging":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         native.library().tp_close(self._handle)
         self._handle = ctypes.c_void_p()
 

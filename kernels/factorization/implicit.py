@@ -12,7 +12,6 @@ Implicit Feedback Datasets*, ICDM 2008, equation 3).
 
 import ctypes
 from collections.abc import Callable
-from types import TracebackType
 from typing import Self
 
 import numpy as np
@@ -98,11 +97,6 @@ class Interactions:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         library().tk_interactions_free(self._handle)
         self._handle = ctypes.c_void_p()

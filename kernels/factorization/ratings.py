@@ -13,7 +13,6 @@ deviation, so that one suits every scale.
 
 import ctypes
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Self
 
 from tuskml.kernels import structures
@@ -102,11 +101,6 @@ class Ratings:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         library().tk_factorization_free(self._handle)
         self._handle = ctypes.c_void_p()

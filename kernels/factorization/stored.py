@@ -3,7 +3,6 @@
 import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -144,11 +143,6 @@ class StoredFactorization(Ratings):
         library().tk_factor_keys_free(self._keys)
         self._keys = ctypes.c_void_p()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._free_keys()
-        super().__exit__(kind, error, trace)
+        super().__exit__()

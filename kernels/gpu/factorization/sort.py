@@ -7,7 +7,6 @@ The records are the same as if the device had sorted all ratings at once.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -45,12 +44,7 @@ class RatingRows:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.held.close()
 
     def parts(self) -> Iterator[tuple[Any, Any, Any]]:

@@ -6,7 +6,6 @@ Sums of errors are double; vectors are float, as on the CPU.
 """
 
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -151,12 +150,7 @@ class DeviceFactorization:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.vectors_of, self.kept, self.held = [], None, None
         self.ratings.records.close()
         del self.ratings
