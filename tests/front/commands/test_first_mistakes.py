@@ -88,11 +88,11 @@ def test_in_python(flights: Any, what: str) -> None:
     assert flights.sql("SELECT count(*) FROM flights") == [(600,)]
 
 
-USAGE = r"train\(connection, task, source=\.\.\., label=\.\.\., features=\.\.\.\)"
+USAGE = r"train\(connection, task, source=\.\.\., features=\.\.\.\)"
 LACKING = {
-    f"train lacks source, label and features: {USAGE}": lambda con, _: tuskml.train(con, "linear"),
+    f"train lacks source and features: {USAGE}": lambda con, _: tuskml.train(con, "linear"),
     f"train lacks task: {USAGE}": lambda con, _: tuskml.train(con, **TRAIN),
-    f"train lacks label: {USAGE}": lambda con, _: tuskml.train(
+    "label is not given, expected a column .* for task 'linear'": lambda con, _: tuskml.train(
         con, "linear", source="flights", features="distance"
     ),
     "train has no argument 'y'; did you mean label": lambda con, _: tuskml.train(

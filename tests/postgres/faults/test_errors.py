@@ -93,7 +93,8 @@ def test_every_option_refuses_a_bad_value(pg: psycopg.Connection, task: str, nam
     invalid = OPTIONS["INVALID"] | OPTIONS["OF_OTHERS"].get(task, {})
     given, allowed = invalid[name]
     expected = f"train_model: option '{name}' is {json.dumps(given)}, expected {allowed}"
-    found = refused(pg, train("%s::text", f"'{task}'"), (json.dumps({name: given}),))
+    rows = map(spelled, OPTIONS["ROWS_OF"].get(task, ()))
+    found = refused(pg, train("%s::text", f"'{task}'", *rows), (json.dumps({name: given}),))
     assert found == (PARAMETER, expected)
 
 

@@ -176,6 +176,13 @@ OF_PATHS = {
     "groups": ([[1], [1]], GROUPS.allowed),
 }
 """The same of linear models that select features."""
+OF_TOPICS = {
+    "topics": (0, "a whole number from 1 to 32000"),
+    "alpha": (0, "a number greater than 0"),
+    "beta": (0, "a number greater than 0"),
+    "optimize_interval": (-1, "a whole number from 0 to 2147483647"),
+}
+"""The same of topics."""
 OF_OTHERS = {
     "lasso": OF_PATHS,
     "elastic_net": OF_PATHS,
@@ -184,7 +191,10 @@ OF_OTHERS = {
     "mlp": OF_NETS,
     "gbdt": OF_TREES,
     "random_forest": OF_FORESTS,
+    "lda": OF_TOPICS,
 }
+ROWS_OF = {"lda": ("NULL", "['a', 'b']")}
+"""Label and features of tasks whose rows are not those of `linear`."""
 LINEAR = learner_of(TASKS["linear"]).options.by_name
 EACH = [
     (next(iter(learner.tasks)), name) for learner in LEARNERS for name in learner.options.by_name
@@ -211,7 +221,8 @@ def test_every_option_refuses_a_bad_value(
     invalid = INVALID | OF_OTHERS.get(task, {})
     given, allowed = invalid[name]
     expected = f"train_model: option '{name}' is {json.dumps(given)}, expected {allowed}"
-    assert sentence(db, train(f"'{json.dumps({name: given})}'", f"'{task}'")) == expected
+    rows = ROWS_OF.get(task, ())
+    assert sentence(db, train(f"'{json.dumps({name: given})}'", f"'{task}'", *rows)) == expected
 
 
 @pytest.mark.parametrize(("task", "name"), [("linear", "rank"), ("matrix_factorization", "l1")])
@@ -234,7 +245,8 @@ def test_every_option_says_what_is_allowed(
     refused = [value for value in CANDIDATES if is_refused(option, value)]
     assert len(refused) > 5
     for value in refused:
-        found = sentence(db, train("?", f"'{task}'"), (json.dumps({name: value}),))
+        asked = train("?", f"'{task}'", *ROWS_OF.get(task, ()))
+        found = sentence(db, asked, (json.dumps({name: value}),))
         shown = json.dumps(value)
         assert found.startswith(
             f"train_model: option '{name}' is {shown}, expected {option.kind.allowed}"
