@@ -102,9 +102,10 @@ def readable(groups: Groups, request: Request[Any, Any], memory: int) -> Iterato
 
 
 def without_parts(groups: Groups) -> Groups:
-    """The same groups for learners, whose rows by now are sparse like others."""
+    """The same groups for learners, whose rows by now are sparse like others, with their places."""
     found = groups.copy()
     found["parts"] = 0
+    found["place"] = np.arange(len(found))
     return found
 
 

@@ -37,7 +37,12 @@ def trained(payload: bytes) -> bytes:
         verify(shard)
     with cursor(given["settings"], given["storages"]) as connection:
         query = given["query"]
-        table = DuckDB(connection).attempt(lambda session: session.sql(query).to_arrow_table())
+        try:
+            table = DuckDB(connection).attempt(lambda session: session.sql(query).to_arrow_table())
+        except DataError:
+            for shard in given["shards"]:
+                verify(shard)  # it may have vanished since
+            raise
     return as_bytes(table)
 
 
