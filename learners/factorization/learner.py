@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tuskml.errors import OptionError
 from tuskml.kvstore import StoreRoot
 from tuskml.learners.explaining.text import written
 from tuskml.learners.factorization import explanation, training
@@ -51,6 +52,16 @@ class Factorization(Learner):
     @property
     def weighs(self) -> bool:
         return True
+
+    def metric(self, request: Request) -> str:
+        """OptionError for implicit feedback: an error of labels says little about ranks."""
+        if request.options.feedback == IMPLICIT:
+            raise OptionError(
+                "option 'feedback' is 'implicit' in a search, which cannot rank items for each "
+                "user: expected one value of each option; hold rows out yourself, and compare "
+                "models by ndcg or recall_at_k"
+            )
+        return super().metric(request)
 
     def train(self, groups: Groups, request: Request, memory: int) -> Iterator[Models]:
         refuse_offsets(groups, request.task.name)

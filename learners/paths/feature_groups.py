@@ -29,10 +29,10 @@ def blocks_of(rows: Pass, places: NDArray[np.intp], request: Request_) -> NDArra
 
 def members_of(place: int, request: Request_, width: int) -> list[list[int]]:
     """The features of each block that a group has, from 0 on."""
-    categories = categories_of(place, request)
     given = request.options.groups
     if given == CATEGORIES:
-        return [list(one) for one in categories.values()]
+        return [list(one) for one in ranges_of(place, request)]
+    categories = categories_of(place, request)
     names = names_of(place, request)
     return [
         [at for one in block for at in places_of(one, names, categories, width)] for block in given
@@ -40,12 +40,32 @@ def members_of(place: int, request: Request_, width: int) -> list[list[int]]:
 
 
 def categories_of(place: int, request: Request_) -> dict[str, range]:
-    """The features of each category of a group, by the category's name."""
-    if request.categories is None:
-        return {}
+    """The features of each category of a group, by the category's name.
+
+    Names of features are name[level]: what all have in common ends behind the bracket, also where
+    a level has one.
+    """
     names = names_of(place, request)
-    ranges = [range(first, first + count) for first, count in request.categories(place) if count]
-    return {names[one[0]].rpartition("[")[0]: one for one in ranges}
+    return {
+        shared_start([names[at] for at in one]).rpartition("[")[0]: one
+        for one in ranges_of(place, request)
+    }
+
+
+def shared_start(texts: Sequence[str]) -> str:
+    """The longest text that all begin with, which the first and the last in order decide."""
+    first, last = min(texts), max(texts)
+    n = 0
+    while n < len(first) and first[n] == last[n]:
+        n += 1
+    return first[:n]
+
+
+def ranges_of(place: int, request: Request_) -> list[range]:
+    """The features of each category of a group."""
+    if request.categories is None:
+        return []
+    return [range(first, first + count) for first, count in request.categories(place) if count]
 
 
 def places_of(
@@ -65,15 +85,15 @@ def refuse_groups(groups: NDArray[np.void], request: Request_) -> None:
     if given is None:
         return
     widths = groups["dim"].tolist()
-    every = [categories_of(place, request) for place in range(len(groups))]
+    places = range(len(groups))
     if given == CATEGORIES:
-        if not any(every):
+        if not any(ranges_of(place, request) for place in places):
             raise OptionError(
                 "option 'groups' is 'categories', and the rows have none: expected rows with "
                 "names of which some are categories, or lists of features"
             )
     else:
-        known = {name for each in every for name in each}
+        known = {name for place in places for name in categories_of(place, request)}
         features = [one for block in given for one in block if one not in known]
         refuse_unknown("groups", features, groups, request, sorted(known))
     for place, width in enumerate(widths):

@@ -2,6 +2,7 @@
 
 import json
 from itertools import pairwise
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -158,11 +159,12 @@ def kept_path(points: NDArray[np.void], weights: Weights, taken: int) -> str:
     features, values = (weights.feature + 1).tolist(), weights.value.tolist()
     parts = [slice(*ends) for ends in pairwise(start)]
     columns = [points[field][:fitted].tolist() for field in KEPT.values()]
+    columns = [[one if isfinite(one) else None for one in numbers] for numbers in columns]
     columns += [[features[part] for part in parts], [values[part] for part in parts]]
     names = (*KEPT, "feature", "weight")
     steps = [dict(zip(names, one, strict=True)) for one in zip(*columns, strict=True)]
-    text = json.dumps({"path": steps, "chosen": taken}, separators=(",", ":"))
-    return text.replace("NaN", "null").replace("-Infinity", "null").replace("Infinity", "null")
+    found = {"path": steps, "chosen": taken}
+    return json.dumps(found, separators=(",", ":"), allow_nan=False)
 
 
 def plan_of(request: Request[PathTask, PathOptions]) -> str:

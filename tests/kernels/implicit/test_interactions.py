@@ -128,6 +128,16 @@ def test_rows_of_a_pair_add_up():
             assert [model.solve(3), model.solve(3)] == value
 
 
+def test_large_feedback_does_not_overflow():
+    """The squares of products with it would, of single precision."""
+    user, item = np.nonzero(PLAYS)
+    found = []
+    for by in (1e9, 1e12, 1e20):
+        with made(user, item, PLAYS[user, item] * by) as model:
+            found.append([model.solve(3) for _ in range(4)])
+    np.testing.assert_allclose(found[1:], [found[0]] * 2, rtol=1e-3)
+
+
 def test_ids_without_rows_have_zeros_and_no_part():
     user, item = np.nonzero(PLAYS)
     with of_table() as whole, made(2 * user, 3 * item, PLAYS[user, item]) as model:

@@ -85,6 +85,19 @@ def test_all_levels_of_a_category_enter_together(ask: Any) -> None:
     assert [set(one[0]) for one in named] == entered
 
 
+def test_a_level_may_have_a_bracket(ask: Any) -> None:
+    ask("UPDATE t SET k = '[low' WHERE k = 'low' RETURNING k")
+    found = [
+        ask(f"SELECT (m).features, (m).coef FROM ({model('{named}', options)}) AS f")
+        for options in (
+            '{"lambda": 0.1, "groups": [["k"], ["r"]]}',
+            '{"lambda": 0.1, "groups": "categories"}',
+        )
+    ]
+    assert found[0][0][0][1] == "k[[low]"
+    assert found[0] == found[1]
+
+
 def test_classes_folds_and_the_options_of_a_model(ask: Any) -> None:
     options = (
         '{"groups": [[2, 3]], "path": {"length": 20, "folds": 3, "one_standard_error": true}}'

@@ -74,6 +74,14 @@ REFUSED_OF_TASKS = {
         '{"rank": [1], "metric": "f1_score"}',
     ): "task 'matrix_factorization' predicts numbers",
     (
+        "matrix_factorization",
+        '{"feedback": "implicit", "rank": [1, 2]}',
+    ): "option 'feedback' is 'implicit' in a search, .*: expected one value of each option; hold rows out yourself",
+    (
+        "matrix_factorization",
+        '{"feedback": ["explicit", "implicit"], "metric": "rmse"}',
+    ): "option 'feedback' is 'implicit' in a search",
+    (
         "quantile",
         '{"quantile": [0.1, 0.9]}',
     ): "option 'quantile' has the values 0.1, 0.9, and losses of different quantiles cannot be compared",

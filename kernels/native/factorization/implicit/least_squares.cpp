@@ -10,6 +10,7 @@
 //
 // A vector's share of the objective is x'A x - 2 b'x, plus its confidences. It is
 // -(b'x + x'(b - A x)) at the start, and each change lowers it by a product that is known anyway.
+#include <cmath>
 #include <cstring>
 
 #include "../../shared/pool.hpp"
@@ -133,21 +134,32 @@ template <int N> void apply(const Half &h, int64_t place, const float *p, float 
         store16(out + l * LINE, sum[l] + load16(out + l * LINE));
 }
 
+// The power of two next below a vector's largest number; 1 for a vector of zeros.
+float unit_of(const float *a, int lines) {
+    float most = 0;
+    for (int k = 0; k < lines * LINE; k++)
+        most = std::max(most, std::abs(a[k]));
+    return most > 0 && std::isfinite(most) ? std::ldexp(1.0f, std::ilogb(most)) : 1;
+}
+
 // Steps of conjugate gradient from x with the residual in room.r. Returns by how much they lower
-// the objective.
+// the objective. Residuals are in a unit in which the squares of large confidences do not overflow.
 template <int N> double descend(const Half &h, int64_t place, float *x, Room &room) {
     const int lines = N ? N : h.f.lines();
-    std::memcpy(room.p, room.r, sizeof(float) * lines * LINE);
+    const float unit = unit_of(room.r, lines);
+    for (int k = 0; k < lines * LINE; k++)
+        room.p[k] = room.r[k] /= unit;
+    const double square = (double)unit * unit;
     double left = dot<N>(room.r, room.r, lines), gained = 0;
-    for (int step = 0; step < h.cg_steps && left >= LEAST; step++) {
+    for (int step = 0; step < h.cg_steps && left * square >= LEAST; step++) {
         apply<N>(h, place, room.p, room.ap);
         const double curvature = dot<N>(room.p, room.ap, lines);
         if (!(curvature > 0))
             break;
         const float by = (float)(left / curvature);
-        add<N>(x, by, room.p, lines);
+        add<N>(x, by * unit, room.p, lines);
         add<N>(room.r, -by, room.ap, lines);
-        gained += by * left;
+        gained += by * left * square;
         const double now = dot<N>(room.r, room.r, lines);
         const v16f share = splat16((float)(now / left));
         for (int l = 0; l < lines; l++)
