@@ -18,53 +18,8 @@ from hypothesis import strategies as st
 
 sys.path.append(str(Path(__file__).parent))
 
+from documents import FRUIT, MODEL, OPTIONS, TOOLS, documents, error_of, fill
 from payloads import read
-
-FRUIT = ["apple", "banana", "cherry", "mango", "a fruit with a long name", "Ünïcödé", "苹果"]
-TOOLS = ["axe", "drill", "hammer", "saw", "a tool with a long name", "", "工具"]
-OPTIONS = '{"topics": 2, "alpha": 0.5, "beta": 0.05, "seed": 3, "max_iter": 60}'
-MODEL = f"SELECT train_model('lda', NULL, t, '{OPTIONS}') AS m FROM docs"
-
-
-def documents(n: int = 60, seed: int = 1) -> list[list[str | None] | None]:
-    """Documents of fruit, of tools, and some of both; one is NULL, one is empty, one has a NULL."""
-    chosen = random.Random(seed)
-    found: list[list[str | None] | None] = []
-    for i in range(n):
-        words = (FRUIT, TOOLS, FRUIT + TOOLS)[min(i % 7, 2) if i % 7 in (0, 1) else i % 2]
-        found.append([chosen.choice(words) for _ in range(chosen.randrange(5, 30))])
-    found[5], found[6], found[7] = None, [], ["apple", None, "saw"]
-    return found
-
-
-def fill(name: str, connection: Any, docs: list[Any], table: str = "docs") -> None:
-    """A table of documents, numbered and in three groups."""
-    kind, mark = {"duck": ("VARCHAR[]", "?"), "post": ("text[]", "%s")}[name]
-    cursor = connection if name == "duck" else connection.cursor()
-    cursor.execute(
-        f"CREATE {'TEMP ' if name == 'post' else ''}TABLE {table} (i int, g int, t {kind})"
-    )
-    rows = [(i, i % 3, one) for i, one in enumerate(docs)]
-    cursor.executemany(f"INSERT INTO {table} VALUES ({mark}, {mark}, {mark})", rows)
-
-
-@pytest.fixture
-def ask(session: tuple[str, Any]) -> Any:
-    name, connection = session
-    fill(name, connection, documents())
-
-    def asked(sql: str) -> list[tuple[Any, ...]]:
-        found: list[tuple[Any, ...]] = connection.execute(sql).fetchall()
-        return found
-
-    asked.db = name
-    return asked
-
-
-def error_of(ask: Any, sql: str) -> str:
-    with pytest.raises((duckdb.Error, psycopg.Error)) as caught:
-        ask(sql)
-    return str(caught.value).splitlines()[0].removeprefix("Invalid Input Error: ")
 
 
 def counted(docs: list[Any]) -> Counter[str]:
@@ -274,75 +229,6 @@ def test_groups_with_other_words_keep_their_own(ask: Any) -> None:
         topics = read(payload)
         times = {f"{chr(97 + g)}{j}": sum(j <= g + d for d in range(4)) for j in range(g + 4)}
         assert dict(zip(topics.words, topics.counts.sum(axis=1), strict=True)) == times
-
-
-WRONG = {
-    "train_model('lda', 1, t)": "train_model: task 'lda' has no label, expected NULL in its place",
-    "train_model('lda', NULL, {numbers})": "train_model: task 'lda' takes documents, expected a list of words such as ['a', 'b'] or sparse(ids, counts)",
-    "train_model('lda', NULL, {row})": "train_model: task 'lda' takes documents, expected a list of words such as ['a', 'b'] or sparse(ids, counts)",
-}
-
-
-@pytest.mark.parametrize("call", WRONG)
-def test_what_is_no_document_is_refused(ask: Any, call: str) -> None:
-    values = {"duck": ("[1.0, 2.0]", "{'a': i}"), "post": ("ARRAY[1.0, 2.0]", "docs")}[ask.db]
-    given_call = call.replace("{numbers}", values[0]).replace("{row}", values[1])
-    assert error_of(ask, f"SELECT {given_call} FROM docs WHERE i = 1") == WRONG[call]
-
-
-def test_nested_lists_are_refused(ask: Any) -> None:
-    nested = "[t, t]" if ask.db == "duck" else "ARRAY[t, t]"
-    told = {
-        "duck": "train_model: features are VARCHAR[][], expected a list of words that is not nested, for task 'lda', or numbers",
-        "post": "train_model: tokens has 2 dimensions, expected a list of words",
-    }
-    assert (
-        error_of(ask, f"SELECT train_model('lda', NULL, {nested}) FROM docs WHERE i = 1")
-        == told[ask.db]
-    )
-
-
-def test_words_are_for_topics_alone(ask: Any) -> None:
-    told = error_of(ask, "SELECT train_model('linear', 1, t) FROM docs WHERE i = 1")
-    if ask.db == "duck":
-        assert told.startswith("train_model got (VARCHAR, INTEGER, VARCHAR[]), expected")
-    else:
-        assert (
-            told
-            == "train_model: features is text[], expected an array of real, double precision, integer or numeric"
-        )
-
-
-@pytest.mark.parametrize("function", ["predict", "decision", "predict_proba"])
-def test_topics_are_no_score(ask: Any, function: str) -> None:
-    features = "[1.0]" if ask.db == "duck" else "ARRAY[1.0]"
-    told = error_of(ask, f"SELECT {function}(m, {features}) FROM ({MODEL}) AS f")
-    assert (
-        told
-        == f"{function}: model is 'lda', which predicts topics; use predict_topics(model, tokens)"
-    )
-
-
-def test_other_tokens_and_other_models_are_refused(ask: Any) -> None:
-    array, numbers = ("['a']", "[1, 2]") if ask.db == "duck" else ("ARRAY['a']", "ARRAY[1, 2]")
-    ids = "sparse([1], [2.0])" if ask.db == "duck" else "sparse(ARRAY[1], ARRAY[2.0])"
-    line = f"(SELECT train_model('linear', i, {numbers.replace('1', 'i')}) AS m FROM docs)"
-    assert (
-        error_of(ask, f"SELECT predict_topics(m, {numbers}) FROM ({MODEL}) AS f")
-        == "predict_topics: tokens are neither a list of words such as ['a', 'b'] nor sparse(ids, counts)"
-    )
-    assert (
-        error_of(ask, f"SELECT predict_topics(m, {ids}) FROM ({MODEL}) AS f")
-        == "predict_topics: the model was trained on words, expected a list of words such as ['a', 'b']"
-    )
-    assert (
-        error_of(ask, f"SELECT predict_topics(m, {array}) FROM {line} AS f")
-        == "predict_topics: model is 'linear', expected 'lda'"
-    )
-    assert (
-        error_of(ask, f"SELECT * FROM model_topics(({MODEL}), 0)")
-        == "model_topics: words is 0, expected 1 to 10000000 of 2 topics"
-    )
 
 
 def test_a_model_keeps_its_topics_in_other_hands(ask: Any) -> None:
