@@ -31,6 +31,8 @@ SHARED: dict[str, tuple[Any, list[Any]]] = {
     "tk_working_open": (ADDRESS, [ADDRESS, INT64]),
     "tk_working_handler": (ADDRESS, [ADDRESS]),
     "tk_working_close": (None, [ADDRESS]),
+    "tk_working_here": (ADDRESS, []),
+    "tk_working_enter": (None, [ADDRESS]),
     "tk_version": (INT, []),
     "tk_nonzeros": (INT64, [ADDRESS]),
     "tk_use_pool": (None, [ADDRESS]),

@@ -62,3 +62,23 @@ def counted(memory: int) -> Iterator[None]:
             _set_handler()(before)
     finally:
         lib.tk_working_close(working)
+
+
+def here() -> int | None:
+    """What counts the calling thread's training; None: nothing does."""
+    found: int | None = library().tk_working_here()
+    return found
+
+
+@contextmanager
+def counted_as(training: int | None) -> Iterator[None]:
+    """What kernels take on this thread counts as that of a training, from `here` of its thread.
+
+    NumPy's arrays do where the thread runs in a copy of that thread's context.
+    """
+    before = here()
+    library().tk_working_enter(training)
+    try:
+        yield
+    finally:
+        library().tk_working_enter(before)

@@ -23,6 +23,8 @@ def library() -> ctypes.CDLL:
     library.ts_pool.restype = pointer
     library.ts_shares_open.argtypes = [ctypes.c_char_p, ctypes.c_double]
     library.ts_training_begin.argtypes = [ctypes.c_char_p, int64, int32]
+    library.ts_training_split.argtypes, library.ts_training_split.restype = [int32], pointer
+    library.ts_training_join.argtypes = [pointer]
     library.ts_training_plan.argtypes = [ctypes.c_char_p]
     library.ts_training_progress.argtypes = [int64]
     library.ts_shares_list.argtypes = [pointer, int32, int32]

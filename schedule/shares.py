@@ -73,6 +73,29 @@ def training(task: bytes, groups: int) -> Iterator[None]:
         library.ts_training_end()
 
 
+@contextmanager
+def split(parts: int) -> Iterator[int | None]:
+    """The calling thread's training goes on in so many threads, each of which is `within` it.
+
+    They have its share in equal parts. None where the calling thread does not train.
+    """
+    training: int | None = pool.library().ts_training_split(parts)
+    try:
+        yield training
+    finally:
+        pool.library().ts_training_split(1)
+
+
+@contextmanager
+def within(training: int | None) -> Iterator[None]:
+    """The calling thread trains a part of a training that another one has `split`."""
+    pool.library().ts_training_join(training)
+    try:
+        yield
+    finally:
+        pool.library().ts_training_join(None)
+
+
 def note_plan(plan: str) -> None:
     """What trains the groups now; nothing where the calling thread does not train."""
     pool.library().ts_training_plan(plan.encode())

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from tuskml.groups.selection.asked import Search
 from tuskml.groups.selection.candidates import Candidate
 from tuskml.groups.selection.prepared import Prepared
-from tuskml.kernels import passes
+from tuskml.kernels import passes, working
 from tuskml.kvstore import hosting
-from tuskml.schedule import budget
+from tuskml.schedule import budget, shares
 from tuskml.schedule.placement.order import heaviest_first
 from tuskml.schedule.placement.shards import (
     Sizes,
@@ -161,22 +161,34 @@ def side_by_side(
 ) -> None:
     """train(lane) of all lanes at the same time, each with its share of the threads.
 
+    Their memory and cores count as those of the calling thread's training.
+
     ended: is set where one fails, so that the others end too.
     """
     if len(lanes) == 1:
         train(lanes[0])
         return
-    mark = passes.cancel_mark()
+    mark, counting = passes.cancel_mark(), working.here()
 
-    def run(lane: Prepared) -> None:
-        with passes.begun_at(mark), budget.within(threads // len(lanes)):
+    def run(lane: Prepared, training: int | None) -> None:
+        with (
+            passes.begun_at(mark),
+            budget.within(threads // len(lanes)),
+            shares.within(training),
+            working.counted_as(counting),
+        ):
             try:
                 train(lane)
             except BaseException:
                 ended.set()
                 raise
 
-    with ThreadPoolExecutor(len(lanes), thread_name_prefix="tuskml lane") as pool:
-        running = [pool.submit(contextvars.copy_context().run, run, lane) for lane in lanes]
+    with (
+        shares.split(len(lanes)) as training,
+        ThreadPoolExecutor(len(lanes), thread_name_prefix="tuskml lane") as pool,
+    ):
+        running = [
+            pool.submit(contextvars.copy_context().run, run, lane, training) for lane in lanes
+        ]
         for one in running:
             one.result()

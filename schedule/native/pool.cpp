@@ -138,11 +138,13 @@ int run(int64_t n, int32_t threads, tusk_task task, void *context) {
     job.threads = threads;
     job.training = on_worker ? nullptr : tusk::training_of_thread();
     job.helpers_wanted = (int)std::min<int64_t>(threads, n) - 1;
-    if (job.helpers_wanted <= 0)
-        while (job.work())
-            ;
-    else
+    if (job.helpers_wanted <= 0) {
+        do
+            tusk::threads_of(job.training, 1); // so that it has an entry
+        while (job.work());
+    } else {
         pool().run(job);
+    }
     return job.failed;
 }
 

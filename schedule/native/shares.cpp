@@ -150,6 +150,7 @@ struct Training {
     int64_t groups = 0, done = 0;
     int32_t cores = 1;
     int depth = 0, forks = 0;
+    std::atomic<int> parts{1}; // threads that train for it at the same time
     double began = 0;
 
     Table *table = nullptr;
@@ -160,16 +161,17 @@ struct Training {
     std::atomic<bool> tried{false}; // an entry was asked for; there may have been no place
     std::mutex looking;
 
-    int threads(int asked) {
+    int threads(int of_part) {
         const double time = now();
+        const int n = parts.load(std::memory_order_relaxed), asked = of_part * n;
         if (!slot.load(std::memory_order_relaxed)) {
             if (tried.load(std::memory_order_relaxed) || time - began < YOUNG)
-                return asked;
+                return of_part;
             enter(asked);
         }
         Slot *mine = slot.load();
         if (!mine)
-            return asked;
+            return of_part;
         if (asked > wanted.load(std::memory_order_relaxed)) {
             wanted = asked;
             mine->wanted = asked;
@@ -178,7 +180,7 @@ struct Training {
         if (table->generation.load(std::memory_order_acquire) != generation.load() ||
             time - looked.load() > LOOK_EVERY)
             look(time);
-        return std::min(asked, share.load(std::memory_order_relaxed));
+        return std::min(of_part, share.load(std::memory_order_relaxed) / n);
     }
 
     void leave() {
@@ -238,6 +240,9 @@ private:
 namespace {
 
 thread_local Training own;
+// Another thread's training, a part of which the calling thread trains, and `forks` then.
+thread_local Training *joined = nullptr;
+thread_local int joined_forks = 0;
 std::atomic<int> forks{0};
 
 // A child's trainings are its own; entries that it inherits are its parent's.
@@ -280,8 +285,14 @@ int open_table(const char *path, Table **out) {
 
 } // namespace
 
-Training *training_of_thread() {
+static Training *own_training() {
     return own.depth && own.forks == forks.load(std::memory_order_relaxed) ? &own : nullptr;
+}
+
+Training *training_of_thread() {
+    if (joined && joined_forks == forks.load(std::memory_order_relaxed))
+        return joined;
+    return own_training();
 }
 
 int threads_of(Training *training, int wanted) {
@@ -338,6 +349,7 @@ void ts_training_begin(const char *task, int64_t groups, int32_t cores) {
     own.generation = 0;
     own.looked = own.began;
     own.tried = false;
+    own.parts = 1;
 }
 
 void ts_training_end(void) {
@@ -345,8 +357,20 @@ void ts_training_end(void) {
         own.leave();
 }
 
+void *ts_training_split(int32_t parts) {
+    Training *mine = own_training();
+    if (mine)
+        mine->parts = std::max(parts, 1);
+    return mine;
+}
+
+void ts_training_join(void *training) {
+    joined = (Training *)training;
+    joined_forks = forks.load();
+}
+
 void ts_training_plan(const char *plan) {
-    if (!training_of_thread())
+    if (!own_training())
         return;
     put(own.plan, sizeof own.plan, plan);
     if (Slot *slot = own.slot.load())
@@ -354,7 +378,7 @@ void ts_training_plan(const char *plan) {
 }
 
 void ts_training_progress(int64_t groups) {
-    if (!training_of_thread())
+    if (!own_training())
         return;
     own.done += groups;
     if (Slot *slot = own.slot.load())

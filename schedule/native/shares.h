@@ -44,6 +44,11 @@ TUSK_SHARES void ts_shares_close(void);
  * old. */
 TUSK_SHARES void ts_training_begin(const char *task, int64_t groups, int32_t cores);
 TUSK_SHARES void ts_training_end(void);
+/* The calling thread's training goes on in so many threads, which have its share in equal parts,
+ * at least a thread each; NULL: it does not train. 1: they have ended. */
+TUSK_SHARES void *ts_training_split(int32_t parts);
+/* The calling thread trains a part of another one's training from now on; NULL: of none. */
+TUSK_SHARES void ts_training_join(void *training);
 /* What the calling thread's training says of itself: what trains its groups now, and how many more
  * of them have a model. */
 TUSK_SHARES void ts_training_plan(const char *plan);

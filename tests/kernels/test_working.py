@@ -9,9 +9,10 @@ import psutil
 import pytest
 from rows import block, rows_pass
 
+from tuskml.groups.selection.scheduled import side_by_side
 from tuskml.kernels.charged import FLOOR, memory_use
 from tuskml.kernels.hinge.interior import Interior
-from tuskml.kernels.working import counted
+from tuskml.kernels.working import counted, here
 
 MEGABYTE = 1 << 20
 
@@ -59,6 +60,22 @@ def test_a_training_may_have_a_little_whatever_the_limit_is(con, account):
     con.execute("SELECT tuskml_set_memory(0, '')").fetchall()
     with counted(account):
         assert most(account) == FLOOR // MEGABYTE
+
+
+def test_threads_of_one_training_count_together(account):
+    """Arrays of NumPy, and what kernels take."""
+    found = []
+
+    def lane(_):
+        found.append((here(), most(account)))
+
+    with counted(account):
+        kept = np.zeros(40 * MEGABYTE, np.uint8)
+        side_by_side(lane, [None, None], 2, threading.Event())
+        assert found[0][0] == found[1][0] == here() is not None
+        assert max(room for _, room in found) == 24
+        del kept
+    assert here() is None
 
 
 def test_what_outlives_the_training_is_no_longer_counted(account):

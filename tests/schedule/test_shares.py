@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuskml.errors import TuskError
+from tuskml.groups.selection.scheduled import side_by_side
 from tuskml.schedule import pool, shares
 
 pytestmark = pytest.mark.native
@@ -117,6 +118,41 @@ def test_threads_leave_and_come_back():
         until(lambda: of_activity("share") == [8])
         until(lambda: first.inside > 4)
     assert shares.activity() == []
+
+
+class Lanes(Work):
+    """The same in two threads, side by side."""
+
+    def __init__(self, threads):
+        super().__init__()
+        self.threads = threads
+
+    def lane(self, _):
+        functions = Functions.from_address(pool.functions().value)
+        functions.run(10**9, self.threads, Functions.TASK(self.one), None)
+
+    def run(self):
+        with shares.training(self.task, 3):
+            side_by_side(self.lane, [None, None], 2 * self.threads, threading.Event())
+
+
+def test_threads_of_one_training_have_its_share_in_common():
+    with Lanes(4) as first:
+        until(lambda: of_activity("wanted") == [8])
+        until(lambda: first.inside > 4)
+        with Work(b"gbdt"):
+            until(lambda: of_activity("share") == [4, 4])
+            until(lambda: first.inside <= 4)
+            first.most = 0
+            time.sleep(0.1)
+            assert 2 <= first.most <= 4
+        until(lambda: first.inside > 4)
+    assert shares.activity() == []
+
+
+def test_threads_that_compute_alone_have_an_entry():
+    with Lanes(1):
+        until(lambda: of_activity("wanted") == [2])
 
 
 def test_a_young_training_has_no_entry():

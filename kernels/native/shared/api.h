@@ -50,6 +50,9 @@ typedef struct tk_working tk_working;
 TK_API tk_working *tk_working_open(tusk_memory *memory, int64_t floor);
 TK_API void *tk_working_handler(tk_working *working);
 TK_API void tk_working_close(tk_working *working);
+/* The training of the calling thread, and which it is from now on; NULL: none. */
+TK_API tk_working *tk_working_here(void);
+TK_API void tk_working_enter(tk_working *working);
 
 typedef struct tk_pass {
     const tusk_group *groups;

@@ -189,6 +189,14 @@ void tk_working_close(tk_working *w) {
     idle.push_back(w);
 }
 
+tk_working *tk_working_here(void) {
+    return current;
+}
+
+void tk_working_enter(tk_working *w) {
+    current = w;
+}
+
 namespace tusk {
 
 Counted::Counted(int64_t bytes) : working_(current), bytes_(bytes) {

@@ -82,6 +82,26 @@ def test_names_are_matched_by_name(db: psycopg.Connection) -> None:
         )
 
 
+def test_names_that_a_query_gives_to_the_columns_of_another(db: psycopg.Connection) -> None:
+    """As AS r(a, b) does, they are those of the row."""
+    names = "b, a, c, d, e, f, g, h"
+    row = f"(SELECT r FROM (SELECT {COLUMNS}) AS r({names}))"
+    ask = f"SELECT i, decision(m, {row}) FROM o, named ORDER BY i"
+    formed = f"SELECT i, decision(m, r) FROM o, named{HIDDEN}({names}) ORDER BY i"
+    assert "_columns(" in plan_of(db, ask)
+    assert db.execute(ask).fetchall() == db.execute(formed).fetchall()
+
+
+def test_a_row_that_a_query_computes_once(db: psycopg.Connection) -> None:
+    """Volatile columns of a row that depends on no other row are the same for all rows."""
+    row = f"(SELECT r FROM (SELECT random() AS a, {COLUMNS.split(',', 1)[1]}) AS r)"
+    once = row.replace("o.", "p.").replace("p.b", "1 AS b")
+    for name in "cdefgh":
+        once = once.replace(f"p.{name}", f"(SELECT {name} FROM o WHERE i = 5) AS {name}")
+    found = db.execute(f"SELECT count(DISTINCT decision(m, {once})) FROM o, named").fetchone()
+    assert found == (1,)
+
+
 def test_whole_rows_that_may_be_null(db: psycopg.Connection) -> None:
     """A row that an outer join or grouping sets leave out has no prediction, though gaps are filled."""
     joined = "SELECT k, predict_proba(m, o) FROM named CROSS JOIN generate_series(399, 402) AS k LEFT JOIN o ON i = k ORDER BY k"

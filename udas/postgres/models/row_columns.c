@@ -61,8 +61,9 @@ static bool is_plain(const Query *q) {
            !q->jointree->quals;
 }
 
-/* The SELECT a, b of (SELECT r FROM (SELECT a, b) AS r), or NULL. */
-static Query *row_query(const SubLink *link) {
+/* The SELECT a, b of (SELECT r FROM (SELECT a, b) AS r), or NULL; names: its columns', which are
+ * x and y after AS r(x, y). */
+static Query *row_query(const SubLink *link, const List **names) {
     const Query *outer = (const Query *)link->subselect;
     if (link->subLinkType != EXPR_SUBLINK || !IsA(outer, Query) || !is_plain(outer) ||
         list_length(outer->rtable) != 1 || list_length(outer->jointree->fromlist) != 1 ||
@@ -75,12 +76,15 @@ static Query *row_query(const SubLink *link) {
     if (!whole || from->rtekind != RTE_SUBQUERY || from->security_barrier ||
         !is_plain(from->subquery) || from->subquery->jointree->fromlist)
         return NULL;
+    *names = from->eref->colnames;
     return from->subquery;
 }
 
 static bool in_subquery(PlannerInfo *root, Node *features, shown *found) {
-    Query *query = IsA(features, SubLink) ? row_query((SubLink *)features) : NULL;
-    if (!query)
+    const List *names = NIL;
+    Query *query = IsA(features, SubLink) ? row_query((SubLink *)features, &names) : NULL;
+    if (!query || list_length(names) != list_length(query->targetList) ||
+        contain_volatile_functions((Node *)query->targetList)) /* of a row of its own, once */
         return false;
     *found = (shown){NIL, NIL};
     ListCell *cell;
@@ -91,7 +95,7 @@ static bool in_subquery(PlannerInfo *root, Node *features, shown *found) {
         Node *value = copyObject((Node *)entry->expr);
         IncrementVarSublevelsUp(value, -2, 2); /* it leaves two queries */
         found->values = lappend(found->values, eval_const_expressions(root, value));
-        found->names = lappend(found->names, makeString(pstrdup(entry->resname)));
+        found->names = lappend(found->names, copyObject(list_nth(names, entry->resno - 1)));
     }
     return true;
 }
