@@ -102,7 +102,7 @@ def readable(groups: Groups, request: Request[Any, Any], memory: int) -> Iterato
 
 
 def without_parts(groups: Groups) -> Groups:
-    """The same groups for learners, whose rows by now are sparse like others, with their places."""
+    """The same groups for learners with their places, whose rows by now are sparse like others."""
     found = groups.copy()
     found["parts"] = 0
     found["place"] = np.arange(len(found))
