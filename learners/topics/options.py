@@ -6,6 +6,9 @@ from tuskml.kernels.topics.sampling import MOST_TOPICS
 from tuskml.learners.options.kinds import Option, integer, real
 from tuskml.learners.options.table import Options, OptionTable
 
+MOST = 1e9
+"""That alpha and beta are below: draws are by single precision."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class TopicOptions(Options):
@@ -24,14 +27,14 @@ OPTIONS = OptionTable(
         Option("topics", integer(1, MOST_TOPICS), 20, "the number of topics"),
         Option(
             "alpha",
-            real(0, open_low=True),
+            real(0, MOST, open_low=True),
             0.1,
             "the parameter of the Dirichlet distribution of a document's topics: the smaller, the "
             "fewer topics a document has",
         ),
         Option(
             "beta",
-            real(0, open_low=True),
+            real(0, MOST, open_low=True),
             0.01,
             "the parameter of the Dirichlet distribution of a topic's words: the smaller, the "
             "fewer words a topic has",

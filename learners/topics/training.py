@@ -28,7 +28,7 @@ from tuskml.schedule import budget
 LOOK = 10
 """Sweeps between two looks at the likelihood."""
 MOST_TOGETHER = 1 << 22
-"""Entries of the groups that train in one call, unless one of them has more."""
+"""Entries and ids of the groups that train in one call, unless one of them has more."""
 ROW_BYTES, WORD_BYTES = 48, 48
 """That the kernels keep beside what they charge to the account: of a document, and of a word."""
 
@@ -64,8 +64,9 @@ def refuse_rows(groups: NDArray[np.void], task: str) -> None:
 
 
 def together(groups: NDArray[np.void]) -> Iterator[NDArray[np.intp]]:
-    """Places of groups that train in one call: neighbours, until they have many entries."""
-    sizes = Pass(groups, 0, None, None, True, 1).entries()
+    """Places of groups that train in one call: neighbours, until they have many entries or
+    ids, whose tables take memory."""
+    sizes = Pass(groups, 0, None, None, True, 1).entries() + groups["dim"]
     number = (np.cumsum(sizes) - sizes) // MOST_TOGETHER
     yield from np.split(np.arange(len(groups)), np.flatnonzero(np.diff(number)) + 1)
 

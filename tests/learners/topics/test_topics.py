@@ -14,6 +14,7 @@ from tuskml.kernels.working import counted
 from tuskml.learners import events
 from tuskml.learners.learner import Request
 from tuskml.learners.registry import learner_of, options_of, task_named
+from tuskml.learners.topics.training import together as groups_together
 
 pytestmark = pytest.mark.native
 
@@ -75,6 +76,12 @@ def test_many_groups_train_in_parts():
     assert blob_of(alone).counts.tolist() == blob_of(models, 49).counts.tolist()
 
 
+def test_groups_with_many_ids_train_apart():
+    """Each has tables by id."""
+    groups = together([documents([[1_999_999]], 2_000_000) for _ in range(5)])
+    assert [len(places) for places in groups_together(groups)] == [3, 2]
+
+
 def test_documents_without_words_have_a_status():
     models = trained(together([documents([[], []], 3), documents([[1, 1], []], 3)]))
     assert status(models) == ["no words", "ok"]
@@ -108,8 +115,9 @@ def test_lists_of_numbers_are_refused():
 
 @pytest.mark.parametrize(("options", "message"), [
     ({"topics": 0}, "option 'topics' is 0, expected a whole number from 1 to 32000"),
-    ({"alpha": 0}, "option 'alpha' is 0, expected a number greater than 0"),
+    ({"alpha": 0}, "option 'alpha' is 0, expected a number greater than 0 and less than"),
     ({"beta": -1}, "option 'beta' is -1, expected a number greater than 0"),
+    ({"beta": 1e308}, "option 'beta' is 1e\\+308, expected a number greater than 0 and less than"),
     ({"topic": 3}, "did you mean 'topics'"),
 ])  # fmt: skip
 def test_options_are_checked(options, message):

@@ -211,26 +211,6 @@ def test_each_group_has_words_and_topics_of_its_own(ask: Any) -> None:
     assert all(2 < value < 14 for _, value in found)
 
 
-def test_groups_with_other_words_keep_their_own(ask: Any) -> None:
-    """Groups that train in one call, with dictionaries of different words and sizes."""
-    letter = {"duck": "chr(CAST(97 + g AS INTEGER))", "post": "chr(97 + g)"}[ask.db]
-    gather = {"duck": "list", "post": "array_agg"}[ask.db]
-    words = f"SELECT g, d, {gather}({letter} || j) AS t FROM (SELECT g, d, j FROM {{}}) AS r WHERE j <= g + d GROUP BY g, d"
-    numbers = {
-        "duck": "range(5) a(g), range(4) b(d), range(9) c(j)",
-        "post": "generate_series(0, 4) AS a(g), generate_series(0, 3) AS b(d), generate_series(0, 8) AS c(j)",
-    }[ask.db]
-    model = f"train_model('lda', NULL, t, '{OPTIONS}')"
-    found = ask(
-        f"SELECT g, ({model}).payload FROM ({words.format(numbers)}) AS w GROUP BY g ORDER BY g"
-    )
-    assert len(found) == 5
-    for g, payload in found:
-        topics = read(payload)
-        times = {f"{chr(97 + g)}{j}": sum(j <= g + d for d in range(4)) for j in range(g + 4)}
-        assert dict(zip(topics.words, topics.counts.sum(axis=1), strict=True)) == times
-
-
 def test_a_model_keeps_its_topics_in_other_hands(ask: Any) -> None:
     same = "m" if ask.db == "duck" else "m::text::tuskml_model"
     found = ask(f"SELECT (with_payload({same})).payload = (m).payload FROM ({MODEL}) AS f")

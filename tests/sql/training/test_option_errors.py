@@ -178,8 +178,8 @@ OF_PATHS = {
 """The same of linear models that select features."""
 OF_TOPICS = {
     "topics": (0, "a whole number from 1 to 32000"),
-    "alpha": (0, "a number greater than 0"),
-    "beta": (0, "a number greater than 0"),
+    "alpha": (0, "a number greater than 0 and less than 1e+09"),
+    "beta": (0, "a number greater than 0 and less than 1e+09"),
     "optimize_interval": (-1, "a whole number from 0 to 2147483647"),
 }
 """The same of topics."""

@@ -114,6 +114,21 @@ def test_numbers_that_are_none_are_refused(
     assert DAMAGED in answer(con, signed(forged), "predict_topics")
 
 
+@pytest.mark.parametrize("section", ["beta", "alpha", "totals"])
+def test_numbers_whose_sums_overflow_are_refused(
+    con: duckdb.DuckDBPyConnection, payload: bytes, section: str
+) -> None:
+    """Probabilities by them would be NaN, which no order of the words could have."""
+    _, at = sections(payload)
+    place = {"beta": HEAD.size + 32, "alpha": at[0], "totals": at[1]}[section]
+    n = {"beta": 1, "alpha": 2, "totals": 1}[section]
+    forged = payload[:place] + struct.pack("<d", 1.7e308) * n + payload[place + 8 * n :]
+    if section == "totals":  # and a part of beta that makes it infinite
+        beta = HEAD.size + 32
+        forged = forged[:beta] + struct.pack("<d", 1e307) + forged[beta + 8 :]
+    assert DAMAGED in answer(con, signed(forged), "model_topics")
+
+
 @pytest.mark.parametrize("section", [2, 5])
 @pytest.mark.parametrize("offset", [2**31, 2**32 - 1, 10**6])
 def test_offsets_beyond_the_end_are_refused(

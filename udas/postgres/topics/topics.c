@@ -77,7 +77,7 @@ void expect_model(topic_site *s, Datum model, const char *function) {
 bool takes_words(FunctionCallInfo fcinfo, const topic_site *s, int at, const char *function) {
     Oid type = get_fn_expr_argtype(fcinfo->flinfo, at);
     bool by_word = is_array_of_text(type);
-    if (!by_word && OidIsValid(get_element_type(type)))
+    if (!by_word && (type == ANYARRAYOID || OidIsValid(get_element_type(type))))
         refuse_topics(function, "42804", TUSK_TAKES_TOKENS);
     if (by_word != !!s->topics.offset)
         refuse_topics(function, NULL, by_word ? TUSK_IDS_NOT_WORDS : TUSK_WORDS_NOT_IDS);
@@ -133,6 +133,7 @@ Datum tuskml_predict_topics(PG_FUNCTION_ARGS) {
 /* The transition of perplexity: the log probability and the number of tokens so far. */
 PG_FUNCTION_INFO_V1(tuskml_perplexity_add);
 Datum tuskml_perplexity_add(PG_FUNCTION_ARGS) {
+    aggregate_context(fcinfo);
     ArrayType *sums = PG_GETARG_ARRAYTYPE_P(0);
     if (PG_ARGISNULL(1 + A_MODEL) || PG_ARGISNULL(1 + A_TOKENS))
         PG_RETURN_ARRAYTYPE_P(sums);

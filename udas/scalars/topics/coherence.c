@@ -66,7 +66,7 @@ uint64_t tusk_reduce_ids(const tusk_inference *by, const uint8_t *mark, const tu
         }
     out[0] = (int32_t)(at - 2);
     out[1] = 1;
-    return d->n ? at : 0;
+    return d->any ? at : 0;
 }
 
 static int32_t number_at(const char *bytes, uint64_t i) {

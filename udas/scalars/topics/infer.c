@@ -74,7 +74,7 @@ tusk_word_counts tusk_count_document(tusk_inference *by, const tusk_text *words,
         if (tusk_word_occurs(by->topics, id))
             tusk_count_word(&table, (int32_t)id, 1);
     }
-    return (tusk_word_counts){table.id, table.count, (float *)table.place, table.n};
+    return (tusk_word_counts){table.id, table.count, (float *)table.place, table.n, table.n > 0};
 }
 
 bool tusk_count_ids(const tusk_inference *by, const tusk_sparse_row *row, bool f64, void *room,
@@ -86,6 +86,7 @@ bool tusk_count_ids(const tusk_inference *by, const tusk_sparse_row *row, bool f
         return false;
     }
     tusk_word_table table = tusk_word_table_in(room, row->n_ids);
+    bool any = false;
     for (uint64_t i = 0; i < row->n_ids; i++) {
         double count =
             f64 ? ((const double *)row->values)[i] : (double)((const float *)row->values)[i];
@@ -95,10 +96,11 @@ bool tusk_count_ids(const tusk_inference *by, const tusk_sparse_row *row, bool f
                      (long long)tusk_id_at(row, i), count, UINT32_MAX);
             return false;
         }
+        any |= count > 0;
         if (count > 0 && tusk_word_occurs(by->topics, tusk_id_at(row, i)))
             tusk_count_word(&table, (int32_t)tusk_id_at(row, i), (float)count);
     }
-    *found = (tusk_word_counts){table.id, table.count, (float *)table.place, table.n};
+    *found = (tusk_word_counts){table.id, table.count, (float *)table.place, table.n, any};
     return true;
 }
 

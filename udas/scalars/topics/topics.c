@@ -100,9 +100,12 @@ static bool all_text(const tusk_topics *t) {
 static bool all_sound(const tusk_topics *t, uint64_t text_bytes) {
     bool fine = rising(t->start, t->n_words, t->n_entries) &&
                 (!t->offset || rising(t->offset, t->n_words, text_bytes));
-    for (uint32_t k = 0; k < t->n_topics; k++)
-        fine &= t->alpha[k] > 0 && isfinite(t->alpha[k]) && t->totals[k] >= 0 &&
-                isfinite(t->totals[k]);
+    double all_alpha = 0, smoothing = t->beta * t->occurring;
+    for (uint32_t k = 0; k < t->n_topics; k++) {
+        fine &= t->alpha[k] > 0 && t->totals[k] >= 0 && isfinite(t->totals[k] + smoothing);
+        all_alpha += t->alpha[k];
+    }
+    fine &= isfinite(all_alpha);
     for (uint64_t i = 0; i < t->n_entries; i++)
         fine &= t->topic[i] < t->n_topics;
     for (uint64_t i = 0; t->share && i < t->n_entries; i++)

@@ -68,6 +68,7 @@ typedef struct tusk_word_counts {
     float *count;
     float *spare; /* room for another count of each */
     uint64_t n;
+    bool any; /* whether it has a token, of ids also one that did not occur in the training */
 } tusk_word_counts;
 
 /* The id of a word, -1 if the dictionary has none. Most words of documents came before. */
