@@ -1,6 +1,7 @@
 """The models of fitted paths: which penalty is taken, and what a model keeps of the others."""
 
 import json
+from collections.abc import Sequence
 from itertools import pairwise
 from math import isfinite
 from typing import Any
@@ -156,15 +157,20 @@ def kept_path(points: NDArray[np.void], weights: Weights, taken: int) -> str:
     are not 0 and these."""
     fitted = int(np.isfinite(points["lambda"]).sum())
     start = weights.start[: fitted + 1].tolist()
-    features, values = (weights.feature + 1).tolist(), weights.value.tolist()
+    features, values = (weights.feature + 1).tolist(), or_null(weights.value.tolist())
     parts = [slice(*ends) for ends in pairwise(start)]
-    columns = [points[field][:fitted].tolist() for field in KEPT.values()]
-    columns = [[one if isfinite(one) else None for one in numbers] for numbers in columns]
+    columns: list[Sequence[Any]]
+    columns = [or_null(points[field][:fitted].tolist()) for field in KEPT.values()]
     columns += [[features[part] for part in parts], [values[part] for part in parts]]
     names = (*KEPT, "feature", "weight")
     steps = [dict(zip(names, one, strict=True)) for one in zip(*columns, strict=True)]
     found = {"path": steps, "chosen": taken}
     return json.dumps(found, separators=(",", ":"), allow_nan=False)
+
+
+def or_null(numbers: Sequence[float]) -> list[float | None]:
+    """The numbers as JSON has them: none of those that are not finite."""
+    return [one if isfinite(one) else None for one in numbers]
 
 
 def plan_of(request: Request[PathTask, PathOptions]) -> str:

@@ -61,7 +61,8 @@ class Lasso(Program):
 
     Workers update weights as if nothing else changed. Where the order knows the products of
     columns, `aggregate` takes into account what other weights have changed meanwhile, in earlier
-    iterations and in this one, so that the updates are those of one after the other.
+    iterations and in this one, so that the updates are those of one after the other; nearly so
+    where the products are of a sample of rows.
     """
 
     def __init__(self, penalty: float, curvature: Floats, order: Order) -> None:

@@ -27,6 +27,7 @@ namespace {
 
 constexpr uint64_t MAGIC = 0x3173657261687374; // "tshares1"
 constexpr int MOST = 512;                      // entries; trainings beyond have none
+constexpr int64_t IN_REMOVAL = -1;             // in place of a process
 constexpr double YOUNG = 0.02;                 // seconds without an entry
 constexpr double LOOK_EVERY = 0.25;            // seconds, at entries of processes that ended
 
@@ -89,17 +90,27 @@ std::mutex mutex; // of what is above, and of entries that are made
 
 // An entry that its process left behind, as killed ones do, is free again.
 bool gone(const Slot &slot, int64_t pid) {
+    const int64_t noted = slot.process_began.load();
     if (pid == own_pid)
-        return false;
-    const int64_t began = began_of(pid), noted = slot.process_began.load();
+        return noted > 0 && noted != own_began;
+    const int64_t began = began_of(pid);
     return began == 0 || (began > 0 && noted > 0 && began != noted);
+}
+
+// Lets others have the entry, which by then says nothing of its owner.
+void release(Slot &slot) {
+    slot.ready = 0;
+    slot.process_began = 0;
+    slot.pid = 0;
 }
 
 void remove_gone(Table &of) {
     for (Slot &slot : of.slots) {
         int64_t pid = slot.pid.load();
-        if (pid && gone(slot, pid) && slot.pid.compare_exchange_strong(pid, 0))
+        if (pid > 0 && gone(slot, pid) && slot.pid.compare_exchange_strong(pid, IN_REMOVAL)) {
+            release(slot);
             of.generation.fetch_add(1);
+        }
     }
 }
 
@@ -114,7 +125,7 @@ struct Found {
 std::vector<Found> entries(const Table &of) {
     std::vector<Found> found;
     for (const Slot &slot : of.slots)
-        if (slot.pid.load() && slot.ready.load()) {
+        if (slot.pid.load() > 0 && slot.ready.load()) {
             const double weight = slot.weight.load();
             found.push_back({&slot, slot.began.load(), std::max(slot.wanted.load(), 1),
                              weight > 0 && weight < 1e6 ? weight : 1});
@@ -187,8 +198,7 @@ struct Training {
         std::lock_guard lock(mutex);
         Slot *mine = slot.exchange(nullptr);
         if (mine) {
-            mine->ready = 0;
-            mine->pid = 0;
+            release(*mine);
             table->generation.fetch_add(1);
         }
     }

@@ -1,5 +1,7 @@
 """The group lasso: the conditions of an optimum, other packages' optima, and the lasso's."""
 
+import resource
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -167,3 +169,16 @@ def test_the_optimum_is_skglm_s():
         w = found.fit(x, y).coef_
         best = ((y - x @ w) ** 2).mean() / 2 + penalised(w, blocks, point["lambda"])
         assert point["objective"] == pytest.approx(best, rel=1e-8)
+
+
+def test_a_large_block_does_not_take_the_square_of_its_size():
+    """Its matrix would take 200 MB."""
+    d = 5000
+    x = np.eye(d, dtype=np.float32)
+    group = block(x, np.arange(d) % 7.0, "sparse float32")
+    rows = Pass(group, SQUARED, None, None, True, 1)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    points, _ = fit(rows, Rules(SQUARED, 1, 1.0, 1e-6, 100, penalties=(1e-6,)), None, 0,
+                    np.zeros((1, d), np.int32))  # fmt: skip
+    assert np.isfinite(points[0]["objective"]).all()
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000

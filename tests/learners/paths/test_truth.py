@@ -265,9 +265,10 @@ def test_a_path_that_time_ended_in_the_folds_says_so(time, held, status):
 def test_a_kept_path_is_json_where_numbers_overflow():
     points = np.zeros(2, POINT)
     points["lambda"], points["objective"], points["held_error"] = [2, 1], np.inf, -np.inf
-    weights = Weights(np.zeros(3, np.int64), np.empty(0, np.int32), np.empty(0))
+    weights = Weights(np.array([0, 0, 2]), np.array([3, 5], np.int32), np.array([2.0, np.nan]))
     found = json.loads(kept_path(points, weights, 1), parse_constant=pytest.fail)
     assert [step["loss"] for step in found["path"]] == [None, None]
+    assert [step["weight"] for step in found["path"]] == [[], [2.0, None]]
 
 
 def test_a_constant_feature_and_a_constant_label_have_weight_0():

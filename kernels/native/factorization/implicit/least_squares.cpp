@@ -143,7 +143,7 @@ float unit_of(const float *a, int lines) {
 }
 
 // Steps of conjugate gradient from x with the residual in room.r. Returns by how much they lower
-// the objective. Residuals are in a unit in which the squares of large confidences do not overflow.
+// the objective. Residuals are in a unit that keeps the squares of large confidences in range.
 template <int N> double descend(const Half &h, int64_t place, float *x, Room &room) {
     const int lines = N ? N : h.f.lines();
     const float unit = unit_of(room.r, lines);

@@ -7,7 +7,6 @@
 namespace tusk {
 
 namespace {
-constexpr size_t MOST_ROTATED = 128; // features of a block whose eigenvectors are computed
 constexpr int MOST_SWEEPS = 40, MOST_STEPS = 100;
 
 // One rotation of Jacobi's method (G. Golub and C. Van Loan, Matrix Computations, section 8.5).
@@ -66,17 +65,6 @@ Spectrum spectrum_of(std::vector<double> m, size_t p) {
     Spectrum out{std::vector<double>(p * p), std::vector<double>(p)};
     for (size_t a = 0; a < p; a++)
         out.vectors[a * p + a] = 1;
-    if (p > MOST_ROTATED) {
-        double most = 0; // Gershgorin's bound
-        for (size_t a = 0; a < p; a++) {
-            double sum = 0;
-            for (size_t b = 0; b < p; b++)
-                sum += std::abs(m[a * p + b]);
-            most = std::max(most, sum);
-        }
-        std::fill(out.values.begin(), out.values.end(), most);
-        return out;
-    }
     for (int sweep = 0; sweep < MOST_SWEEPS; sweep++) {
         bool any = false;
         for (size_t a = 0; a < p; a++)
@@ -97,10 +85,13 @@ Spectrum spectrum_of(std::vector<double> m, size_t p) {
 
 void Unit::least(const Penalty &penalty, const double *u, const double *w0, double *to) const {
     const double *v = spectrum->vectors.data(), *s = spectrum->values.data();
+    const bool bounded = spectrum->vectors.empty();
     double c = penalty.l1 * root, norm = 0;
     std::vector<double> z(count);
     for (size_t k = 0; k < count; k++) {
-        for (size_t j = 0; j < count; j++)
+        if (bounded)
+            z[k] = u[k] + s[k] * w0[k];
+        for (size_t j = 0; j < count && !bounded; j++)
             z[k] += v[k * count + j] * (u[j] + s[k] * w0[j]);
         norm += z[k] * z[k];
     }
@@ -123,7 +114,9 @@ void Unit::least(const Penalty &penalty, const double *u, const double *w0, doub
     }
     for (size_t k = 0; k < count; k++) {
         double w = z[k] * t / ((s[k] + penalty.l2) * t + c);
-        for (size_t j = 0; j < count; j++)
+        if (bounded)
+            to[k] = w;
+        for (size_t j = 0; j < count && !bounded; j++)
             to[j] += v[k * count + j] * w;
     }
 }

@@ -3,6 +3,7 @@
 // grouped variables, JRSS B 68, 2006). Features that are alone are in no block.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -27,13 +28,16 @@ struct Blocks {
     std::vector<double> sizes(const std::vector<double> &v) const;
 };
 
-// The eigenvectors of A^T A, (p, p) by rows, and its eigenvalues, for the columns A of a block.
+constexpr size_t MOST_ROTATED = 128; // features of a block whose eigenvectors are computed
+
+// The eigenvectors of A^T A, (p, p) by rows, and its eigenvalues, for the columns A of a block. Of
+// more than MOST_ROTATED features no vectors, which stand for the unit vectors, and a bound of all
+// eigenvalues.
 struct Spectrum {
     std::vector<double> vectors, values;
 };
 
-// m: (p, p) symmetric and positive semidefinite. Of many features, the unit vectors and a bound of
-// all eigenvalues.
+// m: (p, p) symmetric and positive semidefinite, p at most MOST_ROTATED.
 Spectrum spectrum_of(std::vector<double> m, size_t p);
 
 // A block among the coordinates of a descent: those from `at` on.
@@ -49,15 +53,26 @@ struct Unit {
 
 // The products of a block's columns with each other. The state's numbers are put back.
 template <class State> Spectrum spectrum_of(State &state, size_t at, size_t count) {
-    std::vector<double> kept(state.numbers), m(count * count);
+    const bool many = count > MOST_ROTATED;
+    std::vector<double> kept(state.numbers), m(many ? 0 : count * count), sums(many ? count : 0);
     for (size_t a = 0; a < count; a++) {
         std::fill(state.numbers.begin(), state.numbers.end(), 0.0);
         state.move(at + a, -1);
-        for (size_t b = 0; b <= a; b++)
-            m[a * count + b] = m[b * count + a] = state.gradient(at + b);
+        for (size_t b = 0; b <= a; b++) {
+            double product = state.gradient(at + b);
+            if (!many) {
+                m[a * count + b] = m[b * count + a] = product;
+                continue;
+            }
+            sums[a] += std::abs(product);
+            sums[b] += b < a ? std::abs(product) : 0;
+        }
     }
     state.numbers.swap(kept);
-    return spectrum_of(std::move(m), count);
+    if (!many)
+        return spectrum_of(std::move(m), count);
+    double most = *std::max_element(sums.begin(), sums.end()); // Gershgorin's bound
+    return {{}, std::vector<double>(count, most)};
 }
 
 // Sums over the members of blocks, whose parts come in any order.
