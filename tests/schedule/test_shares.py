@@ -256,8 +256,11 @@ def test_a_child_has_none_of_its_parent_s_entries():
 
 def test_off(monkeypatch):
     monkeypatch.setenv(shares.SETTING, "off")
-    with Work() as one, Work():
+    with Work() as one:
         until(lambda: one.inside > 4)
+        with Work():
+            one.most = 0
+            until(lambda: one.most > 4)
         with pytest.raises(TuskError, match="TUSKML_SHARES is 'off'"):
             shares.activity()
 

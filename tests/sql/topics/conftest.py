@@ -6,7 +6,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parent))
 
-from documents import documents, fill
+from topic_rows import documents, fill
 
 
 @pytest.fixture

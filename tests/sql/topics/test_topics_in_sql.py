@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 sys.path.append(str(Path(__file__).parent))
 
-from documents import FRUIT, MODEL, OPTIONS, TOOLS, documents, error_of, fill
 from payloads import read
+from topic_rows import FRUIT, MODEL, OPTIONS, TOOLS, documents, error_of, fill
 
 
 def counted(docs: list[Any]) -> Counter[str]:

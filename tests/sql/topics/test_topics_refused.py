@@ -10,7 +10,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parent))
 
-from documents import MODEL, error_of
+from topic_rows import MODEL, error_of
 
 WRONG = {
     "train_model('lda', 1, t)": "train_model: task 'lda' has no label, expected NULL in its place",
