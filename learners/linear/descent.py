@@ -93,6 +93,30 @@ def ends_by_gap(problem: Problem, plan: Plan) -> bool:
     return not known and wants_gap(problem, plan.converge, plan.epsilon)
 
 
+def to_the_gap(
+    problem: Problem, start: Floats, plan: Plan, deadline: float | None
+) -> State | None:
+    """Trains the hinge by all stages of the plan until its gap is within epsilon / 2, and no more.
+
+    None where it did not get there in its iterations, or until the deadline. The state has the
+    iterations of all stages.
+    """
+    made, v, state = 0, start, None
+    for stage, settings in stages(problem, plan):
+        part = stage.on(replace(stage.rows, deadline=deadline))
+        operators = operators_of(part, settings, v, deadline)
+        if settings is plan and ends_by_gap(problem, plan):
+            operators = replace(operators, converge=WithinGap(part, plan.epsilon))
+        state = run(part, operators)
+        if state.out_of_time:
+            return None
+        made, v = made + int(state.iterations.max(initial=0)), state.v
+    if state is None or not state.converged.all():
+        return None
+    state.iterations[:] = made
+    return state
+
+
 def stages(problem: Problem, plan: Plan) -> Iterator[tuple[Problem, Plan]]:
     """A sample of the rows first, the corner from blunt to sharp, then the whole problem.
 

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from tuskml.errors import OperatorError
 from tuskml.kernels.passes import Floats
 from tuskml.learners.linear.algorithms import ALGORITHMS
-from tuskml.learners.linear.descent import ends_by_gap, stages
-from tuskml.learners.linear.gap import WithinGap
+from tuskml.learners.linear.descent import to_the_gap
 from tuskml.learners.linear.operators import State, Tolerance, run
 from tuskml.learners.linear.own.assembled import operators_of
 from tuskml.learners.linear.own.operators import steps_in_python
@@ -108,7 +107,7 @@ def speculate(
         if not problem.task.smooth and proves_end(one.plan):
             if asked is None and one.iterations.low * one.cost.iteration / stride > share:
                 continue  # its end is all that tells, and would not be reached
-            found = to_the_gap(problem, start, one.plan, stride, now + share)
+            found = tried_to_the_gap(problem, start, one.plan, stride, now + share)
             if found is not None:  # it takes so long, and the others are worth a part of that
                 known[one.plan.algorithm] = found
                 takes = one.cost.total(len(found.curve.errors))
@@ -138,28 +137,19 @@ def proves_end(plan: Plan) -> bool:
     return len(plan.smoothing) > 1 or ALGORITHMS[plan.family].proves_gap
 
 
-def to_the_gap(
+def tried_to_the_gap(
     problem: Problem, start: Floats, plan: Plan, stride: int, deadline: float
 ) -> Speculated | None:
     """How many iterations a sample takes to the hinge's optimum; None where time does not suffice.
 
     Nothing is extrapolated: a few iterations on a smoothed corner do not tell how many follow.
     """
-    made, v, state = 0, start, None
     within = replace(plan, sample_stride=1, threads=problem.rows.threads)
     sample = problem.on(replace(problem.rows, stride=stride))
-    for stage, settings in stages(sample, within):
-        part = stage.on(replace(stage.rows, deadline=deadline))
-        operators = operators_of(part, settings, v, deadline)
-        if settings is within and ends_by_gap(sample, within):
-            operators = replace(operators, converge=WithinGap(part, plan.epsilon))
-        state = run(part, operators)
-        if state.out_of_time:
-            return None
-        made, v = made + int(state.iterations.max(initial=0)), state.v
-    if state is None or not state.converged.all():
+    state = to_the_gap(sample, start, within, deadline)
+    if state is None:
         return None
-    errors = (*(1.0,) * max(made, 1), LEAST_ERROR)
+    errors = (*(1.0,) * max(int(state.iterations.max()), 1), LEAST_ERROR)
     return Speculated(Curve("linear", errors, (0.0, 0.0), 1.0, 0.0, 0.0), 1.0 / stride)
 
 

@@ -49,6 +49,8 @@ BY_PART = tuple(one for one in ALL_SAMPLERS if one != FROM_ALL)
 PACKED = "the rows were packed before the training, so all of them have been transformed"
 MOST_LAID_OUT = 64
 """Chunks that are laid out to know what they cost; further ones cost the same."""
+PROVING = 24.0
+"""Passes over the held-out rows: a dozen iterations, and four looks at the gap."""
 EPSILON = 0.01
 """The tolerance that a sample can show, where none is given."""
 
@@ -225,7 +227,7 @@ def on_a_part(source: Source, way: Way, layout: Layout) -> SourcePlan:
     reads = source.pieces(2, last) + by * source.pieces(seen, rest)
     size = sum(map(source.storage.bytes_of, last)) + by * sum(map(source.storage.bytes_of, rest))
     rows = sum(p.n_rows for p in last) + by * sum(p.n_rows for p in rest)
-    took = reads + steps_of(source, algorithm, rows)
+    took = reads + steps_of(source, algorithm, rows) + proving(source, 2 * held)
     return SourcePlan(way, took, reads, size, rows, None, True)
 
 
@@ -242,6 +244,14 @@ def steps_of(source: Source, algorithm: EpochAlgorithm, rows: float) -> float:
     costs = PlanCosts(in_memory, source.known)
     each = costs.rows_pass(algorithm.one_thread, alone=True) + costs.rows_pass("gradient")
     return rows * each / max(question.seen.rows, 1)
+
+
+def proving(source: Source, rows: float) -> float:
+    """Seconds of proving the hinge's optimum on so many rows (`proof.py`)."""
+    if source.request.task.smooth:
+        return 0.0
+    each = PlanCosts(source.question, source.known).rows_pass("gradient", alone=True)
+    return PROVING * rows * each / max(source.question.seen.rows, 1)
 
 
 def all_plans(source: Source, layout: Layout | None, why: str | None) -> tuple[SourcePlan, ...]:

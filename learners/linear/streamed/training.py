@@ -38,9 +38,9 @@ from tuskml.learners.linear.algorithms.parts.epochs import (
     StageEpochs,
     finish,
 )
-from tuskml.learners.linear.descent import report, settle_unknown
+from tuskml.learners.linear.descent import deadline_of, report, settle_unknown
 from tuskml.learners.linear.explaining.plan_text import plan_line, resolved
-from tuskml.learners.linear.gap import WithinGap, wants_gap
+from tuskml.learners.linear.gap import wants_gap
 from tuskml.learners.linear.inference.finite import settle_lost, with_lost
 from tuskml.learners.linear.inference.modelled import classes_of
 from tuskml.learners.linear.inference.outcome import Inference, judge, likely_classes
@@ -65,6 +65,7 @@ from tuskml.learners.linear.streamed import skipping
 from tuskml.learners.linear.streamed.choosing import Chosen, choose
 from tuskml.learners.linear.streamed.explanation import explained
 from tuskml.learners.linear.streamed.plans import confirming
+from tuskml.learners.linear.streamed.proof import WithinProved, confirmed
 from tuskml.learners.linear.streamed.skipping import may_skip, most_chunks
 from tuskml.learners.models import Lists, Models, Strings, thinned
 from tuskml.learners.row_groups import (
@@ -297,16 +298,17 @@ class Training:
         problem = varying(described)
         v = start(problem, first.labels, options)
         update = StreamedEpoch(RunEpoch(plan), first)
+        deadline = deadline_of(options, self.began)
         operators = Operators(
             as_given,
             StageEpochs(plan, v),
             all_rows,
             MeanOfEpoch(plan),
             update,
-            WithinGap(problem, plan.epsilon)
+            WithinProved(problem, self.request, deadline)
             if wants_gap(problem, plan.converge, plan.epsilon)
             else Tolerance.of(problem, plan),
-            Budget(plan.max_iter, None if options.time is None else self.began + options.time),
+            Budget(plan.max_iter, deadline),
         )
         state = operators.stage(problem)
         try:
@@ -317,7 +319,7 @@ class Training:
             state.out_of_time = True
         if self.confirm and state.converged.all():
             other = yield confirming(next(chunks), int(first.held["n_rows"][0]))
-            if other is None or not self.confirmed(problem, state, other):
+            if other is None or not confirmed(problem, self.request, state, other.rows):
                 return None
         if not state.converged.all():  # else where it was measured
             finish(problem, state)
@@ -326,13 +328,6 @@ class Training:
         resting = (described.scale == 0) & (state.v[:, :-1] == 0)
         status = judged(replace(problem, scale=np.where(resting, 0.0, problem.scale)), state, plan)
         return self.model(problem, state, plan, first, status)
-
-    def confirmed(self, problem: Problem, state: State, other: Chunk) -> bool:
-        """Whether the gradient is small on rows of a row group that had no part in it."""
-        elsewhere = problem.on(replace(problem.rows, groups=other.rows))
-        violation = elsewhere.evaluate(state.v).violation
-        epsilon = self.request.options.epsilon
-        return bool((violation <= skipping.CONFIRMED * epsilon).all())
 
     def plan(self, first: Chunk) -> Plan:
         """The planner's settings; max_iter counts chunks, by default those of its epochs."""

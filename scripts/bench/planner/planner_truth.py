@@ -24,6 +24,7 @@ from typing import Any
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: idle threads would count
 
 import machine
+from truth_again import again
 from truth_blind import blind
 from truth_data import Rows, Set, fresh, halves
 from truth_figures import best_of, pictured, show, summary
@@ -38,7 +39,7 @@ ORDER = (
     *("svrg", "mgd", "sgd"),
 )
 """In which plans are run: the likeliest first. Those without locks need several threads."""
-HALVES = ("fitted", "held", "fresh", "blind", "unseen", "sealed", "last", "once")
+HALVES = ("fitted", "held", "fresh", "blind", "unseen", "sealed", "last", "once", "again")
 FIRST_LIMIT, LEAST_LIMIT, TIMES = 8.0, 0.4, 5.0
 """Seconds of the first plan, of any, and how many times the best one's."""
 
@@ -141,7 +142,7 @@ def main() -> None:
     facts = machine.facts()
     print(machine.sentence(facts))
     fitted, held = halves()
-    every = (fitted, held, fresh(), blind(), unseen(), sealed(), last(), once())
+    every = (fitted, held, fresh(), blind(), unseen(), sealed(), last(), once(), again())
     sets = dict(zip(HALVES, every, strict=True))[given.half]
     judged = measured(given, sets)
     figures = summary(judged) if judged else {}
