@@ -73,7 +73,7 @@ def test_an_eager_plan_reads_all_and_a_lazy_one_what_it_needs() -> None:
 
 
 def test_a_lazy_plan_of_the_hinge_pays_for_its_proof() -> None:
-    """Held-out rows, and as many that confirm the result, are passed over a dozen times or more."""
+    """Held-out rows, and as many that confirm the result, are passed over a dozen times."""
     hinge, smooth = (by_name(plans(parquet(), task=task)) for task in ("svm", "logistic"))
     name = "mgd lazy shuffled-partition"
     assert hinge[name].refusal is None
