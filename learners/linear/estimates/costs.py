@@ -8,6 +8,7 @@ its first and after its last iteration counts too: the trial of steps, the start
 standard errors. Each algorithm puts its cost together from these parts.
 """
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -125,14 +126,18 @@ class Costs:
         return float(max(seen.entries, 1)) * (2 if seen.double else 1)
 
     def speedup(self, kind: str, alone: bool = False) -> float:
-        """How many times sooner the threads are done; alone: each group is one thread's work."""
-        threads = self.question.threads
+        """How many times sooner the threads are done; alone: each group is one thread's work.
+
+        Then they are not done before the largest group is.
+        """
+        seen, threads = self.question.seen, self.question.threads
+        most = math.inf
         if alone:
-            threads = min(threads, self.question.seen.groups)
-            kind = "gradient"
+            threads, kind = min(threads, seen.groups), "gradient"
+            most = max(seen.rows / max(seen.most_rows, 1), 1.0)
         if threads == 1:
             return 1.0
-        return self.constants.speedup(kind, self.question.seen.storage, self.floats, threads)
+        return min(self.constants.speedup(kind, seen.storage, self.floats, threads), most)
 
     def on_weights(self, step: str = PLAIN_STEP) -> float:
         """Seconds of an iteration's work on the weights of all groups; step: the calibration's."""

@@ -25,8 +25,9 @@ from tuskml.optimizer.curves import Interval
 
 MANY_GROUPS, STAND_INS = 64, 4
 """Groups of a batch, at least, and how many of them are tried, from small to large."""
-THREADS = 2
-"""Up to which so many groups suffice: one thread tries plans while the others wait."""
+A_THREAD = 8
+"""Groups of a batch for each thread, at least: each group that is tried has a thread of its own,
+and the others wait. A plan's trial then takes an eighth of what it takes for all groups."""
 WORTH = 0.06
 """Seconds of a batch, below which none of its groups is tried."""
 RIVAL = 3.0
@@ -65,7 +66,7 @@ class Limited:
 
 def least_groups(threads: int) -> int:
     """Groups from which on trying a few of them takes a small share of what the batch takes."""
-    return MANY_GROUPS * max(1, threads // THREADS)
+    return max(MANY_GROUPS, A_THREAD * threads)
 
 
 def worth_groups(question: Question, candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -140,7 +141,7 @@ def on_groups(part: Problem, start: Floats, rivals: list[Candidate]) -> dict[str
     """What each plan does on some groups; one that takes longer than the best one is ended."""
     known: dict[str, Tried] = {}
     least = 0.0
-    part = part.on(replace(part.rows, threads=1))
+    part = part.on(replace(part.rows, threads=min(part.rows.threads, part.n_groups)))
     for one in rivals:
         if least and one.expected > least:
             continue
@@ -155,7 +156,7 @@ def trial(part: Problem, start: Floats, one: Candidate, most: float) -> Tried:
     """What a plan does on some groups; most: seconds, as if all groups did."""
     work = Work(one.cost)
     part = part.on(replace(part.rows, meter=work.meter))
-    plan = replace(one.plan, sample_stride=1, threads=1)
+    plan = replace(one.plan, sample_stride=1, threads=part.rows.threads)
     operators = operators_of(part, plan, start, None)
     limited = Limited(operators.loop, work, most)
     state = run(part, replace(operators, loop=limited))

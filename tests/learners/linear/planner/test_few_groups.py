@@ -8,7 +8,7 @@ import pytest
 
 from tuskml.kernels.rows.meter import Meter
 from tuskml.learners.linear.algorithms import newton_cg
-from tuskml.learners.linear.estimates.costs import Cost, Parts
+from tuskml.learners.linear.estimates.costs import Cost, Costs, Parts
 from tuskml.learners.linear.estimates.question import Question, Statistics
 from tuskml.learners.linear.guard import few_groups
 from tuskml.learners.linear.guard.few_groups import AT_LEAST, Tried
@@ -16,6 +16,7 @@ from tuskml.learners.linear.options import parse
 from tuskml.learners.linear.planner.choice import Candidate
 from tuskml.learners.linear.planner.rule import choose
 from tuskml.learners.linear.tasks import LINEAR
+from tuskml.optimizer import constants
 from tuskml.optimizer.curves import Interval
 
 pytestmark = pytest.mark.native
@@ -34,6 +35,7 @@ def trials(monkeypatch):
 
     def noted(part, start, one, most):
         found.append(one.plan.algorithm)
+        assert (part.n_groups, part.rows.threads) == (few_groups.STAND_INS, 2)  # side by side
         return trial(part, start, one, most)
 
     monkeypatch.setattr(few_groups, "trial", noted)
@@ -113,10 +115,10 @@ def test_passes_on_a_few_groups_count_for_all():
 
 @pytest.mark.parametrize(
     ("groups", "threads", "tried"),
-    [(63, 2, False), (64, 2, True), (200, 16, False), (512, 16, True)],
+    [(63, 2, False), (64, 8, True), (127, 16, False), (128, 16, True), (255, 32, False)],
 )
 def test_more_threads_ask_for_more_groups(groups, threads, tried):
-    """One thread tries the plans, so its share of what all threads take has to stay small."""
+    """Four threads try the plans at most, which has to stay a small share of all they do."""
     task, options = LINEAR["logistic"], parse("{}")
     cost = Cost(0.5, 1.0, 0.25, 0.0, 0.0, 10.0, 0.01, Parts(0.1, 0.02))
     seen = Statistics(512, 100, True, 512 * groups, 9 * 512 * groups, groups)
@@ -126,3 +128,16 @@ def test_more_threads_ask_for_more_groups(groups, threads, tried):
     ]
     question = Question(task, options, seen, threads)
     assert bool(few_groups.worth_groups(question, rivals)) == tried
+
+
+def test_a_group_is_one_thread_s_work_in_stochastic_epochs():
+    """Two groups of equal size take half the time of one, and others as long as the larger one."""
+    task, options, known = LINEAR["logistic"], parse("{}"), constants.shipped()
+
+    def epoch(groups, most_rows):
+        seen = Statistics(most_rows, 20, False, 1 << 20, 20 << 20, groups)
+        return Costs(Question(task, options, seen, 8), known).rows_pass("gradient", alone=True)
+
+    one, even, uneven = epoch(1, 1 << 20), epoch(2, 1 << 19), epoch(2, 1 << 20)
+    assert even < 0.7 * one
+    assert uneven == pytest.approx(one)
