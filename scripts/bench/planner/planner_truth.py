@@ -24,12 +24,11 @@ from typing import Any
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: idle threads would count
 
 import machine
-from truth_again import again
 from truth_blind import blind
 from truth_data import Rows, Set, fresh, halves
 from truth_figures import best_of, pictured, show, summary
 from truth_last import last
-from truth_once import once
+from truth_once import again, once
 from truth_sealed import sealed
 from truth_unseen import unseen
 

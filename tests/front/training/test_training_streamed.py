@@ -20,8 +20,6 @@ from tuskml.learners.row_groups import Layout, Piece, cut, lay_out
 ROWS = 400_000
 GROUP = 4096
 FEATURES = ["x0", "x1", "x2"]
-L2 = 1e-4
-"""Of trainings of the hinge."""
 MADE = """
 SELECT *, noise < 1 / (1 + exp(-(2 * (x0 - 1) + x1 / 5 - 0.3))) AS late,
        3 * x0 - x1 + noise AS fare
@@ -100,37 +98,6 @@ def test_linear_regression_in_units_of_its_label(parquet: Path, rows) -> None:
         assert model.status == "ok"
         off = (np.array(model.coef) / unit - peer.coef_) * deviation / size
         assert np.abs(off).max() <= 0.05 * 1.5
-
-
-def test_a_hinge_by_its_loss(parquet: Path) -> None:
-    exact = train(":memory:", "svm", source=parquet, label="late", features=FEATURES, l2=0.01)
-    model = streamed(parquet, "svm", l2=0.01, epsilon=0.005, algorithm="mgd")
-    assert model.status == "ok"
-    assert model.loss == pytest.approx(exact.loss, rel=0.03)
-
-
-def hinge(model: Model, rows: dict[str, Any], l2: float) -> float:
-    """The objective on all rows, whose features have their own units."""
-    x, _ = standardised(rows)
-    margin = np.where(rows["late"], 1, -1) * (x @ np.array(model.coef) + model.intercept)
-    return float(np.maximum(0, 1 - margin).mean() + l2 / 2 * np.square(model.coef).sum())
-
-
-@pytest.fixture(scope="module")
-def least_hinge(parquet: Path, rows: dict[str, Any]) -> float:
-    """The least objective with that penalty, to a thousandth at most."""
-    return hinge(streamed(parquet, "svm", algorithm="newton", epsilon=2e-3, l2=L2), rows, L2)
-
-
-@pytest.mark.parametrize("algorithm", ["sgd", "mgd"])
-def test_a_hinge_ends_where_held_out_rows_prove_it(
-    parquet: Path, rows: dict[str, Any], least_hinge: float, algorithm: str
-) -> None:
-    """A small l2 magnifies the sample's noise in the gradient, and it ends all the same."""
-    model = streamed(parquet, "svm", l2=L2, epsilon=0.01, algorithm=algorithm)
-    assert (model.status, model.converged) == ("ok", True)
-    assert model.options["counters"]["rows_read"] < ROWS
-    assert hinge(model, rows, L2) <= least_hinge + 0.01
 
 
 def test_the_sampler_s_name_chooses_it_too(parquet: Path) -> None:
@@ -330,15 +297,6 @@ def test_auto_skips_where_the_tolerance_needs_few_rows(parquet: Path, few_are_us
     assert model.options["counters"]["row_groups_read"] > skipping.FEW_ROW_GROUPS
     again = auto(parquet, epsilon=0.02, l2=0.001)
     assert again.coef == model.coef
-
-
-def test_auto_skips_at_the_hinge_too(
-    parquet: Path, rows: dict[str, Any], least_hinge: float, few_are_usual: None
-) -> None:
-    model = auto(parquet, task="svm", epsilon=0.01, l2=L2)
-    assert model.status == "ok"
-    assert model.options["counters"]["rows_read"] < ROWS / 2
-    assert hinge(model, rows, L2) <= least_hinge + 0.01
 
 
 @pytest.mark.parametrize(
