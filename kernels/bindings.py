@@ -225,6 +225,9 @@ PATHS: dict[str, tuple[Any, list[Any]]] = {
     "tk_paths_new": (INT, [PASS, ctypes.POINTER(paths.Spec), *[ADDRESS] * 3]),
     "tk_paths_copy": (None, [ADDRESS, INT64, ADDRESS, ADDRESS]),
     "tk_paths_free": (None, [ADDRESS]),
+    "tk_path_texts_new": (INT, [ctypes.POINTER(paths.Chosen), INT, ADDRESS]),
+    "tk_path_text": (ADDRESS, [ADDRESS, INT64, ADDRESS]),
+    "tk_path_texts_free": (None, [ADDRESS]),
 }
 TOPICS: dict[str, tuple[Any, list[Any]]] = {
     "tk_topics_new": (INT, [PASS, ctypes.POINTER(topics.Spec), *[ADDRESS] * 4]),

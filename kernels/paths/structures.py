@@ -42,5 +42,18 @@ class Spec(ctypes.Structure):
     ]
 
 
-STRUCTURES = {"tk_path_spec": Spec, "tk_path_point": POINT}
+class Chosen(ctypes.Structure):
+    """`tk_chosen_paths`."""
+
+    _fields_ = [
+        ("n_groups", INT64),
+        ("length", INT32),
+        ("points", ADDRESS),
+        ("chosen", ADDRESS),
+        ("feature", ADDRESS),
+        ("weight", ADDRESS),
+    ]
+
+
+STRUCTURES = {"tk_path_spec": Spec, "tk_path_point": POINT, "tk_chosen_paths": Chosen}
 """Each structure by its name in C, as `kernels.structures.STRUCTURES` has the others."""

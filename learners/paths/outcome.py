@@ -1,9 +1,6 @@
 """The models of fitted paths: which penalty is taken, and what a model keeps of the others."""
 
 import json
-from collections.abc import Sequence
-from itertools import pairwise
-from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -11,6 +8,7 @@ from numpy.typing import NDArray
 
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.paths.fitting import LOGISTIC, Weights
+from tuskml.kernels.paths.kept import kept_paths
 from tuskml.learners.classes import classes_in, margin_of_one_class, named_classes
 from tuskml.learners.learner import Request
 from tuskml.learners.models import FORMAT, Lists, Models, Strings, by_group
@@ -21,15 +19,6 @@ from tuskml.schedule import budget
 STATUSES = ("ok", "not converged", "time limit", "out of range", "too few rows")
 CONSTANT = ("out of range", "too few rows")
 """Statuses of models without weights."""
-KEPT = {
-    "lambda": "lambda",
-    "loss": "objective",
-    "gap": "gap",
-    "held_out": "held",
-    "held_out_error": "held_error",
-    "intercept": "intercept",
-}
-"""What a model keeps of each penalty, and the fields of `POINT` that have it."""
 Fitted = tuple[NDArray[np.void], list[Weights]]
 
 
@@ -61,7 +50,7 @@ def models_of(
         options=by_group(
             resolved(options), len(points), {"lambda": (np.isfinite(at["lambda"]), at["lambda"])}
         ),
-        trials=kept_paths(points, weights, taken, options),
+        trials=trials_of(fitted, taken, options),
     )
 
 
@@ -138,39 +127,13 @@ def one_class_models(
     )
 
 
-def kept_paths(
-    points: NDArray[np.void],
-    weights: list[Weights],
-    taken: NDArray[np.intp],
-    options: PathOptions,
-) -> Strings:
+def trials_of(fitted: Fitted, taken: NDArray[np.intp], options: PathOptions) -> Strings:
     """The paths as JSON; none where there was one penalty that the call gave."""
-    n = len(points)
+    (points, weights), n = fitted, len(taken)
     if options.penalty is not None:
         return Strings.same(None, n)
-    texts = [kept_path(points[g], weights[g], int(taken[g])) for g in range(n)]
-    return Strings(tuple(texts), np.arange(n, dtype=np.int32))
-
-
-def kept_path(points: NDArray[np.void], weights: Weights, taken: int) -> str:
-    """One path as JSON: numbers by penalty, and by penalty the places, from 1 on, of weights that
-    are not 0 and these."""
-    fitted = int(np.isfinite(points["lambda"]).sum())
-    start = weights.start[: fitted + 1].tolist()
-    features, values = (weights.feature + 1).tolist(), or_null(weights.value.tolist())
-    parts = [slice(*ends) for ends in pairwise(start)]
-    columns: list[Sequence[Any]]
-    columns = [or_null(points[field][:fitted].tolist()) for field in KEPT.values()]
-    columns += [[features[part] for part in parts], [values[part] for part in parts]]
-    names = (*KEPT, "feature", "weight")
-    steps = [dict(zip(names, one, strict=True)) for one in zip(*columns, strict=True)]
-    found = {"path": steps, "chosen": taken}
-    return json.dumps(found, separators=(",", ":"), allow_nan=False)
-
-
-def or_null(numbers: Sequence[float]) -> list[float | None]:
-    """The numbers as JSON has them: none of those that are not finite."""
-    return [one if isfinite(one) else None for one in numbers]
+    texts = kept_paths(points, weights, taken, options.threads or budget.threads())
+    return Strings(texts, np.arange(n, dtype=np.int32))
 
 
 def plan_of(request: Request[PathTask, PathOptions]) -> str:

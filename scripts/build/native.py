@@ -63,6 +63,7 @@ KERNEL_FOLDERS = [
         "nets/arithmetic",
         "paths",
         "paths/blocks",
+        "paths/products",
         "topics",
     )
 ]

@@ -18,7 +18,8 @@
  * Fercoq, A. Gramfort and J. Salmon, Gap safe screening rules for sparsity enforcing penalties,
  * JMLR 18, 2017); starting points from the penalty before, with the strong rule (R. Tibshirani et
  * al., Strong rules for discarding predictors in lasso-type problems, JRSS B 74, 2012). The
- * logistic loss is replaced by its quadratic approximation in turn, with a line search.
+ * logistic loss is replaced by its quadratic approximation in turn, with a line search. Few dense
+ * features are fitted from sums over rows, by systems of equations: `products/`.
  */
 #ifndef TUSK_PATHS_API_H
 #define TUSK_PATHS_API_H
@@ -40,7 +41,7 @@ typedef struct tk_path_point {
     double intercept;
     double held;       /* mean loss of rows that were held out; NaN without folds */
     double held_error; /* its standard error */
-    int64_t epochs;    /* of coordinate descent */
+    int64_t epochs;    /* of coordinate descent, and systems of equations */
     int64_t n_weights; /* weights that are not 0 */
 } tk_path_point;
 
@@ -60,14 +61,33 @@ typedef struct tk_path_spec {
 } tk_path_spec;
 
 /* Fits each group. points: (n_groups, length). memory: the account that copies of sparse rows and
- * of dense columns are charged to, NULL for the heap. The pass's deadline ends a path early:
- * points behind it have NaN in `lambda`. */
+ * of dense columns, and sums over rows, are charged to, NULL for the heap. The pass's deadline
+ * ends a path early: points behind it have NaN in `lambda`. */
 typedef struct tk_paths tk_paths;
 TK_API int tk_paths_new(const tk_pass *pass, const tk_path_spec *spec, tusk_memory *memory,
                         tk_path_point *points, tk_paths **out);
 /* Copies a group's weights that are not 0 in the order of its penalties: feature, weight. */
 TK_API void tk_paths_copy(const tk_paths *paths, int64_t group, int32_t *feature, double *weight);
 TK_API void tk_paths_free(tk_paths *paths);
+
+/* Paths of which each has a chosen penalty. */
+typedef struct tk_chosen_paths {
+    int64_t n_groups;
+    int32_t length;
+    const tk_path_point *points; /* (n_groups, length) */
+    const int64_t *chosen;       /* (n_groups,) places of penalties, the first being 0 */
+    const int32_t *feature;      /* as copied, of one group behind the other */
+    const double *weight;
+} tk_chosen_paths;
+
+/* Writes what models keep of their paths as JSON: {"path": [{"lambda": ..., "loss": ..., "gap":
+ * ..., "held_out": ..., "held_out_error": ..., "intercept": ..., "feature": [...], "weight":
+ * [...]}, ...], "chosen": ...}. Places of features count from 1. */
+typedef struct tk_path_texts tk_path_texts;
+TK_API int tk_path_texts_new(const tk_chosen_paths *paths, int threads, tk_path_texts **out);
+/* Of a group, with its length in bytes. */
+TK_API const char *tk_path_text(const tk_path_texts *texts, int64_t group, int64_t *bytes);
+TK_API void tk_path_texts_free(tk_path_texts *texts);
 
 #ifdef __cplusplus
 }

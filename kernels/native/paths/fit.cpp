@@ -96,15 +96,9 @@ void Fit::solve(double lambda, tk_path_point &point) {
     bool first = penalty_.l1 == 0;
     penalty_ = {lambda * alpha, lambda * (1 - alpha), !!rules_.spec->positive};
     epochs_ = 0;
-    if (by_products()) {
-        if (first)
-            multiply();
-        b = solve_products(tolerance);
-    } else {
-        descend(tolerance, first);
-        for (int64_t i = 0; i < n_; i++)
-            b += a_[i] * eta_[i];
-    }
+    descend(tolerance, first);
+    for (int64_t i = 0; i < n_; i++)
+        b += a_[i] * eta_[i];
     point = {lambda, objective_, gap_, out_of_range_ ? NAN : null_, 0, NAN, NAN, epochs_, 0};
     for (int32_t j : work_) {
         point.n_weights += w_[j] != 0;

@@ -107,14 +107,8 @@ private:
     void correlate_all();
     bool correlate_near(std::vector<int32_t> &near);
 
-    bool by_products() const;
-    void multiply();
-    void add_products(int64_t from, int64_t rows, double *z);
-    double solve_products(double tolerance);
     void descend(double tolerance, bool first);
 
-    Covariances covariances_;
-    std::vector<double> product_, with_y_;
     Columns scaled_;                       // columns of a quadratic approximation
     std::vector<double> curvature_of_row_; // its weights
 };

@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "fit.hpp"
+#include "products/fit.hpp"
 
 struct tk_paths {
     std::vector<std::vector<tusk::Weights>> weights; // by group and penalty
@@ -41,9 +43,8 @@ struct Group {
     tk_path_point *points;
     std::vector<Weights> *weights;
 
-    std::vector<double> grid(Fit &fit) const {
+    std::vector<double> grid(double largest) const {
         std::vector<double> lambda(spec->length);
-        double largest = spec->lambda ? 0 : fit.largest_lambda();
         if (!(largest > 0))
             largest = 1; // no feature is correlated with the labels
         for (int32_t k = 0; k < spec->length; k++) {
@@ -54,38 +55,110 @@ struct Group {
     }
 
     int run() {
-        int code;
         for (int32_t k = 0; k < spec->length; k++)
             points[k] = {MISSING, MISSING, MISSING, MISSING, MISSING, MISSING, MISSING, 0, 0};
         weights->resize(spec->length);
-        Sample all = sample_of(pass, number, Taken{}, threads, memory, &code);
-        if (code != TK_OK)
-            return code;
-        Fit fit(all, rules);
-        std::vector<double> lambda = grid(fit);
+        return ProductFit::fits(rules, pass->groups[number]) ? run_products() : run_columns();
+    }
+
+    // Fits all rows; returns the penalties.
+    template <class Fit> std::vector<double> follow(Fit &fit) {
+        std::vector<double> lambda = grid(spec->lambda ? 0 : fit.largest_lambda());
         for (int32_t k = 0; k < spec->length && !rules.limits.over(); k++) {
             fit.solve(lambda[k], points[k]);
             (*weights)[k] = fit.weights();
         }
-        if (cancelled(pass->cancel_mark))
-            return TK_CANCELLED;
-        return spec->folds ? judge(lambda) : TK_OK;
+        return lambda;
     }
 
-    int judge(const std::vector<double> &lambda) const {
+    int run_columns() {
+        int code;
+        Sample all = sample_of(pass, number, Taken{}, threads, memory, &code);
+        if (code != TK_OK)
+            return code;
+        Fit fit(all, rules);
+        std::vector<double> lambda = follow(fit);
+        if (!spec->folds || cancelled(pass->cancel_mark))
+            return ended();
         std::vector<int32_t> fold = deal(pass, number, spec->folds, spec->seed);
-        int32_t folds = (int32_t)std::min<int64_t>(spec->folds, (int64_t)fold.size());
+        int64_t folds = std::min<int64_t>(spec->folds, (int64_t)fold.size());
+        return judge(
+            folds, [&](int64_t f, Held &out) { return hold_out(fold, (int32_t)f, lambda, out); });
+    }
+
+    // Reads the rows once for all fits.
+    int run_products() {
+        int code;
+        int64_t n = pass->groups[number].n_rows;
+        std::vector<int32_t> fold(n);
+        if (spec->folds)
+            fold = deal(pass, number, spec->folds, spec->seed);
+        int64_t folds = std::min<int64_t>(std::max(spec->folds, 1), n);
+        std::vector<int64_t> start = starts(fold, folds), order = by_fold(fold, start);
+        Taken taken;
+        taken.order = &order;
+        Sample all = sample_of(pass, number, taken, threads, memory, &code);
+        if (code != TK_OK)
+            return code;
+        Sums sums(all, start, rules.intercept, threads, memory, pass->cancel_mark);
+        ProductFit fit(sums, -1, rules);
+        std::vector<double> lambda = follow(fit);
+        if (!spec->folds || folds < 2 || cancelled(pass->cancel_mark))
+            return ended();
+        return judge(folds, [&](int64_t f, Held &out) {
+            ProductFit one(sums, f, rules);
+            const double *part = sums.part(f);
+            out.weight = part[sums.ones() * sums.k + sums.ones()];
+            held_out(one, lambda, out, [&](const tk_path_point &) { return one.held_out(f); });
+            return (int)TK_OK;
+        });
+    }
+
+    // Where the rows of each fold begin.
+    static std::vector<int64_t> starts(const std::vector<int32_t> &fold, int64_t folds) {
+        std::vector<int64_t> start(folds + 1);
+        for (int32_t f : fold)
+            start[f + 1]++;
+        std::partial_sum(start.begin(), start.end(), start.begin());
+        return start;
+    }
+
+    static std::vector<int64_t> by_fold(const std::vector<int32_t> &fold,
+                                        std::vector<int64_t> at) {
+        std::vector<int64_t> order(fold.size());
+        for (size_t i = 0; i < fold.size(); i++)
+            order[at[fold[i]]++] = (int64_t)i;
+        return order;
+    }
+
+    int ended() const { return cancelled(pass->cancel_mark) ? TK_CANCELLED : TK_OK; }
+
+    // one(f, held): fits all rows but those of a fold, and finds the losses of these.
+    template <class One> int judge(int64_t folds, One one) const {
         std::vector<Held> held(folds);
         std::vector<int> codes(folds);
-        parallel_for(folds, threads, [&](int64_t f) {
-            codes[f] = code_of_fit([&] { return hold_out(fold, (int32_t)f, lambda, held[f]); });
-        });
+        parallel_for(folds, threads,
+                     [&](int64_t f) { codes[f] = code_of_fit([&] { return one(f, held[f]); }); });
         for (int code : codes)
             if (code != TK_OK)
                 return code;
         for (int32_t k = 0; k < spec->length; k++)
             summarise(held, (size_t)k, points[k]);
-        return cancelled(pass->cancel_mark) ? TK_CANCELLED : TK_OK;
+        return ended();
+    }
+
+    // loss(point): of the rows that are held out.
+    template <class Fit, class Loss>
+    void held_out(Fit &fit, const std::vector<double> &lambda, Held &out, Loss loss) const {
+        for (double one : lambda) {
+            if (rules.limits.over())
+                return;
+            tk_path_point point;
+            fit.solve(one, point);
+            if (rules.limits.over())
+                return;
+            out.loss.push_back(loss(point));
+        }
     }
 
     int hold_out(const std::vector<int32_t> &fold, int32_t f, const std::vector<double> &lambda,
@@ -102,15 +175,11 @@ struct Group {
         Fit fit(in, rules);
         std::vector<double> margin(held.y.size());
         out.weight = held.weight;
-        for (double one : lambda) {
-            tk_path_point point;
-            fit.solve(one, point);
-            if (rules.limits.over())
-                break;
+        held_out(fit, lambda, out, [&](const tk_path_point &point) {
             Weights w = fit.weights();
             held.features->margins(w.feature, w.value, margin.data());
-            out.loss.push_back(loss_of(held, margin, point.intercept));
-        }
+            return loss_of(held, margin, point.intercept);
+        });
         return TK_OK;
     }
 

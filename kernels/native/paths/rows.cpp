@@ -54,8 +54,17 @@ template <class T> uint64_t hash_of(const tusk_group &g, const tusk_segment *s, 
 }
 
 template <class T>
-void collect(const tusk_group &g, const std::vector<uint8_t> &taken, int threads,
-             tusk_memory *memory, Sample &out, int *code) {
+std::vector<T> ordered(const std::vector<T> &items, const std::vector<int64_t> &order) {
+    std::vector<T> out;
+    out.reserve(items.size());
+    for (int64_t at : order)
+        out.push_back(items[at]);
+    return out;
+}
+
+template <class T>
+void collect(const tusk_group &g, const std::vector<uint8_t> &taken, const Taken &which,
+             int threads, tusk_memory *memory, Sample &out, int *code) {
     std::vector<const T *> dense;
     std::vector<SparseRow<T>> sparse;
     bool is_sparse = tusk_is_sparse(g.kind);
@@ -68,6 +77,8 @@ void collect(const tusk_group &g, const std::vector<uint8_t> &taken, int threads
             dense.push_back((const T *)tusk_dense_values(s) + (int64_t)i * g.dim);
     });
     if (!is_sparse) {
+        if (which.order)
+            dense = ordered(dense, *which.order);
         out.features = std::make_unique<DenseFeatures<T>>(std::move(dense), g.dim, threads);
         return;
     }
@@ -92,12 +103,16 @@ Sample sample_of(const tk_pass *pass, int64_t group, const Taken &which, int thr
         out.y.push_back(pass->positive ? y == pass->positive[group] : y);
         out.a.push_back(weight ? weight[i] : 1.0);
     });
+    if (which.order) {
+        out.y = ordered(out.y, *which.order);
+        out.a = ordered(out.a, *which.order);
+    }
     out.weight = std::accumulate(out.a.begin(), out.a.end(), 0.0);
     *code = TK_OK;
     if (g.kind & 1)
-        collect<double>(g, taken, threads, memory, out, code);
+        collect<double>(g, taken, which, threads, memory, out, code);
     else
-        collect<float>(g, taken, threads, memory, out, code);
+        collect<float>(g, taken, which, threads, memory, out, code);
     return out;
 }
 

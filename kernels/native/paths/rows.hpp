@@ -53,6 +53,7 @@ struct Taken {
     const std::vector<int32_t> *fold_of = nullptr;
     int32_t fold = 0;
     bool inside = true;
+    const std::vector<int64_t> *order = nullptr; // in which dense rows come, all of them
 };
 
 // Some rows of a group. code: TK_OK, or why there is no memory.

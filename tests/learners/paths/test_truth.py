@@ -13,9 +13,10 @@ from sklearn.model_selection import LeaveOneOut
 
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.paths.fitting import LOGISTIC, SQUARED, Rules, Weights, fit
+from tuskml.kernels.paths.kept import kept_paths
 from tuskml.kernels.paths.structures import POINT
 from tuskml.learners.paths.options import Path, PathOptions
-from tuskml.learners.paths.outcome import chosen, kept_path, status_of
+from tuskml.learners.paths.outcome import chosen, status_of
 
 pytestmark = pytest.mark.native
 
@@ -262,13 +263,30 @@ def test_a_path_that_time_ended_in_the_folds_says_so(time, held, status):
     assert status_of(points, chosen(points, options), options) == status
 
 
-def test_a_kept_path_is_json_where_numbers_overflow():
-    points = np.zeros(2, POINT)
-    points["lambda"], points["objective"], points["held_error"] = [2, 1], np.inf, -np.inf
-    weights = Weights(np.array([0, 0, 2]), np.array([3, 5], np.int32), np.array([2.0, np.nan]))
-    found = json.loads(kept_path(points, weights, 1), parse_constant=pytest.fail)
-    assert [step["loss"] for step in found["path"]] == [None, None]
-    assert [step["weight"] for step in found["path"]] == [[], [2.0, None]]
+def test_kept_paths_are_json_with_all_digits():
+    """Numbers that overflow are null, and penalties that were not fitted are left out."""
+    points = np.zeros((2, 3), POINT)
+    points["lambda"], points["objective"] = [[2, 1, 0.1], [1e-7, np.nan, np.nan]], 1 / 3
+    points["held"], points["held_error"], points["n_weights"][0] = np.inf, -np.inf, [0, 2, 1]
+    one, none = np.array([0, 0, 2, 3]), np.zeros(4, np.int64)
+    values = np.array([2.0, np.nan, -1e300])
+    weights = [
+        Weights(one, np.array([3, 5, 0], np.int32), values),
+        Weights(none, np.zeros(0, np.int32), np.zeros(0)),
+    ]
+    found = [
+        json.loads(text, parse_constant=pytest.fail)
+        for text in kept_paths(points, weights, np.array([1, 0]), 2)
+    ]
+    steps = found[0]["path"]
+    assert [len(path["path"]) for path in found] == [3, 1]
+    assert [path["chosen"] for path in found] == [1, 0]
+    assert [step["lambda"] for step in steps] == [2, 1, 0.1]
+    assert {step["loss"] for step in steps} == {1 / 3}
+    assert {(step["held_out"], step["held_out_error"]) for step in steps} == {(None, None)}
+    assert [step["feature"] for step in steps] == [[], [4, 6], [1]]
+    assert [step["weight"] for step in steps] == [[], [2.0, None], [-1e300]]
+    assert found[1]["path"][0]["lambda"] == 1e-7
 
 
 def test_a_constant_feature_and_a_constant_label_have_weight_0():

@@ -1,0 +1,180 @@
+#include "sums.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "../columns.hpp"
+#include "../vectors.hpp"
+
+namespace tusk {
+
+namespace {
+constexpr int64_t ROWS_AT_ONCE = 480;  // whose columns stay in a core's cache; no power of two
+constexpr int64_t ROWS_OF_TASK = 8192; // at least, where a part has as many
+constexpr int64_t TASKS_OF_PART = 8;   // at most
+constexpr int64_t MOST_NUMBERS = 1 << 22;
+
+// Adds the products of columns j and j + 1 with l and l + 1, n numbers each, n a multiple of
+// LANES.
+void add_four(const double *z, int64_t n, int64_t j, int64_t l, double *out, int64_t k) {
+    const double *a = z + j * n, *b = a + n, *c = z + l * n, *d = c + n;
+    v8d ac{}, ad{}, bc{}, bd{};
+    for (int64_t i = 0; i < n; i += LANES) {
+        v8d va = load(a + i), vb = load(b + i), vc = load(c + i), vd = load(d + i);
+        ac += va * vc;
+        ad += va * vd;
+        bc += vb * vc;
+        bd += vb * vd;
+    }
+    out[j * k + l] += sum(ac);
+    out[(j + 1) * k + l] += sum(bc);
+    out[(j + 1) * k + l + 1] += sum(bd);
+    if (l < j)
+        out[j * k + l + 1] += sum(ad);
+}
+} // namespace
+
+bool Sums::few(int64_t d, int64_t parts) {
+    return d <= MOST_FEATURES && parts * (d + 2) * (d + 2) <= MOST_NUMBERS;
+}
+
+Sums::Sums(const Sample &rows, const std::vector<int64_t> &start, bool intercept, int threads,
+           tusk_memory *memory, int64_t cancel_mark)
+    : d(rows.features->d), k(d + 2), shift(k), rows_(rows), start_(start),
+      cancel_mark_(cancel_mark), intercept_(intercept) {
+    std::vector<Task> all = tasks();
+    int code = sums_.take(memory, parts() * k * k);
+    if (code != TK_OK)
+        throw NoMemory{code};
+    centre(all, threads);
+    std::vector<std::vector<double>> found(all.size());
+    parallel_for((int64_t)all.size(), threads, [&](int64_t t) {
+        found[t].assign(k * k, 0.0);
+        add_products(all[t], found[t].data());
+    });
+    double *sums = sums_.data();
+    std::fill_n(sums, parts() * k * k, 0.0);
+    for (size_t t = 0; t < all.size(); t++)
+        add(sums + all[t].part * k * k, 1.0, found[t].data(), k * k);
+    for (int64_t p = 0; p < parts(); p++)
+        for (int64_t j = 0; j < k; j++)
+            for (int64_t l = 0; l < j; l++)
+                sums[p * k * k + l * k + j] = sums[p * k * k + j * k + l];
+}
+
+// The same for any number of threads, so that sums have the same bits.
+std::vector<Sums::Task> Sums::tasks() const {
+    std::vector<Task> out;
+    for (int64_t p = 0; p < parts(); p++) {
+        int64_t rows = start_[p + 1] - start_[p];
+        int64_t size = std::max(ROWS_OF_TASK, (rows + TASKS_OF_PART - 1) / TASKS_OF_PART);
+        for (int64_t at = start_[p]; at < start_[p + 1]; at += size)
+            out.push_back({p, at, std::min(at + size, start_[p + 1])});
+    }
+    return out;
+}
+
+// Finds the means of features and labels.
+void Sums::centre(const std::vector<Task> &tasks, int threads) {
+    const Features &x = *rows_.features;
+    std::vector<std::vector<double>> sum(tasks.size());
+    parallel_for(intercept_ ? (int64_t)tasks.size() : 0, threads, [&](int64_t t) {
+        sum[t].assign(d, 0.0);
+        std::vector<double> z(d * ROWS_AT_ONCE);
+        for (int64_t at = tasks[t].from; at < tasks[t].to; at += ROWS_AT_ONCE) {
+            int64_t n = std::min(ROWS_AT_ONCE, tasks[t].to - at);
+            x.copy_rows(at, n, z.data());
+            for (int64_t j = 0; j < d; j++)
+                sum[t][j] += dot(rows_.a.data() + at, z.data() + j * n, n);
+        }
+    });
+    for (const std::vector<double> &one : sum)
+        for (size_t j = 0; j < one.size(); j++)
+            shift[j] += one[j] / rows_.weight;
+    if (intercept_)
+        shift[labels()] = dot(rows_.a.data(), rows_.y.data(), x.n) / rows_.weight;
+    else
+        for (int64_t j = 0; j < d; j++)
+            shift[j] = -x.origin(j);
+}
+
+bool Sums::varies(int64_t j) const {
+    const Features &x = *rows_.features;
+    double from = intercept_ ? 0 : x.origin(j);
+    std::vector<double> z(d * ROWS_AT_ONCE);
+    for (int64_t at = 0; at < x.n; at += ROWS_AT_ONCE) {
+        int64_t n = std::min(ROWS_AT_ONCE, x.n - at);
+        x.copy_rows(at, n, z.data());
+        for (int64_t i = 0; i < n; i++)
+            if (z[j * n + i] + from != 0)
+                return true;
+    }
+    return false;
+}
+
+// Columns of some rows times the roots of the rows' weights, with rows of 0 up to a multiple of
+// LANES, and with one more column so that there is an even number of them.
+void Sums::columns(int64_t from, int64_t rows, double *z) const {
+    int64_t n = (rows + LANES - 1) / LANES * LANES;
+    std::vector<double> root(rows);
+    for (int64_t i = 0; i < rows; i++)
+        root[i] = std::sqrt(rows_.a[from + i]);
+    rows_.features->copy_rows(from, rows, z);
+    for (int64_t j = d; j-- > 0;) // the last one first, because columns become longer
+        for (int64_t i = rows; i-- > 0;)
+            z[j * n + i] = (z[j * rows + i] - shift[j]) * root[i];
+    for (int64_t i = 0; i < rows; i++) {
+        z[ones() * n + i] = root[i];
+        z[labels() * n + i] = (rows_.y[from + i] - shift[labels()]) * root[i];
+    }
+    for (int64_t j = 0; j < k; j++)
+        std::fill(z + j * n + rows, z + (j + 1) * n, 0.0);
+    std::fill_n(z + k * n, n, 0.0);
+}
+
+// Adds to the lower half.
+void Sums::add_products(const Task &task, double *out) const {
+    std::vector<double> z((k + 1) * ROWS_AT_ONCE);
+    std::vector<double> sums((k + 1) * (k + 1));
+    for (int64_t at = task.from; at < task.to && !cancelled(cancel_mark_); at += ROWS_AT_ONCE) {
+        int64_t rows = std::min(ROWS_AT_ONCE, task.to - at);
+        columns(at, rows, z.data());
+        int64_t n = (rows + LANES - 1) / LANES * LANES;
+        for (int64_t j = 0; j < k; j += 2)
+            for (int64_t l = 0; l <= j; l += 2)
+                add_four(z.data(), n, j, l, sums.data(), k + 1);
+    }
+    for (int64_t j = 0; j < k; j++)
+        std::copy_n(sums.data() + j * (k + 1), j + 1, out + j * k);
+}
+
+std::vector<double> Sums::without(int64_t skipped) const {
+    std::vector<double> out(k * k);
+    for (int64_t p = 0; p < parts(); p++)
+        if (p != skipped)
+            add(out.data(), 1.0, part(p), k * k);
+    return out;
+}
+
+double Sums::squares(int64_t part, const std::vector<int32_t> &feature,
+                     const std::vector<double> &weight, double intercept) const {
+    std::vector<double> z(d * ROWS_AT_ONCE), margin(ROWS_AT_ONCE);
+    double out = 0;
+    for (int64_t at = start_[part]; at < start_[part + 1]; at += ROWS_AT_ONCE) {
+        int64_t n = std::min(ROWS_AT_ONCE, start_[part + 1] - at);
+        rows_.features->copy_rows(at, n, z.data());
+        std::fill_n(margin.data(), n, intercept);
+        for (size_t c = 0; c < feature.size(); c++) {
+            add(margin.data(), weight[c], z.data() + feature[c] * n, n);
+            for (int64_t i = 0; i < n; i++)
+                margin[i] -= weight[c] * shift[feature[c]];
+        }
+        for (int64_t i = 0; i < n; i++) {
+            double off = rows_.y[at + i] - shift[labels()] - margin[i];
+            out += rows_.a[at + i] * off * off;
+        }
+    }
+    return out;
+}
+
+} // namespace tusk

@@ -1,0 +1,41 @@
+"""What models keep of their paths, as JSON."""
+
+import ctypes
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.library import check_code, library, pointer
+from tuskml.kernels.paths.fitting import Weights
+from tuskml.kernels.paths.structures import Chosen
+
+
+def kept_paths(
+    points: NDArray[np.void], weights: Sequence[Weights], chosen: NDArray[np.intp], threads: int
+) -> tuple[str, ...]:
+    """One text per group: numbers by penalty, and by penalty the places, from 1 on, of weights
+    that are not 0 and these. Numbers that JSON lacks are null.
+
+    points: (G, length), POINT; chosen: (G,), the places of the penalties that models have, from 0
+    on.
+    """
+    points = np.ascontiguousarray(points)
+    places = np.ascontiguousarray(chosen, np.int64)
+    feature = np.concatenate([one.feature for one in weights])
+    value = np.concatenate([one.value for one in weights])
+    handle = ctypes.c_void_p()
+    given = Chosen(
+        *points.shape, pointer(points), pointer(places), pointer(feature), pointer(value)
+    )
+    check_code(library().tk_path_texts_new(given, threads, ctypes.addressof(handle)))
+    try:
+        return tuple(_text(handle, group) for group in range(len(points)))
+    finally:
+        library().tk_path_texts_free(handle)
+
+
+def _text(handle: ctypes.c_void_p, group: int) -> str:
+    size = ctypes.c_int64()
+    at = library().tk_path_text(handle, group, ctypes.addressof(size))
+    return ctypes.string_at(at, size.value).decode("ascii")
