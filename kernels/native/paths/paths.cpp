@@ -89,21 +89,22 @@ struct Group {
     // Reads the rows once for all fits.
     int run_products() {
         int code;
-        int64_t n = pass->groups[number].n_rows;
-        std::vector<int32_t> fold(n);
-        if (spec->folds)
-            fold = deal(pass, number, spec->folds, spec->seed);
-        int64_t folds = std::min<int64_t>(std::max(spec->folds, 1), n);
-        std::vector<int64_t> start = starts(fold, folds), order = by_fold(fold, start);
+        int64_t n = pass->groups[number].n_rows, folds = std::min<int64_t>(spec->folds, n);
+        std::vector<int64_t> start{0, n}, order;
         Taken taken;
-        taken.order = &order;
+        if (folds) {
+            std::vector<int32_t> fold = deal(pass, number, spec->folds, spec->seed);
+            start = starts(fold, folds);
+            order = by_fold(fold, start);
+            taken.order = &order;
+        }
         Sample all = sample_of(pass, number, taken, threads, memory, &code);
         if (code != TK_OK)
             return code;
         Sums sums(all, start, rules.intercept, threads, memory, pass->cancel_mark);
         ProductFit fit(sums, -1, rules);
         std::vector<double> lambda = follow(fit);
-        if (!spec->folds || folds < 2 || cancelled(pass->cancel_mark))
+        if (folds < 2 || cancelled(pass->cancel_mark))
             return ended();
         return judge(folds, [&](int64_t f, Held &out) {
             ProductFit one(sums, f, rules);
