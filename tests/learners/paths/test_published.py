@@ -110,7 +110,7 @@ def test_the_lasso_of_salaries_is_glmnet_s(penalty):
     assert found * scale == pytest.approx(published * scale, abs=3)
     (exact,) = of_salaries([penalty])
     assert objective(exact, penalty) <= objective(published, penalty)
-    assert objective(published, penalty) == pytest.approx(objective(found, penalty), rel=1e-5)
+    assert objective(published, penalty) == pytest.approx(objective(found, penalty), rel=1e-4)
 
 
 @pytest.mark.parametrize(("penalty", "norm"), [(11497.57, 6.360612), (705.4802, 57.11001)])
