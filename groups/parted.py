@@ -4,8 +4,7 @@ from typing import Any
 
 from tuskml.groups.contract.trainer import named
 from tuskml.groups.contract.weights import refuse_weights
-from tuskml.groups.preparation import with_names
-from tuskml.groups.terms import with_terms
+from tuskml.groups.preparation import Readable, told, with_names
 from tuskml.kernels.parts.sharded import Parts
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models
@@ -14,9 +13,11 @@ from tuskml.learners.registry import learner_of
 
 def trained_by_parts(parts: Parts, request: Request[Any, Any]) -> Models | None:
     """The model of the group; None where it has no usable row."""
-    request = with_names(request)
+    known = parts.told
+    request = with_names(request) if known is None else told(request, known)
     models = learner_of(request.task).train_by_parts(parts, request)
     if models is None or parts.found is None:
         return None
     refuse_weights(parts.found, request)
-    return named(with_terms(models), parts.found, request.options.feature_names)
+    models = Readable(parts.found, request, known).described(models)
+    return named(models, parts.found, request.options.feature_names, known is not None)

@@ -18,6 +18,7 @@ from tuskml.errors import DataError
 from tuskml.groups.terms import widths_of, with_terms
 from tuskml.kernels import passes
 from tuskml.kernels.rows import prepare, words
+from tuskml.kernels.rows.prepare import Texts
 from tuskml.kernels.rows.structures import Preparing
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models, Names, Strings
@@ -37,7 +38,7 @@ class Readable:
 
     groups: Groups
     request: Request[Any, Any]
-    prepared: prepare.Prepared | None = None
+    prepared: Texts | None = None
 
     def described(self, models: Models) -> Models:
         """The models with the names of their features and classes, their preparation, and tests
@@ -85,20 +86,25 @@ def readable(groups: Groups, request: Request[Any, Any], memory: int) -> Iterato
             yield Readable(without_parts(groups), with_names(replace(request, words=found.texts)))
         return
     with prepare.prepare(groups, preparing(request), memory) as prepared:
-        if prepared.texts(prepare.CLASSES, 0):
-            refuse_text(prepared, request)
-            request = of_text(request)
-        else:
-            refuse_names(request.options)
-        if prepared.text(prepare.JSON, 0):
-            names = partial(prepared.texts, prepare.NAMES)
-            request = replace(request, feature_names=names, categories=prepared.categories)
-            request = replace(request, terms=lambda k: widths_of(prepared.text(prepare.JSON, k)))
-        else:
-            refuse_mark(request)
-            request = with_names(request)
-        request = replace(request, by_level=prepared.levels())
-        yield Readable(prepared.groups, request, prepared)
+        yield Readable(prepared.groups, told(request, prepared), prepared)
+
+
+def told(request: Request[Any, Any], prepared: Texts) -> Request[Any, Any]:
+    """The request of rows that were prepared, which knows what they became. DataError for options
+    that do not fit these."""
+    if prepared.texts(prepare.CLASSES, 0):
+        refuse_text(prepared, request)
+        request = of_text(request)
+    else:
+        refuse_names(request.options)
+    if prepared.text(prepare.JSON, 0):
+        names = partial(prepared.texts, prepare.NAMES)
+        request = replace(request, feature_names=names, categories=prepared.categories)
+        request = replace(request, terms=lambda k: widths_of(prepared.text(prepare.JSON, k)))
+    else:
+        refuse_mark(request)
+        request = with_names(request)
+    return replace(request, by_level=prepared.levels())
 
 
 def without_parts(groups: Groups) -> Groups:
@@ -160,7 +166,7 @@ def classes_named(options: Options) -> tuple[str, ...]:
     return tuple(sorted(weights.by_name)) if isinstance(weights, ByClass) else ()
 
 
-def refuse_text(prepared: prepare.Prepared, request: Request[Any, Any]) -> None:
+def refuse_text(prepared: Texts, request: Request[Any, Any]) -> None:
     """DataError for labels that are text where the task or an option needs numbers."""
     first, options = prepared.texts(prepare.CLASSES, 0), request.options
     if not learner_of(request.task).classifies(request):

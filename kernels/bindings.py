@@ -71,6 +71,11 @@ ROWS: dict[str, tuple[Any, list[Any]]] = {
     "tk_prepared_text": (INT64, [ADDRESS, INT32, INT64, ADDRESS]),
     "tk_prepared_categories": (ctypes.c_void_p, [ADDRESS, INT64, ADDRESS]),
     "tk_prepared_free": (None, [ADDRESS]),
+    "tk_census_new": (ctypes.c_void_p, []),
+    "tk_census_free": (None, [ADDRESS]),
+    "tk_census_count": (INT, [ADDRESS, ADDRESS, ctypes.POINTER(rows.Preparing), ADDRESS]),
+    "tk_census_add": (INT, [ADDRESS, ADDRESS, INT64]),
+    "tk_census_bytes": (INT64, [ADDRESS, ADDRESS, INT64]),
     "tk_copy_rows": (INT, [PASS, ADDRESS, INT64, INT64, ADDRESS, ADDRESS]),
 }
 LINEAR: dict[str, tuple[Any, list[Any]]] = {

@@ -21,6 +21,11 @@ CATEGORIES = ("VARCHAR", "TEXT", "CHARACTER", "BPCHAR", "CHAR", "NAME", "ENUM", 
 DATES = ("DATE", "TIMESTAMP")
 
 
+def is_row(type_name: str) -> bool:
+    """Whether a value is a row with names, and not what `sparse` returns, which has two lists."""
+    return type_name.upper().startswith("STRUCT") and "]" not in type_name
+
+
 def kind_of(type_name: str) -> str:
     """What a column can be in a training.
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
-from tuskml.databases.database import Columns, Database, kind_of
+from tuskml.databases.database import Columns, Database, is_row, kind_of
 from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.frames import Frame, LazyFrame, kind_of_frame, registered
 from tuskml.errors import DataError, nearest
@@ -292,7 +292,7 @@ class Scope:
         sql = [self.sql(text, "features") for text in texts]
         kinds = self.types(sql, "features")
         if len(texts) == 1 and kind_of(kinds[0]) in ("array", "sparse"):
-            return sql[0], None
+            return sql[0], 0 if is_row(kinds[0]) else None
         found = [kind_of(kind) for kind in kinds]
         for text, kind, known in zip(texts, kinds, found, strict=True):
             if known not in ("number", "boolean", "category", "date"):

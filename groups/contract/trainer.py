@@ -214,14 +214,19 @@ def explained(groups: NDArray[np.void], request: Request[Any, Any], batch: Any) 
         yield from learner_of(request.task).explain(seen.groups, seen.request, memory)
 
 
-def named(models: Models, groups: NDArray[np.void], names: tuple[str, ...] | None) -> Models:
-    """The models with the names of their features.
+def named(
+    models: Models,
+    groups: NDArray[np.void],
+    names: tuple[str, ...] | None,
+    prepared: bool = False,
+) -> Models:
+    """The models with the names of their features; prepared: whether rows had names.
 
     DataError unless each feature has one; sparse rows of a group may lack the last ids.
     """
     if names is None:
         return models
-    if groups["parts"].any() and models.features.pool:
+    if (prepared or groups["parts"].any()) and models.features.pool:
         raise DataError(
             "option 'feature_names' is for features that are lists, and these rows have names"
         )

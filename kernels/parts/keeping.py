@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +39,8 @@ class PartRows:
     """The usable rows of a part of a group.
 
     groups: one group (GROUP), None: there is none; cells: the same rows by folds, None: they are
-    not dealt; memory: address of the account for copies; beside: what was computed of them.
+    not dealt; memory: address of the account for copies; beside: what was computed of them; told:
+    of rows that had names, what they became (`Told.arrays`).
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class PartRows:
         memory: int = 0,
     ) -> None:
         self.groups, self.cells, self.beside = groups, cells, Beside(memory)
+        self.told: list[NDArray[Any]] = []
 
     def of(self, folds: Sequence[int] | None) -> NDArray[np.void] | None:
         """The rows of some folds, (1,), or all; they are valid until the next call."""

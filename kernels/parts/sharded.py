@@ -25,6 +25,7 @@ from tuskml.kernels.parts.hopping import hopped
 from tuskml.kernels.parts.merging import merged_labels, merged_moments
 from tuskml.kernels.parts.message import Array, packed, unpacked
 from tuskml.kernels.passes import SQUARED, Floats, OwnedRows, Pass
+from tuskml.kernels.rows.census import Told
 from tuskml.kernels.rows.once import once
 from tuskml.kernels.structures import GROUP, LABELS
 
@@ -38,10 +39,11 @@ class Parts(Protocol):
 
     n_rows: all rows, those that are skipped included. Once it was asked what they are: found, the
     group (kernels.GROUP) without its rows, and counts, the usable rows of each part. folds: of
-    which folds these rows are, None: all.
+    which folds these rows are, None: all; told: what rows with names became, None: they have none.
     """
 
     n_rows: int
+    told: Told | None
     found: NDArray[np.void] | None
     counts: NDArray[np.int64]
     folds: tuple[int, ...] | None
@@ -242,6 +244,14 @@ def anew(
 def described(folds: tuple[int, ...] | None) -> dict[str, Any]:
     """The header that asks what the rows of a part are."""
     return {"method": "described", "folds": folds}
+
+
+def told_by(parts: Parts) -> Told | None:
+    """What rows with names became; None where no part has a row."""
+    for answer in parts.ask(packed({"method": "told"})):
+        if arrays := unpacked(answer)[1]:
+            return Told.of_arrays(arrays)
+    return None
 
 
 def of_parts(parts: Parts) -> NDArray[np.void] | None:

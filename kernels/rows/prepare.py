@@ -2,7 +2,7 @@
 
 import ctypes
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,27 @@ REFUSED = 6
 ERROR_SIZE = 1024
 NAMES, JSON, CLASSES, LEVELS = 0, 1, 2, 3
 """Texts of a prepared group."""
+
+
+class Texts(Protocol):
+    """What is known of groups that were prepared."""
+
+    def text(self, which: int, group: int) -> str:
+        """A text of a group, "" if it has none; names end with a character of code 0 each."""
+        ...
+
+    def texts(self, which: int, group: int) -> tuple[str, ...]:
+        """The names in such a text."""
+        ...
+
+    def levels(self) -> tuple[bytes, ...] | None:
+        """Of each group a byte for each feature, 1 where values are numbers of levels; None: none
+        of any group."""
+        ...
+
+    def categories(self, group: int) -> tuple[tuple[int, int], ...]:
+        """The first feature of each category of a group, and how many features it has."""
+        ...
 
 
 @dataclass

@@ -32,6 +32,7 @@ class Preparing(ctypes.Structure):
         ("level_numbers", INT32),
         ("fold", ctypes.c_char_p),
         ("fold_in_time", INT32),
+        ("census", ctypes.c_void_p),
     ]
 
 

@@ -41,6 +41,7 @@ KERNEL_FOLDERS = [
         "shared",
         "shared/common",
         "rows",
+        "rows/census",
         "rows/ids",
         "linear",
         "linear/systems",

@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,14 +14,22 @@ from numpy.typing import NDArray
 from tuskml.groups.execution.executor import Unit
 from tuskml.groups.execution.leading import Leader, Leaders
 from tuskml.groups.parted import trained_by_parts
+from tuskml.groups.preparation import preparing
 from tuskml.groups.selection.parted import AT_ONCE, searched_by_parts
+from tuskml.kernels.parts.message import packed
+from tuskml.kernels.parts.sharded import told_by
+from tuskml.kernels.rows.census import Told, as_json, summed
 from tuskml.learners.models import Models
 from tuskml.learners.receiving import finished
 from tuskml.shards.catalogue import Group
 from tuskml.training.on_worker import as_bytes, cursor
 from tuskml.training.parted.on_parts import TOGETHER, WORK, forget, with_message
+from tuskml.training.parted.placing import named
 from tuskml.training.parted.together import Ask, Together, asking
 from tuskml.training.units import Batch, Units
+
+COUNT = packed({"method": "count"})
+"""The message to a part whose columns are counted."""
 
 
 class Shards:
@@ -31,11 +40,12 @@ class Shards:
         self.found: NDArray[np.void] | None = None
         self.counts = np.zeros(0, np.int64)
         self.folds: tuple[int, ...] | None = None
+        self.told: Told | None = None
 
     def of(self, folds: tuple[int, ...] | None) -> "Shards":
         """The same parts with their rows of some folds."""
         same = Shards(self.asks, self.units, self.n_rows)
-        same.folds = folds
+        same.folds, same.told = folds, self.told
         return same
 
     def together(self, n: int) -> Iterator[AbstractContextManager["Shards"]]:
@@ -47,7 +57,9 @@ class Shards:
     @contextmanager
     def _member(self, group: Together) -> Iterator["Shards"]:
         try:
-            yield Shards(group.ask, self.units, self.n_rows)
+            same = Shards(group.ask, self.units, self.n_rows)
+            same.told = self.told
+            yield same
         finally:
             group.leave()
 
@@ -97,7 +109,7 @@ class PartedGroups:
     def lead(self, key: str, leaders: Leaders) -> bytes:
         """Trains a group; the same bytes as of a unit (`on_worker.py`)."""
         batch = self.batches[key]
-        parts = Shards(asking(leaders), list(self.of(batch)), batch.rows)
+        parts = self.parts_of(batch, asking(leaders))
         asked, every = self.units.training.asked, parts.of(None)
         if asked.search is None:
             models = trained_by_parts(parts, asked.requests[0])
@@ -106,6 +118,22 @@ class PartedGroups:
         every.ask(b"")  # which frees their rows
         return self.answer(batch.groups[0], models)
 
+    def parts_of(self, batch: Batch, ask: Ask) -> Shards:
+        """The parts of a group. Those of rows with names know what these become in all parts."""
+        if not named(self.units.training):
+            return Shards(ask, list(self.of(batch)), batch.rows)
+        asked = self.units.training.asked
+        how = preparing(asked.requests[0])
+        counting = {"counting": as_json(how)}
+        census = b""
+        for _ in range(2 if how.n_interactions else 1):
+            units = list(self.of(batch, counting, census))
+            more = ask(units, [COUNT] * len(units))
+            census = summed([census, *more])
+        parts = Shards(ask, list(self.of(batch, {"preparing": as_json(how)}, census)), batch.rows)
+        parts.told = told_by(parts) if census else None
+        return parts
+
     def key(self, group: Group) -> str:
         """A digest of all that decides the model."""
         given = [self.units.parted(group, place) for place in group.shards]
@@ -113,14 +141,16 @@ class PartedGroups:
         text = json.dumps([asked.task, asked.options, given], ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()
 
-    def of(self, batch: Batch) -> Iterator[Unit]:
-        """The units of a group's parts, to which messages are added."""
+    def of(
+        self, batch: Batch, how: Mapping[str, Any] | None = None, census: bytes = b""
+    ) -> Iterator[Unit]:
+        """The units of a group's parts, to which messages are added; how: rows have names."""
         group = batch.groups[0]
         for place in group.shards:
             given = self.units.parted(group, place)
             text = json.dumps(given, ensure_ascii=False)
             pin = f"{self.run} {hashlib.sha256(text.encode()).hexdigest()}"
-            payload = with_message(given | {"pin": pin})
+            payload = with_message({**given, "pin": pin, **(how or {})}, census)
             size = batch.rows / len(group.shards)
             yield Unit(
                 pin, size, payload, self.units.named(batch), pin=pin, work=WORK, together=TOGETHER

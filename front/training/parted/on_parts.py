@@ -30,7 +30,8 @@ from tuskml.kernels.parts.keeping import PartRows, kept, split
 from tuskml.kernels.parts.together import added_up, adds, answers, bundled, unbundled
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.rows.cells import deal
-from tuskml.learners.receiving import receiving
+from tuskml.kernels.rows.census import Told, counted, from_json, in_parts
+from tuskml.learners.receiving import Receiver, receiving
 from tuskml.learners.validation import held_out_counts
 from tuskml.schedule import budget
 from tuskml.training.on_worker import TASK, cursor, verify
@@ -58,20 +59,15 @@ class Held:
 
     def read(self, given: Mapping[str, Any]) -> None:
         """Packs the rows. DataError for a shard that is missing or damaged."""
-        for shard in given["shards"]:
-            verify(shard)
-        place = given["settings"], given["storages"]
         self.given = given
-        with receiving(self.keep) as token, cursor(*place) as connection:
-            query = given["query"].replace(TASK, token)
-            DuckDB(connection).attempt(lambda session: session.execute(query).fetchall())
+        query(given, self.keep)
         self.stack = self.stack or ExitStack()
 
     def keep(self, groups: NDArray[np.void], memory: int) -> None:
         """Copies the rows, where it matters in an order that depends on their content alone."""
-        seen = Pass(groups, 0, None, None, True, threads(), cancel_mark=passes.cancel_mark())
         with ExitStack() as stack:
-            self.rows = rows_of(stack, seen, memory, self.given)
+            if groups["n_rows"].all():
+                self.rows = rows_of(stack, groups, memory, self.given)
             self.stack = stack.pop_all()
 
     def free(self) -> bool:
@@ -84,8 +80,41 @@ class Held:
         return stack is not None
 
 
-def rows_of(stack: ExitStack, seen: Pass, memory: int, given: Mapping[str, Any]) -> PartRows:
+def query(given: Mapping[str, Any], receive: Receiver) -> None:
+    """Reads the rows of a part. DataError for a shard that is missing or damaged."""
+    for shard in given["shards"]:
+        verify(shard)
+    place = given["settings"], given["storages"]
+    with receiving(receive) as token, cursor(*place) as connection:
+        text = given["query"].replace(TASK, token)
+        DuckDB(connection).attempt(lambda session: session.execute(text).fetchall())
+
+
+def rows_of(
+    stack: ExitStack, groups: NDArray[np.void], memory: int, given: Mapping[str, Any]
+) -> PartRows:
     """A copy of the rows until the stack is closed."""
+    if "preparing" not in given:
+        return ordered(stack, seen_of(groups), memory, given)
+    how = from_json(given["preparing"], threads(), passes.cancel_mark())
+    prepared = stack.enter_context(in_parts(groups, how, memory, given["census"]))
+    if not (given["folds"] or given["held_out"] or given["ordered"]):
+        rows = PartRows(prepared.groups, memory=memory)
+    else:
+        with ExitStack() as own:
+            rows = ordered(own, seen_of(prepared.groups), memory, given)
+            stack.push(own.pop_all())
+    rows.told = Told.arrays(prepared)
+    return rows
+
+
+def seen_of(groups: NDArray[np.void]) -> Pass:
+    """A pass over rows that copies them."""
+    return Pass(groups, 0, None, None, True, threads(), cancel_mark=passes.cancel_mark())
+
+
+def ordered(stack: ExitStack, seen: Pass, memory: int, given: Mapping[str, Any]) -> PartRows:
+    """A copy of the rows as they are dealt, held out or ordered."""
     n, seed = seen.groups["n_rows"], given["seed"]
     if given["folds"]:
         dealt = deal(
@@ -103,6 +132,18 @@ def rows_of(stack: ExitStack, seen: Pass, memory: int, given: Mapping[str, Any])
     return PartRows(stack.enter_context(own), memory=memory)
 
 
+def counted_of(given: Mapping[str, Any], known: bytes) -> bytes:
+    """The counts of the columns of a part, which is read for them alone."""
+    found: list[bytes] = []
+
+    def receive(groups: NDArray[np.void], memory: int) -> None:
+        how = from_json(given["counting"], threads(), passes.cancel_mark())
+        found.append(counted(groups, how, known))
+
+    query(given, receive)
+    return found[0] if found else b""
+
+
 _held: dict[str, Held] = {}
 """By pin, the last one that was asked for at the end."""
 _lock = threading.Lock()
@@ -110,29 +151,42 @@ _short = threading.Lock()
 """Who has no room for rows takes it before a part's lock; nobody takes it with one."""
 
 
-def with_message(given: Mapping[str, Any]) -> bytes:
-    """What precedes a message to a part, which says where the part is."""
+def with_message(given: Mapping[str, Any], census: bytes = b"") -> bytes:
+    """What precedes a message to a part: where the part is, and of rows with names the counts of
+    all parts (`kernels/rows/census.py`)."""
     text = json.dumps(given, ensure_ascii=False).encode()
-    return len(text).to_bytes(LENGTH, "little") + text
+    return b"".join(len(one).to_bytes(LENGTH, "little") + one for one in (text, census))
+
+
+def read(payload: bytes) -> tuple[Mapping[str, Any], bytes, bytes]:
+    """Where a part is, the counts of all parts, and the message."""
+    found, at = [], 0
+    for _ in range(2):
+        begin = at + LENGTH
+        at = begin + int.from_bytes(payload[at:begin], "little")
+        found.append(payload[begin:at])
+    return json.loads(found[0]), found[1], payload[at:]
 
 
 def answered(payload: bytes) -> bytes:
     """The part's answer (`kernels/parts/answering.py`); no message: its rows are freed."""
-    at = LENGTH + int.from_bytes(payload[:LENGTH], "little")
-    given = json.loads(payload[LENGTH:at])
-    if at == len(payload):
+    given, census, message = read(payload)
+    if not message:
         forget({given["pin"]})
         return b""
+    if "counting" in given:
+        return counted_of(given, census)
     held = part_of(given["pin"])
+    given = {**given, "census": census}
     try:
-        return answer(held, given, payload[at:])
+        return answer(held, given, message)
     except (MemoryError, TuskError) as error:
         if not NO_ROOM.search(str(error)):
             raise
     with _short:
         while True:
             try:
-                return answer(held, given, payload[at:])
+                return answer(held, given, message)
             except (MemoryError, TuskError) as error:
                 if not NO_ROOM.search(str(error)) or not free_another(held):
                     raise
@@ -142,8 +196,8 @@ def answered_together(payload: bytes) -> bytes:
     """The answers of several parts that lie here; those that may be added are, in the first."""
     payloads = each_of(payload)
     found = [attempt(WORK, Unit("", 0, one)) for one in payloads]
-    at = LENGTH + int.from_bytes(payloads[0][:LENGTH], "little")
-    if at < len(payloads[0]) and adds(payloads[0][at:]):
+    _, _, message = read(payloads[0])
+    if message and adds(message):
         there = [place for place, one in enumerate(found) if one.answer is not None]
         answers = added_up([found[place].answer or b"" for place in there])
         for place, answer in zip(there, answers, strict=True):

@@ -12,6 +12,7 @@ from tuskml.errors import OptionError, nearest, one_of
 from tuskml.groups.execution.choosing import executor_of
 from tuskml.groups.execution.executor import Executor
 from tuskml.groups.selection.parted import whole as search_whole
+from tuskml.groups.selection.prepared import alike
 from tuskml.learners.registry import learner_of
 from tuskml.shards.catalogue import Catalogue, Group
 from tuskml.training import units
@@ -97,12 +98,21 @@ def placement_of(where: Where) -> tuple[Executor, Placement]:
     raise OptionError(f"placement is {given!r}, expected {one_of(BY_NAME)}{near}")
 
 
+def named(training: Training) -> bool:
+    """Whether rows have names or labels are text, so that they are prepared."""
+    return training.n_features == 0 or training.text_label
+
+
 def whole(training: Training) -> str | None:
     """Why no group of a training can be trained by parts; None where they can."""
-    if training.n_features == 0 or training.text_label:
-        return "features with names and labels that are text need all rows of a group in one place"
-    if training.asked.search is not None:
-        return search_whole(training.asked.search)
+    search = training.asked.search
+    if search is not None:
+        if named(training) and len(alike(search)) > 1:
+            return (
+                "candidates that make different features of rows with names need all rows of a "
+                "group in one place"
+            )
+        return search_whole(search)
     request = training.asked.requests[0]
     return learner_of(request.task).whole(request)
 

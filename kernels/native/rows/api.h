@@ -169,6 +169,7 @@ typedef struct tk_preparing {
     int32_t level_numbers;    /* whether a category is one feature, the number of its level */
     const char *fold;         /* a column by whose values rows are dealt to folds; NULL: none */
     int32_t fold_in_time;     /* whether these values are in the order of time */
+    const struct tk_census *census; /* of the rows of all parts of a group; NULL: no parts */
 } tk_preparing;
 
 #define TK_PREPARE_ERROR 1024
@@ -187,6 +188,20 @@ TK_API int64_t tk_prepared_text(const tk_prepared *texts, int32_t which, int64_t
  * and how many it has, without the one that says a value is missing. */
 TK_API const int32_t *tk_prepared_categories(const tk_prepared *texts, int64_t group, int64_t *n);
 TK_API void tk_prepared_free(tk_prepared *texts);
+
+/* --- rows with names in several places --- */
+/* What is counted in the columns of rows: each place counts its own, and the sums of all say what
+ * the rows become everywhere. First census of how is NULL; where there are interactions, a second
+ * round counts combinations, with the sums of the first round as census. */
+typedef struct tk_census tk_census;
+TK_API tk_census *tk_census_new(void); /* NULL: no memory */
+TK_API void tk_census_free(tk_census *census);
+TK_API int tk_census_count(tk_census *census, const tusk_group *group, const tk_preparing *how,
+                           char *error);
+/* Adds counts from elsewhere; TK_REFUSED: they are of other columns. */
+TK_API int tk_census_add(tk_census *census, const char *bytes, int64_t n);
+/* Writes the counts if there is room, and returns how many bytes they are. */
+TK_API int64_t tk_census_bytes(const tk_census *census, char *bytes, int64_t room);
 
 /* --- rows for a device --- */
 /* Copies the dense rows of the groups into values (n_rows, d) and labels (n_rows,). start, of

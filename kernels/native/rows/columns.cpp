@@ -1,133 +1,14 @@
 #include "columns.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <cstdio>
 #include <limits>
 #include <numeric>
 
 #include "../shared/pool.hpp"
+#include "census/census.hpp"
 
 namespace tusk {
 namespace {
-
-// The levels of all parts in order; place: by part and code.
-std::vector<std::string_view> united(const std::vector<const tusk_part *> &parts, size_t column,
-                                     std::vector<std::vector<int32_t>> *place) {
-    std::vector<std::string_view> all;
-    for (const tusk_part *p : parts)
-        for (uint32_t code = 0; code < p->levels[column].n; code++)
-            all.push_back(level_text(p->levels[column], code));
-    std::sort(all.begin(), all.end());
-    all.erase(std::unique(all.begin(), all.end()), all.end());
-    place->assign(parts.size(), {});
-    for (size_t i = 0; i < parts.size(); i++)
-        for (uint32_t code = 0; code < parts[i]->levels[column].n; code++) {
-            std::string_view text = level_text(parts[i]->levels[column], code);
-            (*place)[i].push_back(
-                (int32_t)(std::lower_bound(all.begin(), all.end(), text) - all.begin()));
-        }
-    return all;
-}
-
-// The distinct values of a column.
-struct Distinct {
-    Codes place;
-    std::vector<double> values;
-
-    void add(double x) {
-        if (std::isnan(x) || place.at(x) != NONE)
-            return;
-        place.put(x, (int32_t)values.size());
-        values.push_back(x);
-    }
-};
-using AllDistinct = std::vector<Distinct>; // by column
-
-// Those of the wanted columns, each thread's share of the segments on its own.
-AllDistinct distinct_in(const tusk_group *group, int64_t cancel_mark, int threads,
-                        const std::vector<Column *> &wanted) {
-    std::vector<const tusk_segment *> segments;
-    each_part_segment(group, [&](const tusk_segment *s, size_t) {
-        segments.push_back(s);
-        return (int)TK_OK;
-    });
-    const size_t n = segments.size(), shares = std::clamp<size_t>(n / 2, 1, (size_t)threads);
-    std::vector<AllDistinct> all(shares, AllDistinct(wanted.size()));
-    parallel_for((int64_t)shares, threads, [&](int64_t share) {
-        AllDistinct &own = all[(size_t)share];
-        for (size_t i = n * share / shares; i < n * (share + 1) / shares; i++) {
-            if (cancelled(cancel_mark))
-                return;
-            each_row_of(segments[i], group->parts->schema, [&](const auto *x) {
-                for (size_t k = 0; k < wanted.size(); k++)
-                    own[k].add(tusk_part_of((double)x[wanted[k]->source], wanted[k]->part) +
-                               0.0); // not -0
-            });
-        }
-    });
-    for (size_t share = 1; share < shares; share++)
-        for (size_t k = 0; k < wanted.size(); k++)
-            for (double value : all[share][k].values)
-                all[0][k].add(value);
-    return std::move(all[0]);
-}
-
-// The distinct values of categories that are numbers become levels, the least first.
-int find_numbers(const tusk_group *group, const tk_preparing *how, int threads, Columns *out) {
-    std::vector<Column *> wanted;
-    for (Column &c : out->columns)
-        if (c.of_numbers)
-            wanted.push_back(&c);
-    if (wanted.empty())
-        return TK_OK;
-    AllDistinct found = distinct_in(group, how->cancel_mark, threads, wanted);
-    if (cancelled(how->cancel_mark))
-        return TK_CANCELLED;
-    for (size_t k = 0; k < wanted.size(); k++) {
-        Column &c = *wanted[k];
-        std::sort(found[k].values.begin(), found[k].values.end());
-        c.feature.assign(1, {});
-        for (double value : found[k].values) {
-            char text[TUSK_NUMBER_TEXT];
-            c.code.put(value, (int32_t)c.levels.size());
-            c.feature[0].push_back((int32_t)c.levels.size());
-            out->texts.emplace_back(text, tusk_number_text(value, text));
-            c.levels.push_back(out->texts.back());
-        }
-    }
-    return TK_OK;
-}
-
-// What a pass over the rows finds of one column.
-struct Seen {
-    std::vector<int64_t> count; // by level
-    int64_t missing = 0, n = 0;
-    double sum = 0;
-};
-
-int look_at_rows(const tusk_group *group, const tk_preparing *how, const Columns &c,
-                 std::vector<Seen> &seen) {
-    for (size_t j = 0; j < seen.size(); j++)
-        seen[j].count.assign(c.columns[j].levels.size(), 0);
-    return each_row(group, how->cancel_mark, [&](const auto *x, size_t part) {
-        for (size_t j = 0; j < seen.size(); j++) {
-            const Column &column = c.columns[j];
-            double value = x[column.source];
-            if (column.kind == Kind::PRODUCT)
-                continue;
-            if (std::isnan(value)) {
-                seen[j].missing++;
-                continue;
-            }
-            seen[j].n++;
-            if (column.is_category())
-                seen[j].count[(size_t)column.code_of(value, part)]++;
-            else
-                seen[j].sum += tusk_part_of(value, column.part);
-        }
-    });
-}
 
 // Drops rare levels; place, by part and code, becomes NONE for them. Returns whether there are
 // any.
@@ -250,21 +131,6 @@ int name_classes(const tk_preparing *how, Column &label, std::string *error) {
     return TK_OK;
 }
 
-// Finds the levels of categories and of the label.
-int find_levels(const tusk_group *group, const tk_preparing *how, int threads, Columns *out) {
-    const tusk_schema *schema = group->parts->schema;
-    for (Column &c : out->columns)
-        if (c.is_category() && !c.of_numbers)
-            c.levels = united(out->parts, c.source, &c.feature);
-    for (Marks *marks :
-         {how->cluster ? &out->clusters : nullptr, how->fold ? &out->folds : nullptr})
-        if (marks && schema->kind[marks->column] == TUSK_CATEGORY)
-            united(out->parts, marks->column, &marks->of_code);
-    if (schema->text_label)
-        out->label.levels = united(out->parts, (size_t)schema->n_columns, &out->label.feature);
-    return find_numbers(group, how, threads, out);
-}
-
 bool needs_look(const Columns &columns, const tk_preparing *how) {
     bool look = how->missing != TK_MISSING_SKIP || how->min_count > 1 || how->level_numbers;
     for (const Column &c : columns.columns)
@@ -273,8 +139,10 @@ bool needs_look(const Columns &columns, const tk_preparing *how) {
 }
 
 // Gives one column its features. seen: NULL without a look at the rows.
-int decide_one(const tk_preparing *how, const Seen *seen, Columns *out, Column &c, bool all,
-               int32_t *next, std::string *error) {
+int decide_one(const tk_preparing *how, const Seen *seen, Columns *out, size_t j, bool all,
+               std::string *error) {
+    Column &c = out->columns[j];
+    int32_t *next = &out->n_features;
     if (seen && seen->missing && how->missing == TK_MISSING_ERROR)
         return refuse_gaps(c, seen->missing, error);
     if (seen)
@@ -282,7 +150,7 @@ int decide_one(const tk_preparing *how, const Seen *seen, Columns *out, Column &
     if (how->missing == TK_MISSING_KEEP)
         c.fill = std::numeric_limits<double>::quiet_NaN();
     if (c.kind == Kind::WORDS)
-        return decide_words(how, out, c, next, error);
+        return decide_words(how, out, j, next, error);
     if (!c.is_category()) {
         place_number(c, next);
         return TK_OK;
@@ -344,9 +212,11 @@ int refuse_levels(const std::string &name, size_t n, std::string *error) {
     return TK_REFUSED;
 }
 
-int decide_columns(const tusk_group *group, const tk_preparing *how, int threads, Columns *out,
-                   std::string *error) {
+int decide_own(const tusk_group *group, const tk_preparing *how, int threads, Columns *out,
+               std::string *error) {
     if (int code = list_columns(group, how, out, error))
+        return code;
+    if (int code = check_census(group, how, *out, error))
         return code;
     if (int code = check_marks(group, how, *out, error))
         return code;
@@ -361,22 +231,25 @@ int decide_columns(const tusk_group *group, const tk_preparing *how, int threads
     if (look)
         if (int code = look_at_rows(group, how, *out, seen))
             return code;
-    int32_t next = 0;
     bool all = how->levels != TK_BUT_REFERENCE;
     for (size_t j = 0; j < out->columns.size(); j++) {
         Column &c = out->columns[j];
         if (c.kind == Kind::PRODUCT)
             break; // they come last
-        if (int code = decide_one(how, look ? &seen[j] : nullptr, out, c, all, &next, error))
+        if (int code = decide_one(how, look ? &seen[j] : nullptr, out, j, all, error))
             return code;
         if (c.is_category())
             all = how->levels == TK_ALL_LEVELS;
-        place_indicator(out, j, how, &next);
+        place_indicator(out, j, how, &out->n_features);
     }
-    if (int code = decide_products(group, how, out, &next, error))
-        return code;
-    out->n_features = next;
     return TK_OK;
+}
+
+int decide_columns(const tusk_group *group, const tk_preparing *how, int threads, Columns *out,
+                   std::string *error) {
+    if (int code = decide_own(group, how, threads, out, error))
+        return code;
+    return decide_products(group, how, out, &out->n_features, error);
 }
 
 } // namespace tusk

@@ -180,10 +180,18 @@ inline const char *fold_option(const tk_preparing *how) {
 int list_columns(const tusk_group *group, const tk_preparing *how, Columns *out,
                  std::string *error);
 
+// Refuses rows whose columns are not those that were counted in all parts (how->census).
+int check_census(const tusk_group *group, const tk_preparing *how, const Columns &columns,
+                 std::string *error);
+
 // Decides about a group, by so many threads. Returns a tk_code, with a sentence in error if the
 // data are refused.
 int decide_columns(const tusk_group *group, const tk_preparing *how, int threads, Columns *out,
                    std::string *error);
+
+// The same but for products.
+int decide_own(const tusk_group *group, const tk_preparing *how, int threads, Columns *out,
+               std::string *error);
 
 // Which levels stay: frequent ones, and of these the most frequent. count: by level.
 std::vector<bool> kept_levels(const std::vector<int64_t> &count, const tk_preparing *how);
@@ -199,8 +207,14 @@ std::string levels_of(const Columns &columns);
 // Gives products and words their features, once those of all other columns are known.
 int decide_products(const tusk_group *group, const tk_preparing *how, Columns *out, int32_t *next,
                     std::string *error);
-int decide_words(const tk_preparing *how, Columns *out, Column &c, int32_t *next,
+int decide_words(const tk_preparing *how, Columns *out, size_t column, int32_t *next,
                  std::string *error);
+
+// How many rows have each combination of features, and the buckets of the words of a column.
+using Combinations = std::unordered_map<uint64_t, int64_t>;
+int count_products(const tusk_group *group, const tk_preparing *how, const Columns &all,
+                   std::vector<Combinations> *counts);
+std::vector<uint64_t> buckets_in(const Columns &all, const tk_preparing *how, const Column &c);
 
 int refuse_levels(const std::string &name, size_t n, std::string *error);
 

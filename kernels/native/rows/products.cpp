@@ -3,15 +3,13 @@
 #include <algorithm>
 
 #include "../shared/pool.hpp"
-#include "columns.hpp"
+#include "census/census.hpp"
 
 namespace tusk {
 namespace {
 
-using Counts = std::unordered_map<uint64_t, int64_t>;
-
 // What stays: combinations of enough rows, and of these the most frequent.
-std::vector<uint64_t> kept_keys(const Counts &counts, const tk_preparing *how) {
+std::vector<uint64_t> kept_keys(const Combinations &counts, const tk_preparing *how) {
     std::vector<std::pair<int64_t, uint64_t>> order; // the most frequent first, then by key
     for (auto [key, n] : counts)
         if (n >= how->min_count)
@@ -44,6 +42,23 @@ int32_t most_entries(const Columns &all, const Column &c) {
     return n;
 }
 
+// The place of the first product; these come last.
+size_t first_product(const Columns &all) {
+    size_t n = 0;
+    while (n < all.columns.size() && all.columns[n].kind != Kind::PRODUCT)
+        n++;
+    return n;
+}
+
+// What was counted in the rows of all parts.
+std::vector<Combinations> known_combinations(const tk_preparing *how, size_t first, size_t end) {
+    std::vector<Combinations> counts(end - first);
+    for (size_t j = first; j < end; j++)
+        for (const auto &[key, n] : known_of(how, j)->count)
+            counts[j - first].emplace(of_key<uint64_t>(key), n);
+    return counts;
+}
+
 // The bucket of each word and each pair of a text, and how often it occurs.
 Words words_in(std::string_view text, int bits) {
     std::vector<int32_t> buckets;
@@ -66,23 +81,32 @@ Words words_in(std::string_view text, int bits) {
 
 } // namespace
 
+int count_products(const tusk_group *group, const tk_preparing *how, const Columns &all,
+                   std::vector<Combinations> *counts) {
+    const size_t n = first_product(all);
+    counts->assign(all.columns.size() - n, {});
+    std::vector<Entries> at(n);
+    return each_row(group, how->cancel_mark, [&](const auto *x, size_t part) {
+        for (size_t j = 0; j < n; j++)
+            if (all.columns[j].kind != Kind::WORDS)
+                at[j] = all.columns[j].entries_of(x[all.columns[j].source], part);
+        for (size_t k = 0; k < counts->size(); k++)
+            each_combination(all, all.columns[n + k], at.data(),
+                             [&](uint64_t key, double) { (*counts)[k][key]++; });
+    });
+}
+
 int decide_products(const tusk_group *group, const tk_preparing *how, Columns *out, int32_t *next,
                     std::string *error) {
-    size_t n = 0;
-    while (n < out->columns.size() && out->columns[n].kind != Kind::PRODUCT)
-        n++;
+    const size_t n = first_product(*out);
     if (n == out->columns.size())
         return TK_OK;
-    std::vector<Counts> counts(out->columns.size() - n);
-    std::vector<Entries> at(n);
-    int code = each_row(group, how->cancel_mark, [&](const auto *x, size_t part) {
-        for (size_t j = 0; j < n; j++)
-            if (out->columns[j].kind != Kind::WORDS)
-                at[j] = out->columns[j].entries_of(x[out->columns[j].source], part);
-        for (size_t k = 0; k < counts.size(); k++)
-            each_combination(*out, out->columns[n + k], at.data(),
-                             [&](uint64_t key, double) { counts[k][key]++; });
-    });
+    std::vector<Combinations> counts;
+    int code = TK_OK;
+    if (how->census)
+        counts = known_combinations(how, n, out->columns.size());
+    else
+        code = count_products(group, how, *out, &counts);
     for (size_t k = 0; !code && k < counts.size(); k++) {
         Column &c = out->columns[n + k];
         code = place_keys(c, kept_keys(counts[k], how), next, error);
@@ -93,9 +117,25 @@ int decide_products(const tusk_group *group, const tk_preparing *how, Columns *o
     return code;
 }
 
-int decide_words(const tk_preparing *how, Columns *out, Column &c, int32_t *next,
-                 std::string *error) {
+std::vector<uint64_t> buckets_in(const Columns &all, const tk_preparing *how, const Column &c) {
     std::vector<uint64_t> buckets;
+    for (const tusk_part *part : all.parts)
+        for (uint32_t code = 0; code < part->levels[c.source].n; code++)
+            for (auto [bucket, n] :
+                 words_in(level_text(part->levels[c.source], code), how->word_bits))
+                buckets.push_back((uint64_t)bucket);
+    std::sort(buckets.begin(), buckets.end());
+    buckets.erase(std::unique(buckets.begin(), buckets.end()), buckets.end());
+    return buckets;
+}
+
+int decide_words(const tk_preparing *how, Columns *out, size_t column, int32_t *next,
+                 std::string *error) {
+    Column &c = out->columns[column];
+    std::vector<uint64_t> buckets;
+    if (const Counted *known = known_of(how, column))
+        for (const auto &[key, n] : known->count)
+            buckets.push_back(of_key<uint64_t>(key));
     c.words.resize(out->parts.size());
     for (size_t p = 0; p < out->parts.size(); p++) {
         const tusk_levels &levels = out->parts[p]->levels[c.source];

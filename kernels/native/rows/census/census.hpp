@@ -1,0 +1,72 @@
+// What is counted in the columns of a group's rows before they become features. Counts of parts of
+// a group add up, so rows that lie in several places become the same features everywhere.
+#pragma once
+
+#include <cstring>
+#include <map>
+
+#include "../columns.hpp"
+
+namespace tusk {
+
+// What a pass over the rows finds of one column.
+struct Seen {
+    std::vector<int64_t> count; // by level
+    int64_t missing = 0, n = 0;
+    double sum = 0;
+};
+
+// The same by level, whatever other levels there are. Keys are texts, or the bytes of a number, of
+// a bucket of words or of a combination.
+struct Counted {
+    std::map<std::string, int64_t> count;
+    int64_t missing = 0, n = 0;
+    double sum = 0;
+
+    void add(const Counted &other) {
+        for (const auto &[key, n_rows] : other.count)
+            count[key] += n_rows;
+        missing += other.missing;
+        n += other.n;
+        sum += other.sum;
+    }
+};
+
+// A number as a key, and back.
+template <class T> std::string key_of(T x) {
+    std::string key(sizeof x, '\0');
+    std::memcpy(key.data(), &x, sizeof x);
+    return key;
+}
+template <class T> T of_key(const std::string &key) {
+    T x;
+    std::memcpy(&x, key.data(), sizeof x);
+    return x;
+}
+
+// Finds the levels of categories and of the label; `feature` has their places by part and code.
+int find_levels(const tusk_group *group, const tk_preparing *how, int threads, Columns *out);
+
+// Counts the rows of each column that is no product.
+int look_at_rows(const tusk_group *group, const tk_preparing *how, const Columns &columns,
+                 std::vector<Seen> &seen);
+
+} // namespace tusk
+
+struct tk_census {
+    std::string schema;                 // of the columns; nothing: no rows yet
+    bool products = false;              // whether combinations were counted
+    std::vector<tusk::Counted> columns; // the label comes last
+};
+
+namespace tusk {
+
+// What is known of a column of the rows of all parts; NULL: all rows are here.
+inline const Counted *known_of(const tk_preparing *how, size_t column) {
+    return how->census ? &how->census->columns[column] : nullptr;
+}
+inline const Counted *known_of_label(const tk_preparing *how) {
+    return how->census ? &how->census->columns.back() : nullptr;
+}
+
+} // namespace tusk

@@ -1,0 +1,176 @@
+// The levels of categories, and how often each of them occurs.
+#include <algorithm>
+#include <cmath>
+
+#include "census.hpp"
+
+namespace tusk {
+namespace {
+
+// The levels of all parts, and those known, in order; place: by part and code.
+std::vector<std::string_view> united(const std::vector<const tusk_part *> &parts, size_t column,
+                                     const Counted *known,
+                                     std::vector<std::vector<int32_t>> *place) {
+    std::vector<std::string_view> all;
+    for (const tusk_part *p : parts)
+        for (uint32_t code = 0; code < p->levels[column].n; code++)
+            all.push_back(level_text(p->levels[column], code));
+    if (known)
+        for (const auto &[text, n] : known->count)
+            all.push_back(text);
+    std::sort(all.begin(), all.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+    place->assign(parts.size(), {});
+    for (size_t i = 0; i < parts.size(); i++)
+        for (uint32_t code = 0; code < parts[i]->levels[column].n; code++) {
+            std::string_view text = level_text(parts[i]->levels[column], code);
+            (*place)[i].push_back(
+                (int32_t)(std::lower_bound(all.begin(), all.end(), text) - all.begin()));
+        }
+    return all;
+}
+
+// The distinct values of a column.
+struct Distinct {
+    Codes place;
+    std::vector<double> values;
+
+    void add(double x) {
+        if (std::isnan(x) || place.at(x) != NONE)
+            return;
+        place.put(x, (int32_t)values.size());
+        values.push_back(x);
+    }
+};
+using AllDistinct = std::vector<Distinct>; // by column
+
+// Those of the wanted columns, each thread's share of the segments on its own.
+AllDistinct distinct_in(const tusk_group *group, int64_t cancel_mark, int threads,
+                        const std::vector<Column *> &wanted) {
+    std::vector<const tusk_segment *> segments;
+    each_part_segment(group, [&](const tusk_segment *s, size_t) {
+        segments.push_back(s);
+        return (int)TK_OK;
+    });
+    const size_t n = segments.size(), shares = std::clamp<size_t>(n / 2, 1, (size_t)threads);
+    std::vector<AllDistinct> all(shares, AllDistinct(wanted.size()));
+    parallel_for((int64_t)shares, threads, [&](int64_t share) {
+        AllDistinct &own = all[(size_t)share];
+        for (size_t i = n * share / shares; i < n * (share + 1) / shares; i++) {
+            if (cancelled(cancel_mark))
+                return;
+            each_row_of(segments[i], group->parts->schema, [&](const auto *x) {
+                for (size_t k = 0; k < wanted.size(); k++)
+                    own[k].add(tusk_part_of((double)x[wanted[k]->source], wanted[k]->part) +
+                               0.0); // not -0
+            });
+        }
+    });
+    for (size_t share = 1; share < shares; share++)
+        for (size_t k = 0; k < wanted.size(); k++)
+            for (double value : all[share][k].values)
+                all[0][k].add(value);
+    return std::move(all[0]);
+}
+
+// The same of the rows of all parts, which were counted.
+AllDistinct known_numbers(const Columns &all, const tk_preparing *how,
+                          const std::vector<Column *> &wanted) {
+    AllDistinct found(wanted.size());
+    for (size_t k = 0; k < wanted.size(); k++)
+        for (const auto &[key, n] : known_of(how, wanted[k] - all.columns.data())->count)
+            found[k].values.push_back(of_key<double>(key));
+    return found;
+}
+
+// The distinct values of categories that are numbers become levels, the least first.
+int find_numbers(const tusk_group *group, const tk_preparing *how, int threads, Columns *out) {
+    std::vector<Column *> wanted;
+    for (Column &c : out->columns)
+        if (c.of_numbers)
+            wanted.push_back(&c);
+    if (wanted.empty())
+        return TK_OK;
+    AllDistinct found = how->census ? known_numbers(*out, how, wanted)
+                                    : distinct_in(group, how->cancel_mark, threads, wanted);
+    if (cancelled(how->cancel_mark))
+        return TK_CANCELLED;
+    for (size_t k = 0; k < wanted.size(); k++) {
+        Column &c = *wanted[k];
+        std::sort(found[k].values.begin(), found[k].values.end());
+        c.feature.assign(1, {});
+        for (double value : found[k].values) {
+            char text[TUSK_NUMBER_TEXT];
+            c.code.put(value, (int32_t)c.levels.size());
+            c.feature[0].push_back((int32_t)c.levels.size());
+            out->texts.emplace_back(text, tusk_number_text(value, text));
+            c.levels.push_back(out->texts.back());
+        }
+    }
+    return TK_OK;
+}
+
+// What was counted in the rows of all parts.
+void look_at(const Counted &known, const Column &c, Seen &seen) {
+    seen.missing = known.missing;
+    seen.n = known.n;
+    seen.sum = known.sum;
+    for (const auto &[key, n] : known.count) {
+        if (!c.is_category())
+            break;
+        size_t place = c.of_numbers ? (size_t)c.code.at(of_key<double>(key))
+                                    : (size_t)(std::lower_bound(c.levels.begin(), c.levels.end(),
+                                                                std::string_view(key)) -
+                                               c.levels.begin());
+        seen.count[place] += n;
+    }
+}
+
+} // namespace
+
+int find_levels(const tusk_group *group, const tk_preparing *how, int threads, Columns *out) {
+    const tusk_schema *schema = group->parts->schema;
+    for (size_t j = 0; j < out->columns.size(); j++) {
+        Column &c = out->columns[j];
+        if (c.is_category() && !c.of_numbers)
+            c.levels = united(out->parts, c.source, known_of(how, j), &c.feature);
+    }
+    for (Marks *marks :
+         {how->cluster ? &out->clusters : nullptr, how->fold ? &out->folds : nullptr})
+        if (marks && schema->kind[marks->column] == TUSK_CATEGORY)
+            united(out->parts, marks->column, nullptr, &marks->of_code);
+    if (schema->text_label)
+        out->label.levels = united(out->parts, (size_t)schema->n_columns, known_of_label(how),
+                                   &out->label.feature);
+    return find_numbers(group, how, threads, out);
+}
+
+int look_at_rows(const tusk_group *group, const tk_preparing *how, const Columns &c,
+                 std::vector<Seen> &seen) {
+    for (size_t j = 0; j < seen.size(); j++)
+        seen[j].count.assign(c.columns[j].levels.size(), 0);
+    if (how->census) {
+        for (size_t j = 0; j < seen.size(); j++)
+            look_at(*known_of(how, j), c.columns[j], seen[j]);
+        return TK_OK;
+    }
+    return each_row(group, how->cancel_mark, [&](const auto *x, size_t part) {
+        for (size_t j = 0; j < seen.size(); j++) {
+            const Column &column = c.columns[j];
+            double value = x[column.source];
+            if (column.kind == Kind::PRODUCT)
+                continue;
+            if (std::isnan(value)) {
+                seen[j].missing++;
+                continue;
+            }
+            seen[j].n++;
+            if (column.is_category())
+                seen[j].count[(size_t)column.code_of(value, part)]++;
+            else
+                seen[j].sum += tusk_part_of(value, column.part);
+        }
+    });
+}
+
+} // namespace tusk
