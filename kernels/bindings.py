@@ -224,6 +224,8 @@ NETS: dict[str, tuple[Any, list[Any]]] = {
     "tk_net_begin": (INT, [NET, NET_VISIT, INT64, ADDRESS]),
     "tk_visit_net": (INT, [PASS, NET, ADDRESS, NET_VISIT, ADDRESS]),
     "tk_net_losses": (INT, [PASS, NET, ADDRESS, NET_VISIT, ADDRESS]),
+    "tk_net_moments": (INT64, [PASS, NET, ADDRESS]),
+    "tk_net_centre": (INT, [NET, INT64, ADDRESS, ctypes.c_double, ADDRESS]),
     "tk_net_end": (INT, [NET, NET_VISIT, INT64, ADDRESS, ADDRESS]),
 }
 PATHS: dict[str, tuple[Any, list[Any]]] = {

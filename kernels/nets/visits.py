@@ -1,8 +1,9 @@
 """A net that visits the parts of a group's rows one after another, with all of its state.
 
 The state is an array (3, floats) of single precision: the weights as kernels have them, and the
-two numbers per weight of the algorithm. `units` is an array (2 d + 3,): the shifts of features,
-their scales, the shift and the scale of the labels, and what weights of rows are multiplied by.
+two numbers per weight of the algorithm. `units` is an array (2 d + 3,): the shifts of the d
+features outside of tables, their scales, the shift and the scale of the labels, and what weights
+of rows are multiplied by.
 
 Source: S. Li and A. Kumar, Towards an Optimized GROUP BY Abstraction for Large-Scale Machine
 Learning, PVLDB 2021, section 4.2: gradient accumulation parallelism (GAP), sequential.
@@ -35,16 +36,42 @@ class Visited:
 
 def begun(rules: Rules, units: Floats, start: Floats | None) -> State:
     """The state before the first step; start: weights (1, weights) in the caller's units."""
-    net, d = rules.struct(), (len(units) - 3) // 2
+    net, d = rules.struct(), width(rules, units)
     ByGroup(start=start).put(net)
     state = np.empty((3, library().tk_net_floats(net, d)), np.float32)
     check_code(library().tk_net_begin(net, ctypes.byref(visit_of(units)), d, pointer(state)))
     return state
 
 
+def width(rules: Rules, units: Floats) -> int:
+    """How many features rows have, those of tables included."""
+    return (len(units) - 3) // 2 + sum(levels for _, levels, _ in rules.tables)
+
+
+def moments(rows: Pass, rules: Rules) -> tuple[Floats, Floats, Floats]:
+    """Means and deviations of the features outside of tables, and for each table the weights of
+    the rows of each level and of rows without one."""
+    net = rules.struct()
+    out = np.empty(library().tk_net_moments(rows.struct, net, None))
+    library().tk_net_moments(rows.struct, net, pointer(out))
+    plain = rows.n_features - sum(levels for _, levels, _ in rules.tables)
+    return out[:plain], out[plain : 2 * plain], out[2 * plain :]
+
+
+def centred(rules: Rules, units: Floats, count: Floats, state: State) -> State:
+    """The state whose vectors of levels have the mean 0 over all rows.
+
+    count: weights of rows as of `moments`, of all parts.
+    """
+    state, total = state.copy(), float(count[: rules.tables[0][1] + 1].sum())
+    given = pointer(count), total, pointer(state)
+    check_code(library().tk_net_centre(rules.struct(), width(rules, units), *given))
+    return state
+
+
 def ended(rules: Rules, units: Floats, state: State) -> Floats:
     """The weights, (1, weights), in the layout and the units of `training.Trained`."""
-    net, d = rules.struct(), (len(units) - 3) // 2
+    net, d = rules.struct(), width(rules, units)
     out = np.empty((1, rules.weights(d)))
     given = pointer(state), pointer(out)
     check_code(library().tk_net_end(net, ctypes.byref(visit_of(units)), d, *given))

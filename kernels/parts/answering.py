@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.nets.training import ByGroup, Rules
-from tuskml.kernels.nets.visits import NetOnRows, Visited, lost
+from tuskml.kernels.nets.visits import NetOnRows, Visited, lost, moments
 from tuskml.kernels.nets.visits import stepped as stepped_net
 from tuskml.kernels.parts.hopping import epoch_of
 from tuskml.kernels.parts.keeping import Beside, PartRows
@@ -151,6 +151,7 @@ METHODS: dict[str, Callable[[Pass, list[Any], Given], Any]] = {
 KEEPING: dict[str, Keeping] = {
     "net_steps": of_net(stepped_net),
     "net_losses": of_net(lost),
+    "net_moments": lambda rows, _, given, __: [*moments(rows, Rules.read(given["rules"]))],
     "tree_hashes": lambda rows, _, given, __: holding.hashes(rows, given),
     "tree_ranks": lambda rows, arrays, given, __: holding.ranks(rows, arrays, given),
     "tree_about": binning.about,

@@ -97,19 +97,20 @@ class ShardedPass(Pass):
         return super().struct
 
     @once
-    def _label_parts(self) -> list[NDArray[np.void]]:
+    def label_parts(self) -> list[NDArray[np.void]]:
+        """Of each part with such rows, LABELS (1,)."""
         return [one[0].view(LABELS).reshape(1) for one in self.asked("labels")]
 
     def labels(self) -> NDArray[np.void]:
         if not self.n_groups:
             return np.zeros(0, LABELS)
-        return merged_labels(self._label_parts, self.classifies)
+        return merged_labels(self.label_parts, self.classifies)
 
     def feature_moments(self, sample: int) -> tuple[Floats, Floats]:
         if not self.n_groups:
             return super().feature_moments(sample)
         found = self.asked("feature_moments", sample=int(sample))
-        weight = np.array([one["weight"][0] for one in self._label_parts])
+        weight = np.array([one["weight"][0] for one in self.label_parts])
         return merged_moments(weight, *(np.stack(each) for each in zip(*found, strict=True)))
 
     def feature_counts(self) -> tuple[Floats, Floats]:

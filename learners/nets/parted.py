@@ -29,15 +29,17 @@ from tuskml.kernels.nets.training import (
     Rules,
     Trained,
 )
-from tuskml.kernels.nets.visits import State, begun, ended
+from tuskml.kernels.nets.visits import State, begun, centred, ended
 from tuskml.kernels.parts.hopping import order_of
-from tuskml.kernels.parts.sharded import Parts, ShardedPass, of_parts
+from tuskml.kernels.parts.merging import merged_moments
+from tuskml.kernels.parts.sharded import Parts, ShardedPass, added, of_parts
 from tuskml.kernels.passes import Floats
 from tuskml.kernels.rows.once import once
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models
 from tuskml.learners.nets.options import NetOptions
 from tuskml.learners.nets.outcome import Alike, head_of_net, models_of
+from tuskml.learners.nets.tables import tables_of
 from tuskml.learners.nets.training import (
     SPARSE,
     classifies,
@@ -77,7 +79,7 @@ def train_by_parts(parts: Parts, request: Request[Task, NetOptions]) -> Models |
     if groups is None:
         return None
     refuse_offsets(groups, request.task.name)
-    if (groups["kind"] >= SPARSE).any():
+    if request.categories is None and (groups["kind"] >= SPARSE).any():
         raise DataError("features of 'mlp' are a list, got sparse(...)")
     mark, threads = passes.cancel_mark(), options.threads or budget.threads()
     rows = ShardedPass(
@@ -85,7 +87,8 @@ def train_by_parts(parts: Parts, request: Request[Task, NetOptions]) -> Models |
         cancel_mark=mark, parts=parts, classifies=classifies(options),
     )  # fmt: skip
     labels = rows.labels()
-    (alike,) = kinds_of(rows, labels, request)
+    (kind,) = kinds_of(rows, labels, request)
+    alike = replace(kind, tables=tables_of(request, 0))
     with np.errstate(all="ignore"):  # what is not finite is looked for at the end
         found = Hopping(rows, labels, alike, options).trained(began)
     models = models_of(rows, labels, alike, found, request)
@@ -124,7 +127,8 @@ class Hopping:
     @once
     def rules(self) -> Rules:
         classes = self.alike.classes
-        return rules_of(self.options, self.alike.loss, 1 if classes is None else classes.shape[1])
+        outputs = 1 if classes is None else classes.shape[1]
+        return rules_of(self.options, self.alike.loss, outputs, self.alike.tables)
 
     @once
     def weights(self) -> Floats | None:
@@ -135,12 +139,29 @@ class Hopping:
     def units(self) -> Floats:
         """As `kernels/nets/visits.py` has them, by sums over the training rows."""
         labels = self.training.labels()
-        mean, deviation = (one[0] for one in self.training.feature_moments(1))
+        mean, deviation, _ = self.moments
         label = [0.0, 1.0]
         if self.alike.loss == SQUARED:
             shift, scale = labels["mean"][0], math.sqrt(labels["variance"][0])
             label = [shift, scale if inverse(np.array(scale), np.array(shift)) != 0 else 0.0]
         return np.concatenate([mean, inverse(deviation, mean), label, [self.factor(labels)]])
+
+    @once
+    def moments(self) -> tuple[Floats, Floats, Floats]:
+        """As `kernels/nets/visits.py` has them, of all training rows."""
+        if not self.sparse:
+            mean, deviation = (one[0] for one in self.training.feature_moments(1))
+            return mean, deviation, np.zeros(0)
+        found = self.training.asked("net_moments", rules=asdict(self.rules))
+        weight = np.array([one["weight"][0] for one in self.training.label_parts])
+        means, deviations, counts = (np.stack(each) for each in zip(*found, strict=True))
+        merged = merged_moments(weight, means[:, None], deviations[:, None])
+        return merged[0][0], merged[1][0], added(list(counts))
+
+    @property
+    def sparse(self) -> bool:
+        """Whether some features are not numbers of their own."""
+        return bool(self.alike.tables) or bool((self.rows.groups["kind"] >= SPARSE).any())
 
     def factor(self, labels: Any) -> float:
         """What makes the weights of the training rows 1 on average."""
@@ -182,6 +203,8 @@ class Hopping:
         self.until = began + rules.seconds if rules.seconds else math.inf
         state = self.epochs(history)
         if self.steps:
+            if rules.tables:
+                state = centred(rules, self.units, self.moments[2], state)
             about["loss"] = self.mean_loss(self.training, state)
             weights = ended(rules, self.units, state)
         return Trained(weights, history, self.about)

@@ -101,8 +101,9 @@ TK_API int tk_net_gradient(const tk_pass *pass, const tk_net *net, double *out);
  * Source: S. Li and A. Kumar, Towards an Optimized GROUP BY Abstraction for Large-Scale Machine
  * Learning, PVLDB 2021, section 4.2, sequential. */
 typedef struct tk_net_visit {
-    const double *units; /* shifts and scales (2, d) of features, shift and scale of labels, and
-                            what weights of rows are multiplied by, in all parts alike */
+    const double *units; /* shifts and scales (2, d) of features outside of tables, shift and
+                            scale of labels, and what weights of rows are multiplied by, in all
+                            parts alike */
     int64_t epoch;
     int64_t part;        /* which one of all */
     int64_t rows_before; /* that this epoch has visited in other parts */
@@ -124,6 +125,14 @@ TK_API int tk_visit_net(const tk_pass *pass, const tk_net *net, tusk_memory *mem
 /* The losses of the rows of the pass's only group, without any step. */
 TK_API int tk_net_losses(const tk_pass *pass, const tk_net *net, tusk_memory *memory,
                          tk_net_visit *visit, const float *state);
+/* Of the rows of the pass's only group the means and then the deviations of the features outside
+ * of tables, and for each table the weights of the rows of each level, and of rows without a
+ * level. Returns how many numbers these are; out may be NULL. */
+TK_API int64_t tk_net_moments(const tk_pass *pass, const tk_net *net, double *out);
+/* Moves the vectors of tables in a state so that their mean over all rows is 0, and changes no
+ * margin. count: the last of these numbers, added over the parts; total: of the rows' weights. */
+TK_API int tk_net_centre(const tk_net *net, int64_t d, const double *count, double total,
+                         float *state);
 /* The weights in the layout and the units of the caller. */
 TK_API int tk_net_end(const tk_net *net, const tk_net_visit *visit, int64_t d, const float *state,
                       double *weights);

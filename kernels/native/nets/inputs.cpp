@@ -186,24 +186,66 @@ void draw_weights(const Shape &shape, const tk_net &net, float *flat) {
 }
 
 void centre_vectors(const Shape &shape, const Rows &rows, float *flat) {
+    std::vector<double> count;
+    for (const Table &table : shape.tables) {
+        int64_t column = shape.plain + (&table - shape.tables.data());
+        size_t first = count.size();
+        count.resize(first + (size_t)table.levels + 1);
+        for (int64_t i = 0; i < rows.n; i++) {
+            float level = rows.x[i * shape.stride() + column];
+            count[first + (size_t)(level < 0 ? (float)table.levels : level)] +=
+                rows.weight ? rows.weight[i] : 1;
+        }
+    }
+    centre_vectors(shape, count.data(), rows.total, flat);
+}
+
+void centre_vectors(const Shape &shape, const double *count, double total, float *flat) {
     const Layer &layer = shape.layers[0];
     for (const Table &table : shape.tables) {
-        std::vector<double> count(table.levels, 0), mean(table.dim, 0);
-        int64_t column = shape.plain + (&table - shape.tables.data());
-        for (int64_t i = 0; i < rows.n; i++)
-            if (float level = rows.x[i * shape.stride() + column]; level >= 0)
-                count[(size_t)level] += rows.weight ? rows.weight[i] : 1;
-            else
-                return; // what has no level would move
+        if (count[table.levels] > 0)
+            return; // what has no level would move
+        std::vector<double> mean(table.dim, 0);
         float *vectors = flat + table.vectors;
         for (int64_t i = 0; i < table.items(); i++)
-            mean[i % table.dim] += vectors[i] * count[i / table.dim] / rows.total;
+            mean[i % table.dim] += vectors[i] * count[i / table.dim] / total;
         for (int64_t i = 0; i < table.items(); i++)
             vectors[i] -= (float)mean[i % table.dim];
         for (int64_t j = 0; j < layer.out; j++)
             for (int64_t k = 0; k < table.dim; k++)
                 flat[layer.biases + j] += (float)(flat[layer.place(table.input + k, j)] * mean[k]);
+        count += table.levels + 1;
     }
+}
+
+int64_t counts_of(const Shape &shape) {
+    int64_t n = 0;
+    for (const Table &table : shape.tables)
+        n += table.levels + 1;
+    return n;
+}
+
+void moments_of(const tusk_group &group, const Shape &shape, int64_t cancel_mark, double *out) {
+    const int64_t d = shape.plain;
+    double *mean = out, *deviation = mean + d, *count = deviation + d;
+    const double whole = total_weight(group);
+    std::fill_n(out, 2 * d + counts_of(shape), 0.0);
+    each_row(group, shape, cancel_mark, [&](const auto *x, double, double weight) {
+        for (int64_t k = 0; k < d; k++)
+            mean[k] += x[k] * (weight / whole);
+        double *own = count;
+        for (const Table &table : shape.tables) {
+            double level = x[d + (&table - shape.tables.data())];
+            own[level < 0 ? table.levels : (int64_t)level] += weight;
+            own += table.levels + 1;
+        }
+    });
+    each_row(group, shape, cancel_mark, [&](const auto *x, double, double weight) {
+        for (int64_t k = 0; k < d; k++)
+            deviation[k] += (x[k] - mean[k]) * (x[k] - mean[k]) * (weight / whole);
+    });
+    for (int64_t k = 0; k < d; k++)
+        deviation[k] = std::sqrt(deviation[k]);
 }
 
 } // namespace tusk

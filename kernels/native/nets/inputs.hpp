@@ -47,5 +47,11 @@ void draw_weights(const Shape &shape, const tk_net &net, float *flat);
 // Moves vectors of tables so that their weighted mean over the training rows is 0, and biases so
 // that no margin changes.
 void centre_vectors(const Shape &shape, const Rows &rows, float *flat);
+// The same from the weights of the rows of each level, (levels + 1,) table by table, the last one
+// those of rows without a level; total: of all rows.
+void centre_vectors(const Shape &shape, const double *count, double total, float *flat);
+int64_t counts_of(const Shape &shape); // the length of that array
+// Means and deviations (2, plain) of the features outside of tables, and those weights.
+void moments_of(const tusk_group &group, const Shape &shape, int64_t cancel_mark, double *out);
 
 } // namespace tusk

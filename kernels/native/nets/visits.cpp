@@ -77,7 +77,7 @@ int tk_net_begin(const tk_net *net, const tk_net_visit *visit, int64_t d, float 
         Shape shape(*net, d);
         std::fill_n(state, 3 * shape.floats(), 0.0f);
         if (net->start)
-            read_weights(shape, units_of(*visit, d), net->start, state);
+            read_weights(shape, units_of(*visit, shape.plain), net->start, state);
         else
             draw_weights(shape, *net, state);
         return TK_OK;
@@ -100,7 +100,23 @@ int tk_net_end(const tk_net *net, const tk_net_visit *visit, int64_t d, const fl
                double *weights) {
     using namespace tusk;
     return code_of([&] {
-        write_weights(Shape(*net, d), units_of(*visit, d), state, weights);
+        Shape shape(*net, d);
+        write_weights(shape, units_of(*visit, shape.plain), state, weights);
+        return TK_OK;
+    });
+}
+
+int64_t tk_net_moments(const tk_pass *pass, const tk_net *net, double *out) {
+    using namespace tusk;
+    Shape shape(*net, pass->groups[0].dim);
+    if (out)
+        moments_of(pass->groups[0], shape, pass->cancel_mark, out);
+    return 2 * shape.plain + counts_of(shape);
+}
+
+int tk_net_centre(const tk_net *net, int64_t d, const double *count, double total, float *state) {
+    return tusk::code_of([&] {
+        tusk::centre_vectors(tusk::Shape(*net, d), count, total, state);
         return TK_OK;
     });
 }

@@ -197,7 +197,6 @@ def test_events_tell_of_groups_once(con: duckdb.DuckDBPyConnection, source: str)
         ("logistic", {"algorithm": "svrg"}, "algorithm 'svrg' needs"),
         ("logistic", {"validation": 0.1}, "option 'validation' needs"),
         ("logistic", {"l2": [0.1, 1.0], "metric": "auc"}, "metric 'auc' is no mean over rows"),
-        ("logistic", {"label": "y::VARCHAR"}, "labels that are text need"),
     ],
 )
 def test_what_needs_all_rows_is_trained_on_one_worker(
