@@ -192,7 +192,7 @@ TREE_PARTS: dict[str, tuple[Any, list[Any]]] = {
     "tk_part_new": (INT, [PASS, BOOST, BINS, *[ADDRESS] * 3]),
     "tk_part_free": (None, [ADDRESS]),
     "tk_part_sums": (INT, [ADDRESS, ADDRESS]),
-    "tk_part_start": (None, [ADDRESS, ADDRESS]),
+    "tk_part_start": (INT, [ADDRESS, ADDRESS, ADDRESS]),
     "tk_part_losses": (INT, [ADDRESS, ADDRESS]),
     "tk_part_keys": (INT, [ADDRESS, ADDRESS]),
     "tk_part_tell_apart": (INT, [ADDRESS, ADDRESS, ADDRESS, INT64]),

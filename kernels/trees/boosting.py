@@ -127,7 +127,7 @@ def boosted(
     as_numbers: trees are wanted as the numbers of models alone. Raises Interrupted, MemoryError,
     TuskError, and DataError for a category's values that are no levels.
     """
-    before = None if targets.started is None else _started(targets.started)
+    before = None if targets.started is None else started_of(targets.started)
     boost = boost_of(rules, targets, held, before)
     handle = ctypes.c_void_p()
     kernels = library()
@@ -185,7 +185,7 @@ def _numbers(
     return lists
 
 
-def _started(forest: Forest) -> Started:
+def started_of(forest: Forest) -> Started:
     """The trees as the kernels read them, in the memory of the forest."""
     arrays = map(pointer, (forest.start, forest.nodes, forest.sets))
     return Started(pointer(forest.base), forest.trees, *arrays)

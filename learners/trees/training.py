@@ -228,11 +228,16 @@ def grow(given: Rows, request: Request[Task, TreeOptions], memory: int) -> Model
     n_rows = int(given.groups["n_rows"].sum())
     events.tell(events.Event(len(given.groups), n_rows, 0, float("nan")))
     models = as_models(given, forests, request, time.monotonic() - began)
-    if before is None:
-        return models
+    return models if before is None else gone_on(models, given.groups, before, forests)
+
+
+def gone_on(
+    models: Models, groups: NDArray[np.void], before: Forest, forests: list[Forest]
+) -> Models:
+    """The models of trees that went on from others, which they have first."""
     whole = [joined_trees(before, forest) for forest in forests]
     found = [models.status.pool[code] for code in models.status.code]
-    return replace(models, coef=numbers_of(given.groups, whole, found))
+    return replace(models, coef=numbers_of(groups, whole, found))
 
 
 def classifies(options: TreeOptions) -> bool:

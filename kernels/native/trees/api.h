@@ -205,7 +205,8 @@ TK_API int tk_part_new(const tk_pass *pass, const tk_boost *boost, const tk_bins
 TK_API void tk_part_free(tk_part *part);
 /* By output the weighted sum of the labels, or of the rows of a class. */
 TK_API int tk_part_sums(const tk_part *part, double *out);
-TK_API void tk_part_start(tk_part *part, const double *base);
+/* The margins before the first tree; from: of trees of before, whose base this is, or NULL. */
+TK_API int tk_part_start(tk_part *part, const double *base, const tk_started *from);
 /* out: (4,) the rows' share of the mean loss, of the held-out one, and of the objective's
  * derivatives and curvatures the largest. */
 TK_API int tk_part_losses(tk_part *part, double *out);

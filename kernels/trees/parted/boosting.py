@@ -25,7 +25,7 @@ from tuskml.kernels.trees.boosting import BY_LEVEL, Forest, Rules, Targets, boos
 from tuskml.kernels.trees.parted.binning import Bins, bins_of
 from tuskml.kernels.trees.parted.holding import Hold, earlier
 from tuskml.kernels.trees.parted.summed import Grower
-from tuskml.kernels.trees.parted.trees import Tree, as_bytes, joined
+from tuskml.kernels.trees.parted.trees import Tree, as_bytes, joined, of_forest
 from tuskml.kernels.trees.structures import EXTENT, NODE, PART_SPLIT
 
 NOTHING: list[Array | None] = [None, None]
@@ -54,7 +54,7 @@ class Parted:
         self.splits = np.zeros(0, PART_SPLIT)
         self.begun, self.name = False, secrets.token_hex(8)
 
-    def ask(self, do: str, *arrays: Array) -> list[Array]:
+    def ask(self, do: str, *arrays: Array | None) -> list[Array]:
         """What each part answers: an array each."""
         return [one[0] for one in self.answers(do, *arrays)]
 
@@ -62,7 +62,7 @@ class Parted:
         """The sum of what parts answer: of integers, which a worker may add for its parts."""
         return summed([one[0] for one in self.answers(do, *arrays, adds=True)])
 
-    def answers(self, do: str, *arrays: Array, **given: Any) -> list[list[Array]]:
+    def answers(self, do: str, *arrays: Array | None, **given: Any) -> list[list[Array]]:
         """What each part answers, and those again that have to be told all that led here."""
         first = max(0, len(self.trees) - self.targets.outputs)
         trees = joined(self.trees[first:])
@@ -78,7 +78,7 @@ class Parted:
         return found
 
     def asked(
-        self, do: str, arrays: Sequence[Array], first: int, anew: bool = False
+        self, do: str, arrays: Sequence[Array | None], first: int, anew: bool = False
     ) -> dict[str, Any]:
         """The members of a message that has the trees from `first` on."""
         tree = len(self.trees)
@@ -96,7 +96,7 @@ class Parted:
         """What the part at a place needs to begin with."""
         bins, classes = self.bins, self.targets.classes
         arrays: list[Array | None] = [bins.bound, bins.first, bins.missing, bins.by_level]
-        arrays += [classes, self.base]
+        arrays += [classes, self.base, *of_forest(self.targets.started)]
         for table in (self.hold.earlier if self.hold else [], self.earlier):
             arrays += table[place] if table else NOTHING
         if not self.begun:
@@ -113,7 +113,9 @@ class Parted:
             self.drawn = False
             root = self.summed("begin", self.extent.view(np.float64))
         self.begun = True
-        grower.begin(tree // outputs, tree % outputs, self.extent, root[0])
+        started = self.targets.started
+        iteration = tree // outputs + (started.iterations if started else 0)
+        grower.begin(iteration, tree % outputs, self.extent, root[0])
         while len(wanted := grower.wanted()):
             raise_if_cancelled(self.rows.cancel_mark)
             grower.given(self.summed("divide", as_bytes(wanted)))
@@ -121,7 +123,7 @@ class Parted:
         self.begun = False
         return grower.tree()
 
-    def loss(self, do: str = "losses", *arrays: Array) -> float:
+    def loss(self, do: str = "losses", *arrays: Array | None) -> float:
         """The mean loss; notes how large derivatives and curvatures are."""
         found = self.ask(do, *arrays)
         self.extent["derivative"] = max(float(one[2]) for one in found)
@@ -168,7 +170,7 @@ def boosted_by_parts(
     """The trees of a group, as `boosting.boosted` grows them of rows in one place.
 
     hold: which rows are held out. Whoever calls this refuses objectives whose leaves are
-    quantiles, rows that are drawn by their gradients, and trees of before.
+    quantiles, and rows that are drawn by their gradients.
     """
     bins, weights = bins_of(rows, rules, targets, hold)
     boost = boost_of(rules, targets)
@@ -176,12 +178,15 @@ def boosted_by_parts(
     total, held = (float(one) for one in summed(list(weights[:, [0, 2]])))
     parted.extent["total"], parted.extent["most"] = total, weights[:, 1].max()
     parted.extent["held"] = held
-    sums = summed(parted.ask("sums"))
-    parted.base = np.array([library().tk_base_of(boost, one, total) for one in sums.tolist()])
+    if targets.started is not None:
+        parted.base = targets.started.base
+    else:
+        sums = summed(parted.ask("sums"))
+        parted.base = np.array([library().tk_base_of(boost, one, total) for one in sums.tolist()])
     losses: list[float] = []
     if parted.drawn:
         parted.draw()
-    loss = base_loss = parted.loss("start", parted.base)
+    loss = base_loss = parted.loss("start", parted.base, *of_forest(targets.started))
     parted.held.clear()
     with closing(Grower(boost, bins)) as grower:
         while np.isfinite(loss) and len(losses) < rules.trees:

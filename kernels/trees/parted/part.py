@@ -7,7 +7,7 @@ and a message that comes twice does no harm.
 """
 
 import ctypes
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,13 +17,13 @@ from tuskml.kernels.library import Floats, check_code, library, pointer
 from tuskml.kernels.parts.keeping import Beside
 from tuskml.kernels.parts.message import Array
 from tuskml.kernels.passes import Pass
-from tuskml.kernels.trees.boosting import Rules, Targets, boost_of
+from tuskml.kernels.trees.boosting import Rules, Targets, boost_of, started_of
 from tuskml.kernels.trees.parted.binning import Bins
 from tuskml.kernels.trees.parted.holding import counted, held_apart
-from tuskml.kernels.trees.parted.trees import Listed
+from tuskml.kernels.trees.parted.trees import BEFORE, Listed, forest_in
 from tuskml.kernels.trees.structures import PART_SPLIT
 
-SETUP, TREES = 10, 4
+SETUP, TREES = 13, 4
 """Arrays of a message that say how to begin, and those of trees."""
 
 
@@ -37,6 +37,7 @@ class Part:
         self, rows: Pass, name: str, given: Mapping[str, Any], arrays: list[Any], beside: Beside
     ) -> None:
         bound, first, missing, by_level, classes, base, *own = arrays
+        before, own = own[:BEFORE], own[BEFORE:]
         rows, held = held_apart(rows, own[:2], given["hold"], beside)
         self.bins = Bins(bound, first, missing, by_level)
         self.outputs = len(base)
@@ -49,16 +50,20 @@ class Part:
         self.name, self.told = name, False
         self.n_rows = int(rows.groups["n_rows"][0])
         try:
-            self.start(base)
+            self.start(base, before)
             if given["draws"]:
                 self.tell_apart(*own[2:])
         except BaseException:
             self.close()
             raise
 
-    def start(self, base: Floats) -> None:
-        """From these margins (K,)."""
-        library().tk_part_start(self.handle, pointer(np.ascontiguousarray(base)))
+    def start(self, base: Floats, before: Sequence[Any]) -> None:
+        """From these margins (K,), and trees of before: as `trees.of_forest` has them."""
+        forest = forest_in(base, before)
+        started = None if forest is None else ctypes.byref(started_of(forest))
+        given = pointer(np.ascontiguousarray(base)), started
+        check_code(library().tk_part_start(self.handle, *given))
+        self.first = 0 if forest is None else forest.iterations
         self.applied, self.measured = 0, -1
         self.forget()
 
@@ -116,7 +121,7 @@ class Part:
             return []
         found = np.empty((1, self.bins.total, 3), np.int64)
         given = pointer(np.ascontiguousarray(extent)), pointer(found)
-        number = iteration if drawn else -1
+        number = self.first + iteration if drawn else -1
         check_code(library().tk_part_begin(self.handle, number, output, *given))
         self.begun, self.leaves = self.applied, {0}
         return [found]
@@ -156,7 +161,7 @@ def answered(rows: Pass, arrays: list[Any], given: Mapping[str, Any], beside: Be
 
 def started(part: Part, own: list[Any], given: Mapping[str, Any]) -> list[Array]:
     """Losses at the margins before the first tree, which are given."""
-    part.start(own[0])
+    part.start(own[0], own[1:])
     return part.losses()
 
 

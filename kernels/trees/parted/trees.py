@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.library import Floats, address_of
 from tuskml.kernels.parts.message import Array
+from tuskml.kernels.trees.boosting import Forest
 from tuskml.kernels.trees.structures import NODE, SIDE
 
 
@@ -37,6 +39,28 @@ def joined(trees: Sequence[Tree]) -> list[Array]:
         as_bytes(np.concatenate([np.zeros(0, SIDE), *(one.sides for one in trees)])),
         np.concatenate([np.zeros((0, 4), np.uint64), *(one.codes for one in trees)]),
     ]
+
+
+BEFORE = 3
+"""Arrays of trees of before."""
+
+
+def of_forest(forest: Forest | None) -> list[Array | None]:
+    """What a part has to know of trees of before, beside the margins before the first of them."""
+    if forest is None:
+        return [None] * BEFORE
+    return [forest.start, as_bytes(forest.nodes), forest.sets]
+
+
+def forest_in(base: Floats, arrays: Sequence[Any]) -> Forest | None:
+    """The trees of before that arrays have; None where there are none."""
+    if not arrays or arrays[0] is None:
+        return None
+    start, nodes, sets = arrays
+    none = np.empty(0)
+    own = np.frombuffer(nodes.tobytes(), NODE).copy()
+    gain, rows = np.empty(0, np.float32), np.empty(0, np.int64)
+    return Forest(np.ascontiguousarray(base), 0.0, start, own, gain, rows, none, none, sets)
 
 
 def as_bytes(array: NDArray[np.void]) -> NDArray[np.uint8]:

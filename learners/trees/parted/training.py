@@ -24,6 +24,7 @@ from tuskml.learners.trees import training
 from tuskml.learners.trees.bounds import listed_bounds, without_names
 from tuskml.learners.trees.options import TreeOptions
 from tuskml.learners.trees.signs import listed, refuse_signed
+from tuskml.learners.trees.warm_start import refuse_start, started
 from tuskml.learners.validation import held_out_counts
 from tuskml.schedule import budget
 
@@ -35,12 +36,8 @@ def whole(options: TreeOptions) -> str | None:
             "objective 'quantile' needs all rows of a group in one place, since its leaves are "
             "quantiles"
         )
-    for name, given in (
-        ("goss", options.goss),
-        ("warm_start", options.warm_start is not None),
-    ):
-        if given:
-            return f"option '{name}' needs all rows of a group in one place"
+    if options.goss:
+        return "option 'goss' needs all rows of a group in one place"
     return None
 
 
@@ -69,6 +66,7 @@ def train_by_parts(parts: Parts, request: Request[Task, TreeOptions]) -> Models 
     ((places, request),) = without_names(groups, request)
     by_level = training.categories_of(groups, places, request)
     refuse_signed(by_level, listed(request.options.monotone))
+    refuse_start(places, request, by_level)
     options = request.options
     classifies = training.classifies(options)
     rows = ShardedPass(
@@ -93,11 +91,14 @@ def grown(given: training.Rows, request: Request[Task, TreeOptions]) -> Models:
     signs, width = listed(options.monotone), int(given.groups["dim"][0])
     monotone = None if signs is None else np.array(signs, np.int8)
     bounds = listed_bounds(options.bounds, width, given.by_level)
-    targets = Targets(given.classes, monotone, given.by_level, None, bounds)
+    before = started(given, options, training.classifies(options))
+    targets = Targets(given.classes, monotone, given.by_level, before, bounds)
     positive = np.ascontiguousarray(training.higher(options, given.labels))
     n = int(held_out_counts(given.groups["n_rows"], options.validation or 0.0)[0])
     hold = hold_of(rows, n, options.seed) if n else None
     forest = boosted_by_parts(replace(rows, positive=positive), rules, targets, hold)
     models = training.as_models(given, [forest], request, time.monotonic() - began)
+    if before is not None:
+        models = training.gone_on(models, given.groups, before, [forest])
     plan = training.plan_of(options).rpartition(", ")[0]  # without threads, which are the workers'
     return replace(models, plan=Strings.same(f"{plan}, by sums over shards", 1))

@@ -5,6 +5,7 @@
 
 #include "../../shared/charged.hpp"
 #include "../../shared/pool.hpp"
+#include "../forest/started.hpp"
 #include "../sample.hpp"
 #include "given.hpp"
 
@@ -56,11 +57,11 @@ public:
 
     void sums(double *out) const { rows_.sums(out); }
 
-    void start(const double *base) {
-        std::vector<double> bases(base, base + outputs_);
-        rows_.start(bases);
+    int start(const double *base, const tk_started *from) {
+        start(rows_, group_, base, from);
         if (held_)
-            held_->start(bases);
+            start(*held_, held_group_, base, from);
+        return cancelled(cancel_mark_) ? TK_CANCELLED : TK_OK;
     }
 
     void losses(double *out) {
@@ -100,6 +101,12 @@ public:
     int64_t bins() const { return bins_.total(); }
 
 private:
+    void start(Sample &rows, const tusk_group &group, const double *base, const tk_started *from) {
+        rows.start({base, base + outputs_});
+        if (from)
+            add_started(*from, group, outputs_, threads_, cancel_mark_, rows.margins(0));
+    }
+
     int add_up_leaf(int32_t leaf, int64_t *out) {
         Range range = leaves_.at(leaf);
         static_assert(sizeof(Sum) == 3 * sizeof(int64_t));
@@ -195,8 +202,8 @@ int tk_part_sums(const tk_part *part, double *out) {
     });
 }
 
-void tk_part_start(tk_part *part, const double *base) {
-    part->part.start(base);
+int tk_part_start(tk_part *part, const double *base, const tk_started *from) {
+    return tusk::code_of([&] { return part->part.start(base, from); });
 }
 
 int tk_part_losses(tk_part *part, double *out) {
