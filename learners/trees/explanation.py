@@ -20,6 +20,7 @@ from tuskml.learners.trees import training
 from tuskml.learners.trees.forest_options import ForestOptions
 from tuskml.learners.trees.memory import NEAR, most_bytes
 from tuskml.learners.trees.options import TreeOptions
+from tuskml.learners.trees.rules import averaged, classifies, rules_of
 from tuskml.schedule import budget
 
 FORMULAS = {
@@ -125,7 +126,7 @@ def measured(group: NDArray[np.void], request: Request[Task, TreeOptions], memor
     """Seconds of the training of one group: those of a sample, times the rows beyond it."""
     options = request.options
     threads = options.threads or budget.threads()
-    classes = int(training.classifies(options))
+    classes = int(classifies(options))
     rows = Pass(group, classes, None, None, True, threads, cancel_mark=passes.cancel_mark())
     n, width = int(group["n_rows"][0]), int(group["dim"][0])
     whole = grows_whole(options, n)
@@ -159,9 +160,9 @@ def seconds_of(
     times: int,
 ) -> float:
     """Seconds that so many iterations take, the least of some runs."""
-    rules = training.rules_of(options, classes is not None)
+    rules = rules_of(options, classes is not None)
     if isinstance(options, ForestOptions):
-        rules = training.averaged(rules, options, int(rows.groups["dim"][0]))
+        rules = averaged(rules, options, int(rows.groups["dim"][0]))
     rules = replace(rules, trees=trees)
     signs = None if options.monotone is None else np.array(options.monotone, np.int8)
     taken = []

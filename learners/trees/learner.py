@@ -16,6 +16,7 @@ from tuskml.learners.trees import explanation, training
 from tuskml.learners.trees.forest_options import FOREST_OPTIONS
 from tuskml.learners.trees.options import OPTIONS, TreeOptions
 from tuskml.learners.trees.parted import training as parted
+from tuskml.learners.trees.rules import classifies
 
 TASKS = built_in(
     Task(
@@ -78,7 +79,7 @@ class Trees(Learner):
         return float(options.trees * options.num_leaves)
 
     def classifies(self, request: Request[Task, TreeOptions]) -> bool:
-        return training.classifies(request.options)
+        return classifies(request.options)
 
     def numbers_levels(self, options: TreeOptions) -> bool:
         return options.category_encoding == "native" and not options.interactions

@@ -23,6 +23,7 @@ from tuskml.learners.tasks import Task
 from tuskml.learners.trees import training
 from tuskml.learners.trees.bounds import listed_bounds, without_names
 from tuskml.learners.trees.options import TreeOptions
+from tuskml.learners.trees.rules import classifies, rules_of
 from tuskml.learners.trees.signs import listed, refuse_signed
 from tuskml.learners.trees.warm_start import refuse_start, started
 from tuskml.learners.validation import held_out_counts
@@ -68,10 +69,10 @@ def train_by_parts(parts: Parts, request: Request[Task, TreeOptions]) -> Models 
     refuse_signed(by_level, listed(request.options.monotone))
     refuse_start(places, request, by_level)
     options = request.options
-    classifies = training.classifies(options)
+    by_class = classifies(options)
     rows = ShardedPass(
-        groups, int(classifies), None, None, True, options.threads or budget.threads(),
-        cancel_mark=passes.cancel_mark(), parts=parts, classifies=classifies,
+        groups, int(by_class), None, None, True, options.threads or budget.threads(),
+        cancel_mark=passes.cancel_mark(), parts=parts, classifies=by_class,
     )  # fmt: skip
     given = training.Rows(groups, rows, rows.labels(), by_level=by_level)
     training.refuse_labels(given, request)
@@ -87,11 +88,11 @@ def grown(given: training.Rows, request: Request[Task, TreeOptions]) -> Models:
     began = time.monotonic()
     options, rows = request.options, given.rows
     assert isinstance(rows, ShardedPass)
-    rules = training.rules_of(options, given.classes is not None)
+    rules = rules_of(options, given.classes is not None)
     signs, width = listed(options.monotone), int(given.groups["dim"][0])
     monotone = None if signs is None else np.array(signs, np.int8)
     bounds = listed_bounds(options.bounds, width, given.by_level)
-    before = started(given, options, training.classifies(options))
+    before = started(given, options, classifies(options))
     targets = Targets(given.classes, monotone, given.by_level, before, bounds)
     positive = np.ascontiguousarray(training.higher(options, given.labels))
     n = int(held_out_counts(given.groups["n_rows"], options.validation or 0.0)[0])

@@ -107,6 +107,28 @@ def test_the_trees_are_those_of_rows_in_one_place(
     assert len({one.unit.pin for one in ran}) > 5, "each part is asked by itself"
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"label": "n", "row_fraction": 0.5, "validation": 0.2},
+        {"label": "k", "objective": "logistic", "trees": 4},
+    ],
+)
+def test_trees_go_on_from_those_of_a_model(
+    con: duckdb.DuckDBPyConnection, source: str, more: dict[str, Any]
+) -> None:
+    """As in one place: the trees of before come first, and decide what is drawn next."""
+    given = {k: v for k, v in GIVEN.items() if k not in ("executor", "placement", "group_by")}
+    before = tuskml.train(con, "gbdt", **given | {"source": "rows"} | more)
+    given = GIVEN | {"source": source, "warm_start": before} | more
+    found, expected = by_parts(con, **given), whole(con, **given)
+    for key, model in large_ones(expected).items():
+        assert model is not None
+        assert found[key].coef == model.coef
+        assert found[key].intercept == model.intercept
+        assert len(model.coef) > len(before.coef)
+
+
 def large_ones(models: tuskml.Models) -> tuskml.Models:
     """Those that are trained by parts; sums of the other one follow the order of its rows."""
     return tuskml.Models((key, model) for key, model in models.items() if key != "small")
