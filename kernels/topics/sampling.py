@@ -32,13 +32,26 @@ class Prior:
     beta: float
 
 
+@dataclass(frozen=True)
+class Cut:
+    """How the documents are read. parts: how many they are dealt to; window: how many tokens are
+    drawn before the next ones are read; 0: as the number of tokens suggests. spends: nobody reads
+    the rows again, so those of large groups give their memory back."""
+
+    parts: int = 0
+    window: int = 0
+    spends: bool = False
+
+
+BY_SIZE = Cut()
+
+
 class Sampler:
     """The topics of the documents of G groups: sparse rows, whose values are counts of words.
 
-    words: of each group, None where its features are ids; none at all: all are. parts: 0, or how
-    many parts the documents are dealt to (`tk_topics_spec`). memory: the account that tokens and
-    counts are charged to. A context, which frees them. Raises DataError, Interrupted, MemoryError
-    and TuskError.
+    words: of each group, None where its features are ids; none at all: all are. memory: the
+    account that tokens and counts are charged to. A context, which frees them. Raises DataError,
+    Interrupted, MemoryError and TuskError.
     """
 
     def __init__(
@@ -48,9 +61,10 @@ class Sampler:
         seed: int,
         memory: int,
         words: Sequence[Words | None] = (),
-        parts: int = 0,
+        cut: Cut = BY_SIZE,
     ) -> None:
-        spec = Spec(prior.topics, parts, prior.alpha, prior.beta, seed & (2**64 - 1))
+        numbers = prior.topics, cut.parts, prior.alpha, prior.beta, seed & (2**64 - 1)
+        spec = Spec(*numbers, cut.spends, cut.window)
         self.about = np.zeros(rows.n_groups, ABOUT)
         self._words = list(words)
         table = addresses(words)

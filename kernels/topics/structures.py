@@ -4,7 +4,7 @@ import ctypes
 
 import numpy as np
 
-from tuskml.kernels.structures import DOUBLE, INT32, UINT64
+from tuskml.kernels.structures import DOUBLE, INT32, INT64, UINT64
 
 ABOUT = np.dtype(
     [
@@ -31,6 +31,8 @@ class Spec(ctypes.Structure):
         ("alpha", DOUBLE),
         ("beta", DOUBLE),
         ("seed", UINT64),
+        ("spends", INT64),
+        ("window", INT64),
     ]
 
 

@@ -15,7 +15,7 @@ from tuskml.kernels import passes
 from tuskml.kernels.charged import look_at_limits
 from tuskml.kernels.library import OutOfTime
 from tuskml.kernels.passes import Floats, Pass
-from tuskml.kernels.topics.sampling import Prior, Sampler, Words
+from tuskml.kernels.topics.sampling import Cut, Prior, Sampler, Words
 from tuskml.learners import events
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models
@@ -30,7 +30,8 @@ LOOK = 10
 MOST_TOGETHER = 1 << 22
 """Entries and ids of the groups that train in one call, unless one of them has more."""
 ROW_BYTES, WORD_BYTES = 48, 48
-"""That the kernels keep beside what they charge to the account: of a document, and of a word."""
+"""That the kernels keep beside what they charge to the account: of a document until it is read,
+and of a word."""
 
 
 @dataclass
@@ -79,6 +80,7 @@ def train_together(
     options = request.options
     look_at_limits(memory)
     kept = np.empty(bytes_beside(groups), np.uint8)  # counts what the kernels keep uncharged
+    reading = np.empty(int(groups["n_rows"].sum()) * ROW_BYTES, np.uint8)  # until rows are read
     rows = Pass(
         groups,
         0,
@@ -91,7 +93,8 @@ def train_together(
     )
     prior = Prior(options.topics, options.alpha, options.beta)
     words = words_of(groups, request)
-    with Sampler(rows, prior, options.seed, memory, words) as sampler:
+    with Sampler(rows, prior, options.seed, memory, words, Cut(spends=request.last)) as sampler:
+        del reading
         progress = sample(sampler, rows, options)
         models = models_of(groups, sampler, progress.history, progress.late, request)
     del kept
@@ -110,8 +113,8 @@ def words_of(groups: NDArray[np.void], request: Request[Task, TopicOptions]) -> 
 
 
 def bytes_beside(groups: NDArray[np.void]) -> int:
-    """What the kernels keep of documents and of words beside tokens and counts."""
-    return int(groups["n_rows"].sum()) * ROW_BYTES + int(groups["dim"].sum()) * WORD_BYTES
+    """What the kernels keep of words beside tokens and counts."""
+    return int(groups["dim"].sum()) * WORD_BYTES
 
 
 def sample(sampler: Sampler, rows: Pass, options: TopicOptions) -> Progress:

@@ -50,14 +50,14 @@ tusk_segment *tusk_segment_new(tusk_memory *memory, tusk_shape shape, uint32_t c
 }
 
 void tusk_segment_spend(tusk_segment *s, tusk_shape shape) {
-    char *values = tusk_dense_values(s);
-    size_t size = (size_t)s->cap_rows * (size_t)shape.dim * tusk_value_size(shape.kind);
+    char *begin = tusk_is_sparse(shape.kind) ? (char *)tusk_row_starts(s) : tusk_dense_values(s);
+    char *end = (char *)tusk_extras_of(s, shape);
     s->cap_nnz = TUSK_SPENT;
-    tusk_slab_release(s->slab, values, values + size);
+    tusk_slab_release(s->slab, begin, end);
 }
 
 int tusk_block_spent(const tusk_block *b) {
-    return b->head && !tusk_is_sparse(b->kind) && b->head->cap_nnz == TUSK_SPENT;
+    return b->head && b->head->cap_nnz == TUSK_SPENT;
 }
 
 size_t tusk_segment_bytes(const tusk_segment *s, tusk_shape shape) {
@@ -296,7 +296,8 @@ static int append_entries(tusk_memory *memory, tusk_block *b, const tusk_entries
         return code;
     int wide = largest > TUSK_MAX_NARROW_ID;
     tusk_segment *s = wide ? b->last_wide : b->tail;
-    if (!s || s->n_rows == s->cap_rows || s->nnz + row->n > s->cap_nnz) {
+    if (!s || s->cap_nnz == TUSK_SPENT || s->n_rows == s->cap_rows ||
+        s->nnz + row->n > s->cap_nnz) {
         s = grow_sparse(memory, b, row->n, wide, &code);
         if (!s)
             return fail(fault, b, 0, code, 0, 0);

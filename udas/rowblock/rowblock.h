@@ -65,7 +65,7 @@ typedef struct tusk_segment {
     uint32_t n_rows;
     uint32_t cap_rows;
     uint32_t nnz;     /* sparse: entries used */
-    uint32_t cap_nnz; /* dense: 0, or TUSK_SPENT where the values were given back */
+    uint32_t cap_nnz; /* dense: 0; TUSK_SPENT where the values were given back */
 } tusk_segment;
 #define TUSK_SPENT UINT32_MAX
 
@@ -262,7 +262,7 @@ void tusk_block_free(tusk_block *block);
 tusk_segment *tusk_segment_new(tusk_memory *memory, tusk_shape shape, uint32_t cap_rows,
                                uint32_t cap_nnz, int *code);
 void tusk_segments_free(tusk_segment *head);
-/* Gives the pages of a dense segment's values back, when nobody will read them again. Labels and
+/* Gives the pages of a segment's values and ids back, when nobody will read them again. Labels and
  * extras stay. */
 void tusk_segment_spend(tusk_segment *segment, tusk_shape shape);
 /* Whether values of a block were given back. */

@@ -12,6 +12,8 @@
  * Method: the documents are dealt to P parts and the words to P blocks. In round r of a sweep,
  * part p draws the topics of its tokens with words of block (p + r) mod P, so that no two parts
  * change the counts of one word (J. K. Kim et al., SMPFRAME, CMU-PDL-15-103, 2015, section 4.2).
+ * A sweep takes the documents window by window and makes the P rounds of each, so tokens that lie
+ * in the spill file are read once a sweep, in their order.
  * Only the totals n_k lag behind, by one round; with one part they do not. P depends on the number
  * of tokens alone, and each draw has a random number of its own: threads change no bit.
  * Weights of frequent words are computed for all topics, with vectors. Those of rare words are
@@ -29,6 +31,7 @@ extern "C" {
 
 #define TK_MOST_TOPICS 32000
 #define TK_MOST_TOKENS 2146435071 /* 2^31 - 2^20 - 1 */
+#define TK_WINDOW 4194304
 
 enum tk_topics_fault { TK_COUNTS_FINE = 0, TK_BAD_COUNT = 1, TK_TOO_MANY_TOKENS = 2 };
 
@@ -37,6 +40,9 @@ typedef struct tk_topics_spec {
     int32_t parts;  /* P; 0: by the number of tokens */
     double alpha, beta;
     uint64_t seed;
+    int64_t spends; /* 1: nobody reads the rows after tk_topics_new, which gives the memory of
+                       those of large groups back */
+    int64_t window; /* tokens of a window of documents; 0: TK_WINDOW */
 } tk_topics_spec;
 
 /* The words of a group's features, in the order of their ids: UTF-8, one behind the other. */

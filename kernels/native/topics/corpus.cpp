@@ -15,7 +15,8 @@ namespace {
 
 constexpr int64_t FEW_TOKENS = 100'000; // one part: threads would wait more than they draw
 constexpr int64_t MANY_TOKENS = 20'000'000;
-constexpr int64_t ROWS = 512; // that a thread takes at a time
+constexpr int64_t SPENT = 1 << 20; // tokens of a group whose rows are many pages
+constexpr int64_t ROWS = 512;      // that a thread takes at a time
 
 struct Document {
     uint64_t hash;
@@ -161,24 +162,28 @@ struct Reader {
 
     // Neighbouring documents make a part, of about as many tokens as the others have.
     void cut_parts() {
-        int64_t seen = 0;
+        int64_t seen = 0, n = (int64_t)out.windows * out.parts;
         out.first_document.assign(1, 0);
         for (size_t d = 0; d < documents.size(); d++) {
             int64_t part = (int64_t)out.first_document.size();
-            if (part < out.parts && seen * out.parts >= out.tokens * part)
+            if (part < n && seen * n >= out.tokens * part)
                 out.first_document.push_back((int64_t)d);
             seen += documents[d].tokens;
         }
-        out.first_document.resize(out.parts + 1, out.documents);
+        out.first_document.resize(n + 1, out.documents);
         out.first_document.back() = out.documents;
     }
 
     int take(tusk_memory *memory) {
-        int code = out.word.take(memory, out.tokens);
+        uint32_t most = 0; // words of a block
+        for (int32_t b = 0; b < out.parts; b++)
+            most = std::max(most, out.first_word[b + 1] - out.first_word[b]);
+        out.narrow = most <= 1u << 16;
+        int code = out.word.take(memory, out.tokens * out.token_bytes());
         return code == TK_OK ? out.begin.take(memory, out.documents * out.parts + 1) : code;
     }
 
-    template <class T> int fill() {
+    template <class T, class W> int fill(W *words) {
         std::vector<int64_t> start(documents.size() + 1);
         for (size_t d = 0; d < documents.size(); d++)
             start[d + 1] = start[d] + documents[d].tokens;
@@ -186,12 +191,13 @@ struct Reader {
         return by_ranges([&](int64_t from, int64_t to) {
             std::vector<std::pair<uint32_t, uint32_t>> entries;
             for (int64_t d = from; d < to; d++)
-                fill_one<T>(d, (uint32_t)start[d], entries);
+                fill_one<T>(d, (uint32_t)start[d], entries, words);
         });
     }
 
-    template <class T>
-    void fill_one(int64_t d, uint32_t at, std::vector<std::pair<uint32_t, uint32_t>> &entries) {
+    template <class T, class W>
+    void fill_one(int64_t d, uint32_t at, std::vector<std::pair<uint32_t, uint32_t>> &entries,
+                  W *words) {
         Entries<T> e = entries_of<T>(documents[d]);
         entries.clear();
         for (uint32_t i = 0; i < e.n; i++)
@@ -203,11 +209,18 @@ struct Reader {
         for (auto [word, n] : entries) {
             while (block < out.parts && word >= out.first_word[block])
                 begin[block++] = at;
-            std::fill_n(out.word.data() + at, n, word);
+            std::fill_n(words + at, n, (W)(word - out.first_word[block - 1]));
             at += n;
         }
         while (block < out.parts)
             begin[block++] = at;
+    }
+
+    void spend() {
+        if (out.tokens < SPENT)
+            return;
+        for (const tusk_segment *s : SegmentsOf(group))
+            tusk_segment_spend(const_cast<tusk_segment *>(s), tusk_shape_of(&group));
     }
 };
 
@@ -227,23 +240,30 @@ int32_t parts_for(int64_t tokens) {
     return tokens < FEW_TOKENS ? 1 : tokens < MANY_TOKENS ? 4 : 8;
 }
 
-template <class T> int read(Reader &r, int32_t parts, tusk_memory *memory) {
+template <class T> int read(Reader &r, const tk_topics_spec &spec, tusk_memory *memory) {
     r.list_documents();
     int code = r.count<T>();
     if (code != TK_OK)
         return code;
     r.sort_documents();
-    r.out.parts = r.about.parts = parts ? parts : parts_for(r.out.tokens);
+    r.out.parts = r.about.parts = spec.parts ? spec.parts : parts_for(r.out.tokens);
+    int64_t window = spec.window ? spec.window : TK_WINDOW;
+    r.out.windows = (int32_t)std::max<int64_t>(1, r.out.tokens / window);
     r.place_words();
     r.cut_parts();
     code = r.take(memory);
-    return code == TK_OK ? r.fill<T>() : code;
+    if (code == TK_OK)
+        code = r.out.with_words([&](auto *words) { return r.fill<T>(words); });
+    if (code == TK_OK && spec.spends)
+        r.spend();
+    return code;
 }
 
 } // namespace
 
 int read_corpus(const tusk_group &group, const tk_topic_words *words, const tk_pass &pass,
-                int32_t parts, tusk_memory *memory, tk_topics_about &about, Corpus &out) {
+                const tk_topics_spec &spec, tusk_memory *memory, tk_topics_about &about,
+                Corpus &out) {
     int64_t table = words ? words->n : group.dim;
     Reader r{group, pass, about, out, {}, {}, std::vector<std::atomic<uint32_t>>(table)};
     if (words) {
@@ -252,7 +272,7 @@ int read_corpus(const tusk_group &group, const tk_topic_words *words, const tk_p
         for (uint32_t at = 0; at < out.sorted.size(); at++)
             r.rank[out.sorted[at]] = at;
     }
-    return group.kind & 1 ? read<double>(r, parts, memory) : read<float>(r, parts, memory);
+    return group.kind & 1 ? read<double>(r, spec, memory) : read<float>(r, spec, memory);
 }
 
 } // namespace tusk::topics

@@ -26,8 +26,12 @@ public:
 
 private:
     double smoothing() const { return spec_.beta * (double)corpus_.words(); }
-    int round(const tk_pass &pass, int threads, int32_t number);
-    bool visit(const tk_pass &pass, int32_t part, int32_t block, std::vector<int32_t> &totals);
+    void begin(const tk_pass &pass, int32_t window, int32_t block, std::vector<int32_t> &totals);
+    int round(const tk_pass &pass, int threads, int32_t window, int32_t number);
+    template <class W>
+    bool visit(const tk_pass &pass, const W *words, int64_t part, int32_t block,
+               std::vector<int32_t> &totals);
+    void look_ahead(int32_t window) const;
     double words_likelihood(const tk_pass &pass, int threads) const;
     double documents_likelihood(const tk_pass &pass, int threads) const;
     int64_t entries() const;

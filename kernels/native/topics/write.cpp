@@ -110,10 +110,14 @@ void Model::write(const tk_topic_words *words, char *out) const {
 void Model::copy(int64_t *start, uint32_t *word, uint16_t *topic) const {
     for (int64_t d = 0; d <= corpus_.documents; d++)
         start[d] = corpus_.documents ? corpus_.start(d) : 0;
-    for (int64_t i = 0; i < corpus_.tokens; i++) {
-        word[i] = corpus_.number[corpus_.word.data()[i]];
-        topic[i] = topic_.data()[i];
-    }
+    std::copy_n(topic_.data(), corpus_.tokens, topic);
+    corpus_.with_words([&](auto *words) {
+        for (int64_t d = 0; d < corpus_.documents; d++)
+            corpus_.each_block(d, [&](uint32_t first, uint32_t from, uint32_t to) {
+                for (uint32_t i = from; i < to; i++)
+                    word[i] = corpus_.number[first + words[i]];
+            });
+    });
 }
 
 } // namespace tusk::topics

@@ -1,0 +1,139 @@
+"""Topics of documents that exceed the memory of a statement: bytes that the training takes.
+
+python scripts/bench/run.py lda_memory --tokens 20000000 --topics 100 --limit 32 --group 160
+
+The documents are rows `sparse(ids, counts)` of a DuckDB file. A line of JSON has what the account
+held at most, beside the bytes of tokens (a word of 4 bytes and a topic of 2) and counts (4 bytes
+of each topic of a frequent word, 4 of each token of a rare one), the largest resident memory of
+the process beyond what it had before the training, and the seconds. --limit: MiB of the account,
+beyond which tokens lie in the spill file. --group: MiB of a memory cgroup that the training runs
+in, to which the page cache is charged too.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import corpora
+import memory_group
+import numpy as np
+from lda import entries, resident
+
+
+def arguments() -> argparse.Namespace:
+    """What the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tokens", type=int, default=5_000_000)
+    parser.add_argument("--words", type=int, default=50_000)
+    parser.add_argument("--topics", type=int, default=100)
+    parser.add_argument("--sweeps", type=int, default=3)
+    parser.add_argument("--limit", type=int, default=1 << 20)
+    parser.add_argument("--group", type=int, default=0)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--file", default="", help="where the documents are")
+    parser.add_argument("--join", default="", help="the cgroup of the process that trains")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Writes the documents, and trains on them in a process of its own."""
+    given = arguments()
+    if given.join or given.file:
+        train(given)
+        return
+    with TemporaryDirectory() as folder:
+        file = str(Path(folder) / "docs.duckdb")
+        write(file, given)
+        runner = str(Path(__file__).parents[1] / "run.py")
+        again = [sys.executable, runner, "lda_memory", *sys.argv[1:], "--file", file]
+        if not given.group:
+            subprocess.run(again, check=True)
+            return
+        with memory_group.limited(given.group << 20) as group:
+            subprocess.run([*again, "--join", str(group.path)], check=True)
+            print(json.dumps({"limit_was_hit": group.failures, "killed": group.killed}))
+
+
+def write(file: str, given: argparse.Namespace) -> None:
+    """A table of documents."""
+    import pyarrow as pa
+
+    import tuskml
+
+    corpus = corpora.planted(given.tokens, given.words, 100)
+    with tuskml.connect(file) as con:
+        con.execute("CREATE TABLE docs (ids INT[], n FLOAT[])")
+        for begin, ids, counts in entries(corpus):
+            offsets = pa.array(begin.astype(np.int32))
+            part = pa.table({
+                "ids": pa.ListArray.from_arrays(offsets, pa.array(ids.astype(np.int32))),
+                "n": pa.ListArray.from_arrays(offsets, pa.array(counts.astype(np.float32))),
+            })  # fmt: skip
+            con.execute("INSERT INTO docs SELECT * FROM part")
+            assert len(part)
+
+
+def train(given: argparse.Namespace) -> None:
+    """Trains, and prints what it took."""
+    import tuskml
+
+    with TemporaryDirectory() as folder, tuskml.connect(given.file, read_only=True) as con:
+        con.execute("SET memory_limit = '64MiB'; SET threads = 2")
+        tokens, rows = con.execute(
+            "SELECT sum(list_sum(n))::BIGINT, sum(len(ids)) FROM docs"
+        ).fetchone()
+        words = con.execute(
+            "SELECT sum(n) FROM (SELECT unnest(ids) AS w, unnest(n) AS n FROM docs) GROUP BY w"
+        ).fetchnumpy()
+        frequency = np.asarray(next(iter(words.values())))
+        counts = 4 * int(np.minimum(frequency, given.topics).sum())
+        limit = given.limit << 20
+        con.execute("SELECT tuskml_set_memory(?, ?)", [limit, folder]).fetchall()
+        if given.join:
+            memory_group.join(Path(given.join))
+        before, peak, done = resident(), [0], threading.Event()
+
+        def watch() -> None:
+            while not done.wait(0.01):
+                peak[0] = max(peak[0], resident())
+
+        watcher = threading.Thread(target=watch)
+        watcher.start()
+        options = {"topics": given.topics, "max_iter": given.sweeps, "threads": given.threads}
+        began, used = time.perf_counter(), time.process_time()
+        (found,) = con.execute(
+            "SELECT struct_pack(loss := m.loss, seconds := m.seconds) FROM (SELECT "
+            f"train_model('lda', NULL, sparse(ids, n), '{json.dumps(options)}') AS m FROM docs)"
+        ).fetchone()
+        seconds, processors = time.perf_counter() - began, time.process_time() - used
+        done.set()
+        watcher.join()
+        (account,) = con.execute("SELECT tuskml_memory()").fetchone()
+    both = 6 * tokens + counts
+    told = {
+        "tokens": tokens,
+        "entries": int(rows),
+        "topics": given.topics,
+        "limit_mib": given.limit,
+        "group_mib": given.group,
+        "tokens_and_counts": both,
+        "account_peak": account["peak"],
+        "account_over_both": round(account["peak"] / both, 3),
+        "resident_over_both": round((peak[0] - before) / both, 3),
+        "seconds": round(seconds, 2),
+        "processor_seconds": round(processors, 2),
+        "training_seconds": round(found["seconds"], 2),
+        "loss": found["loss"],
+        "pid": os.getpid(),
+    }
+    print(json.dumps(told), flush=True)
+
+
+if __name__ == "__main__":
+    main()
