@@ -245,6 +245,13 @@ TOPICS: dict[str, tuple[Any, list[Any]]] = {
     "tk_topics_bytes": (INT64, [ADDRESS, INT64]),
     "tk_topics_write": (INT, [ADDRESS, INT64, ADDRESS]),
     "tk_topics_copy": (None, [ADDRESS, INT64, *[ADDRESS] * 3]),
+    "tk_online_new": (INT, [PASS, ctypes.POINTER(topics.OnlineSpec), *[ADDRESS] * 4]),
+    "tk_online_free": (None, [ADDRESS]),
+    "tk_online_pass": (INT, [ADDRESS, PASS]),
+    "tk_online_bound": (INT, [ADDRESS, PASS, ADDRESS]),
+    "tk_online_bytes": (INT64, [ADDRESS, INT64]),
+    "tk_online_write": (INT, [ADDRESS, INT64, ADDRESS]),
+    "tk_online_lambda": (None, [ADDRESS, INT64, INT32, ADDRESS]),
 }
 NEWTON: dict[str, tuple[Any, list[Any]]] = {
     "tk_chord_descend": (INT, [ctypes.POINTER(newton.Chord)]),

@@ -6,7 +6,8 @@ are a NaN, so that the bytes may pass as doubles.
 * the head, `HEAD`;
 * alpha, K doubles, and the totals n_k, K doubles;
 * starts, (V + 1) x uint32: the entries of word w are those from starts[w] to starts[w + 1];
-* the topics of the entries, uint16, rising within a word, and their counts n_kw, uint32;
+* the topics of the entries, uint16, rising within a word, and their counts n_kw, uint32, or
+  with the flag `HAS_SHARES` float, as variational Bayes counts;
 * with the flag `HAS_WORDS`: offsets, (V + 1) x uint32, and the text of the words, UTF-8, sorted
   by its bytes.
 
@@ -20,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-VERSION, HAS_WORDS = 1, 1
+VERSION, HAS_WORDS, HAS_SHARES = 1, 1, 2
 HEAD = np.dtype(
     [
         ("version", "<u4"),
@@ -47,13 +48,14 @@ class Topics:
     totals: NDArray[np.float64]
     starts: NDArray[np.uint32]
     topics: NDArray[np.uint16]
-    counts: NDArray[np.uint32]
+    counts: NDArray[np.uint32] | NDArray[np.float32]
     words: tuple[str, ...] | None
 
     @property
-    def n_kw(self) -> NDArray[np.int64]:
-        """All counts, (K, V)."""
-        out = np.zeros((len(self.alpha), len(self.starts) - 1), np.int64)
+    def n_kw(self) -> NDArray[Any]:
+        """All counts, (K, V): int64, or float64 of shares."""
+        kind = np.float64 if self.head["flags"] & HAS_SHARES else np.int64
+        out = np.zeros((len(self.alpha), len(self.starts) - 1), kind)
         out[self.topics, np.repeat(np.arange(out.shape[1]), self.listed)] = self.counts
         return out
 
@@ -89,7 +91,8 @@ def read(blob: NDArray[np.uint8]) -> Topics:
     k, table, entries = (int(head[name]) for name in ("topics", "table", "entries"))
     alpha, totals = section("<f8", k), section("<f8", k)
     starts = section("<u4", table + 1)
-    topics, counts = section("<u2", entries), section("<u4", entries)
+    topics = section("<u2", entries)
+    counts = section("<f4" if head["flags"] & HAS_SHARES else "<u4", entries)
     words = None
     if head["flags"] & HAS_WORDS:
         offsets = section("<u4", table + 1)

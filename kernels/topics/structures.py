@@ -36,5 +36,27 @@ class Spec(ctypes.Structure):
     ]
 
 
-STRUCTURES = {"tk_topics_spec": Spec, "tk_topics_about": ABOUT, "tk_topic_words": WORDS}
+class OnlineSpec(ctypes.Structure):
+    """`tk_online_spec`."""
+
+    _fields_ = [
+        ("topics", INT32),
+        ("batch", INT32),
+        ("alpha", DOUBLE),
+        ("beta", DOUBLE),
+        ("offset", DOUBLE),
+        ("decay", DOUBLE),
+        ("tolerance", DOUBLE),
+        ("steps", INT64),
+        ("seed", UINT64),
+        ("spends", INT64),
+    ]
+
+
+STRUCTURES = {
+    "tk_topics_spec": Spec,
+    "tk_topics_about": ABOUT,
+    "tk_topic_words": WORDS,
+    "tk_online_spec": OnlineSpec,
+}
 """Each structure by its name in C, as `kernels.structures.STRUCTURES` has the others."""

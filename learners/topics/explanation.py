@@ -13,18 +13,23 @@ from tuskml.learners.topics.outcome import plan_of
 def explain(group: NDArray[np.void], request: Request[Task, TopicOptions]) -> Document:
     """What would run for one group."""
     options = request.options
+    because = (
+        "it reads each document once a pass, and topics may be fractions of a token"
+        if options.online
+        else "it draws from the exact conditional of each token's topic"
+    )
     return document(
         group,
         request.task.name,
-        "-log p(words, topics) of a token",
+        "bound of -log p(words) of a token" if options.online else request.task.formula,
         request.reading,
         plan={
-            "algorithm": "gibbs",
+            "algorithm": options.algorithm,
             "description": plan_of(options),
-            "because": "it draws from the exact conditional of each token's topic",
+            "because": because,
             "order": "documents by a hash of their content",
             "threads": options.threads,
-            "max_iter": options.max_iter,
+            "max_iter": options.passes,
             "epsilon": 0.0,
             "converge": "loss",
             "time": options.time,

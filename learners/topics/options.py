@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
+from tuskml.errors import OptionError
 from tuskml.kernels.topics.sampling import MOST_TOPICS
-from tuskml.learners.options.kinds import Option, integer, real
+from tuskml.learners.options.kinds import Option, choice, integer, real
 from tuskml.learners.options.table import Options, OptionTable
 
 MOST = 1e9
@@ -14,16 +15,51 @@ MOST = 1e9
 class TopicOptions(Options):
     """The options of a call whose task is `lda`."""
 
+    algorithm: str
     topics: int
     alpha: float
     beta: float
-    max_iter: int
     optimize_interval: int
+    batch_size: int
+    learning_offset: float
+    learning_decay: float
+
+    @property
+    def online(self) -> bool:
+        """Whether variational Bayes trains, batch by batch."""
+        return self.algorithm == ONLINE
+
+    @property
+    def passes(self) -> int:
+        """How often all documents are read."""
+        return self.max_iter or (MOST_PASSES if self.online else MOST_SWEEPS)
 
 
+def check(options: TopicOptions) -> None:
+    """OptionError for options of the other algorithm."""
+    others = ONLY_GIBBS if options.online else ONLY_ONLINE
+    for name in others:
+        if name in options.given:
+            other = GIBBS if options.online else ONLINE
+            raise OptionError(
+                f"option '{name}' is for algorithm '{other}', got algorithm '{options.algorithm}'"
+            )
+
+
+GIBBS, ONLINE = "gibbs", "online_vb"
+ONLY_GIBBS = ("optimize_interval",)
+ONLY_ONLINE = ("batch_size", "learning_offset", "learning_decay")
+MOST_SWEEPS, MOST_PASSES = 200, 10
 OPTIONS = OptionTable(
     TopicOptions,
     (
+        Option(
+            "algorithm",
+            choice(GIBBS, ONLINE),
+            GIBBS,
+            "`gibbs`: collapsed Gibbs sampling; `online_vb`: online variational Bayes, batch by "
+            "batch",
+        ),
         Option("topics", integer(1, MOST_TOPICS), 20, "the number of topics"),
         Option(
             "alpha",
@@ -39,14 +75,40 @@ OPTIONS = OptionTable(
             "the parameter of the Dirichlet distribution of a topic's words: the smaller, the "
             "fewer words a topic has",
         ),
-        Option("max_iter", integer(1, 2**31 - 1), 200, "the sweeps over all tokens"),
+        Option(
+            "max_iter",
+            integer(1, 2**31 - 1),
+            None,
+            f"how often all tokens are read; by default {MOST_SWEEPS} sweeps of `gibbs` and "
+            f"{MOST_PASSES} passes of `online_vb`",
+        ),
         Option(
             "optimize_interval",
             integer(0, 2**31 - 1),
             0,
-            "after how many sweeps alpha is optimised each time, a number per topic; 0: never",
+            "after how many sweeps of `gibbs` alpha is optimised each time, a number per topic; "
+            "0: never",
+        ),
+        Option(
+            "batch_size",
+            integer(1, 1_000_000),
+            256,
+            "the documents of a step of `online_vb`",
+        ),
+        Option(
+            "learning_offset",
+            real(0, MOST),
+            10.0,
+            "of `online_vb`: step t has the size (`learning_offset` + t)^-`learning_decay`",
+        ),
+        Option(
+            "learning_decay",
+            real(0, 1),
+            0.7,
+            "of `online_vb`: how fast steps get smaller; above 0.5 they converge",
         ),
         *("time", "threads", "seed", "format"),
     ),
+    check,
 )
-"""Alpha and beta are those of tomotopy."""
+"""Alpha and beta are those of tomotopy; offset and decay are those of scikit-learn."""

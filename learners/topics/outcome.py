@@ -6,11 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.passes import Floats
+from tuskml.kernels.topics.online import Online
 from tuskml.kernels.topics.sampling import Sampler
 from tuskml.learners.learner import Request
 from tuskml.learners.models import FORMAT, Lists, Models, Strings, thinned
 from tuskml.learners.tasks import Task
-from tuskml.learners.topics.options import TopicOptions
+from tuskml.learners.topics.options import ONLY_GIBBS, ONLY_ONLINE, TopicOptions
 from tuskml.schedule import budget
 
 STATUSES = ("ok", "time limit", "no words")
@@ -18,21 +19,21 @@ STATUSES = ("ok", "time limit", "no words")
 
 def models_of(
     groups: NDArray[np.void],
-    sampler: Sampler,
+    topics: Sampler | Online,
     history: list[Floats],
     late: bool,
     request: Request[Task, TopicOptions],
 ) -> Models:
-    """The models of groups; history: minus the log-likelihood of a token, (G,) each.
+    """The models of groups; history: minus the log-likelihood of a token, or its bound, (G,).
 
     `coef` is the bytes of a model (`kernels/topics/blob.py`) as doubles, none of which is NaN.
     """
-    n, empty = len(groups), sampler.about["tokens"] == 0
+    n, empty = len(groups), topics.about["tokens"] == 0
     status = np.where(empty, 2, int(late)).astype(np.int32)
     return Models.built(
         groups,
         request.task.name,
-        coef=Lists.of_parts([sampler.blob(g).view(np.float64) for g in range(n)]),
+        coef=Lists.of_parts([topics.blob(g).view(np.float64) for g in range(n)]),
         intercept=np.full(n, np.nan),
         loss=np.where(empty, np.nan, history[-1]),
         history=thinned([np.where(empty, np.nan, one) for one in history], n),
@@ -46,16 +47,22 @@ def models_of(
 def plan_of(options: TopicOptions) -> str:
     """What runs, in words."""
     threads = options.threads or budget.threads()
+    of = f"{threads} thread{'s' if threads > 1 else ''}"
+    if options.online:
+        return (
+            f"online variational Bayes, {options.topics} topics, {options.passes} passes, batches "
+            f"of {options.batch_size} documents, {of}"
+        )
     optimised = options.optimize_interval
     alpha = f"alpha optimised every {optimised} sweeps, " if optimised else ""
     return (
-        f"collapsed Gibbs sampling, {options.topics} topics, {options.max_iter} sweeps, "
-        f"{alpha}{threads} thread{'s' if threads > 1 else ''}"
+        f"collapsed Gibbs sampling, {options.topics} topics, {options.passes} sweeps, {alpha}{of}"
     )
 
 
 def resolved(options: TopicOptions) -> str:
     """The options in force, as JSON that starts with the version of the format."""
-    names = ("topics", "alpha", "beta", "max_iter", "optimize_interval", "time", "threads", "seed")
-    chosen = {name: getattr(options, name) for name in names}
+    only = ONLY_ONLINE if options.online else ONLY_GIBBS
+    names = ("algorithm", "topics", "alpha", "beta", *only, "time", "threads", "seed")
+    chosen = {name: getattr(options, name) for name in names} | {"max_iter": options.passes}
     return json.dumps({"tuskml": FORMAT} | chosen, separators=(",", ":"))

@@ -1,6 +1,7 @@
 """The task `lda`: a batch of groups of documents in, a batch of models out.
 
-The model of documents and the sources are in `kernels/native/topics/api.h`.
+The model of documents and the sources are in `kernels/native/topics/api.h` and, of variational
+Bayes, in `kernels/native/topics/online/api.h`.
 """
 
 import time
@@ -15,6 +16,7 @@ from tuskml.kernels import passes
 from tuskml.kernels.charged import look_at_limits
 from tuskml.kernels.library import OutOfTime
 from tuskml.kernels.passes import Floats, Pass
+from tuskml.kernels.topics.online import Online, Steps
 from tuskml.kernels.topics.sampling import Cut, Prior, Sampler, Words
 from tuskml.learners import events
 from tuskml.learners.learner import Request
@@ -26,7 +28,7 @@ from tuskml.learners.topics.outcome import models_of
 from tuskml.schedule import budget
 
 LOOK = 10
-"""Sweeps between two looks at the likelihood."""
+"""Passes between two looks at the likelihood."""
 MOST_TOGETHER = 1 << 22
 """Entries and ids of the groups that train in one call, unless one of them has more."""
 ROW_BYTES, WORD_BYTES = 48, 48
@@ -36,7 +38,8 @@ and of a word."""
 
 @dataclass
 class Progress:
-    """How the training of groups goes. history: minus the log-likelihood of a token, (G,) each."""
+    """How the training of groups goes. history: minus the log-likelihood of a token, or
+    its bound, (G,) each."""
 
     sweeps: int = 0
     late: bool = False
@@ -91,12 +94,11 @@ def train_together(
         cancel_mark=passes.cancel_mark(),
         deadline=None if options.time is None else began + options.time,
     )
-    prior = Prior(options.topics, options.alpha, options.beta)
     words = words_of(groups, request)
-    with Sampler(rows, prior, options.seed, memory, words, Cut(spends=request.last)) as sampler:
+    with open_topics(rows, words, request, memory) as topics:
         del reading
-        progress = sample(sampler, rows, options)
-        models = models_of(groups, sampler, progress.history, progress.late, request)
+        progress = run(topics, rows, options)
+        models = models_of(groups, topics, progress.history, progress.late, request)
     del kept
     n_rows = groups["n_rows"]
     events.tell(events.Event(len(groups), int(n_rows.sum()), progress.sweeps, float("nan")))
@@ -117,29 +119,45 @@ def bytes_beside(groups: NDArray[np.void]) -> int:
     return int(groups["dim"].sum()) * WORD_BYTES
 
 
-def sample(sampler: Sampler, rows: Pass, options: TopicOptions) -> Progress:
-    """Sweeps until the option `max_iter` or the option `time` ends them."""
+def open_topics(
+    rows: Pass, words: list[Words | None], request: Request[Task, TopicOptions], memory: int
+) -> Sampler | Online:
+    """The documents of groups in the kernels of the algorithm that was asked for."""
+    options = request.options
+    prior = Prior(options.topics, options.alpha, options.beta)
+    if options.online:
+        steps = Steps(options.batch_size, options.learning_offset, options.learning_decay)
+        return Online(rows, prior, steps, options.seed, memory, words, request.last)
+    return Sampler(rows, prior, options.seed, memory, words, Cut(spends=request.last))
+
+
+def run(topics: Sampler | Online, rows: Pass, options: TopicOptions) -> Progress:
+    """Reads all tokens until the option `max_iter` or the option `time` ends it."""
     found = Progress()
-    tokens = np.maximum(sampler.about["tokens"], 1)
-    while found.sweeps < options.max_iter and not found.late:
-        n = sweeps_until(found.sweeps, options)
+    tokens = np.maximum(topics.about["tokens"], 1)
+    while found.sweeps < options.passes and not found.late:
+        n = passes_until(found.sweeps, options)
         try:
-            sampler.sweep(rows, n)
+            if isinstance(topics, Sampler):
+                topics.sweep(rows, n)
+            else:
+                topics.pass_over(rows, n)
             found.sweeps += n
         except OutOfTime:
             found.late = True
-        if options.optimize_interval and found.sweeps % options.optimize_interval == 0:
-            sampler.optimize(rows)
-        if found.late or found.sweeps % LOOK == 0 or found.sweeps == options.max_iter:
-            found.history.append(-sampler.likelihood(rows) / tokens)
+        interval = options.optimize_interval
+        if isinstance(topics, Sampler) and interval and found.sweeps % interval == 0:
+            topics.optimize(rows)
+        if found.late or found.sweeps % LOOK == 0 or found.sweeps == options.passes:
+            found.history.append(-topics.likelihood(rows) / tokens)
             mean = float(np.average(found.history[-1], weights=tokens))
             events.tell(events.Event(0, 0, found.sweeps, mean))
     return found
 
 
-def sweeps_until(done: int, options: TopicOptions) -> int:
-    """How many sweeps there are until something else is to be done."""
-    stops = [LOOK - done % LOOK, options.max_iter - done]
+def passes_until(done: int, options: TopicOptions) -> int:
+    """How many passes there are until something else is to be done."""
+    stops = [LOOK - done % LOOK, options.passes - done]
     if options.optimize_interval:
         stops.append(options.optimize_interval - done % options.optimize_interval)
     return min(stops)

@@ -66,6 +66,7 @@ KERNEL_FOLDERS = [
         "paths/blocks",
         "paths/products",
         "topics",
+        "topics/online",
     )
 ]
 MAPPED = "kvstore/mapped"  # C of the store that both databases have too

@@ -20,7 +20,7 @@ from tuskml.kernels.trees.structures import STRUCTURES as TREES
 
 STRUCTURES = SHARED | ROWS | TREES | NETS | PATHS | NEWTON | TOPICS
 ROOT = Path(__file__).resolve().parents[2]
-HEADERS = sorted((ROOT / "kernels/native").glob("*/api.h"))
+HEADERS = sorted((ROOT / "kernels/native").glob("**/api.h"))
 MORE = [ROOT / f"udas/rowblock/{name}.h" for name in ("rowblock", "memory")]
 MORE += [ROOT / "kvstore/native/frames.h"]
 NUMBERS = {

@@ -15,14 +15,15 @@ namespace {
 
 constexpr int64_t FEW_TOKENS = 100'000; // one part: threads would wait more than they draw
 constexpr int64_t MANY_TOKENS = 20'000'000;
-constexpr int64_t SPENT = 1 << 20; // tokens of a group whose rows are many pages
-constexpr int64_t ROWS = 512;      // that a thread takes at a time
+constexpr int64_t FILLED = 1 << 22; // tokens that a reading of the rows fills
+constexpr int64_t SPENT = 1 << 20;  // tokens of a group whose rows are many pages
+constexpr int64_t ROWS = 512;       // that a thread takes at a time
 
 struct Document {
     uint64_t hash;
     int64_t tokens;
     const tusk_segment *segment;
-    uint32_t row;
+    uint32_t row, number; // in the segment, and among the documents with words
 };
 
 // The entries of a row. Ids are those of features, counts may be split over several entries.
@@ -53,7 +54,7 @@ struct Reader {
         documents.reserve(left);
         for (const tusk_segment *s : SegmentsOf(group))
             for (uint32_t i = 0; i < s->n_rows && left; i++, left--)
-                documents.push_back({0, 0, s, i});
+                documents.push_back({0, 0, s, i, 0});
     }
 
     // Calls body(from, to) for ranges of documents. TK_CANCELLED where a cancel ended it.
@@ -122,6 +123,8 @@ struct Reader {
 
     void sort_documents() {
         std::erase_if(documents, [](const Document &d) { return !d.tokens; });
+        for (size_t d = 0; d < documents.size(); d++)
+            documents[d].number = (uint32_t)d;
         std::sort(documents.begin(), documents.end(), [](const Document &a, const Document &b) {
             return a.hash != b.hash ? a.hash < b.hash : a.tokens < b.tokens;
         });
@@ -183,16 +186,24 @@ struct Reader {
         return code == TK_OK ? out.begin.take(memory, out.documents * out.parts + 1) : code;
     }
 
+    // Reads the rows in their order, so often that what a reading fills stays in memory.
     template <class T, class W> int fill(W *words) {
         std::vector<int64_t> start(documents.size() + 1);
-        for (size_t d = 0; d < documents.size(); d++)
+        std::vector<uint32_t> place(documents.size());
+        for (size_t d = 0; d < documents.size(); d++) {
             start[d + 1] = start[d] + documents[d].tokens;
+            place[documents[d].number] = (uint32_t)d;
+        }
         out.begin.data()[out.documents * out.parts] = (uint32_t)out.tokens;
-        return by_ranges([&](int64_t from, int64_t to) {
-            std::vector<std::pair<uint32_t, uint32_t>> entries;
-            for (int64_t d = from; d < to; d++)
-                fill_one<T>(d, (uint32_t)start[d], entries, words);
-        });
+        int code = TK_OK;
+        for (int64_t first = 0; first < out.tokens && code == TK_OK; first += FILLED)
+            code = by_ranges([&](int64_t from, int64_t to) {
+                std::vector<std::pair<uint32_t, uint32_t>> entries;
+                for (int64_t i = from; i < to; i++)
+                    if (int64_t at = start[place[i]]; at >= first && at < first + FILLED)
+                        fill_one<T>(place[i], (uint32_t)at, entries, words);
+            });
+        return code;
     }
 
     template <class T, class W>

@@ -3,25 +3,13 @@
 #include <numeric>
 
 #include "../shared/pool.hpp"
+#include "special.hpp"
 #include "topics.hpp"
 
 namespace tusk::topics {
 namespace {
 
 constexpr int64_t DOCUMENTS = 1024, WORDS = 4096; // in a sum that one thread makes
-
-// log Gamma(x) for x > 0, by Stirling's series behind a product.
-double log_gamma(double x) {
-    double shift = 1;
-    while (x < 8) {
-        shift *= x;
-        x += 1;
-    }
-    double inverse = 1 / x, square = inverse * inverse;
-    double series = 1.0 / 12 - square * (1.0 / 360 - square * (1.0 / 1260 - square / 1680));
-    return (x - 0.5) * std::log(x) - x + 0.91893853320467274178 + inverse * series -
-           std::log(shift);
-}
 
 // Sums body(from, to) over ranges, in their order whatever the threads. A cancel leaves some out.
 template <class Body>

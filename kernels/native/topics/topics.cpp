@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <deque>
 
-#include "../shared/pool.hpp"
+#include "groups.hpp"
 #include "topics.hpp"
 
 // words: copies of what the caller gave, whose text must stay.
@@ -14,26 +14,6 @@ struct tk_topics {
         return words.empty() || words[group].n < 0 ? nullptr : &words[group];
     }
 };
-
-namespace tusk::topics {
-namespace {
-
-// Calls body(group, threads) for each group: several groups side by side, one by all threads.
-// The first code that is none of success, in the order of groups.
-template <class Body> int each_group(const tk_pass &pass, int64_t n, Body body) {
-    std::vector<int> codes(n);
-    bool alone = n == 1;
-    parallel_for(n, alone ? 1 : pass.threads, [&](int64_t g) {
-        codes[g] = code_of([&] { return body(g, alone ? pass.threads : 1); });
-    });
-    for (int code : codes)
-        if (code != TK_OK)
-            return code;
-    return TK_OK;
-}
-
-} // namespace
-} // namespace tusk::topics
 
 using namespace tusk;
 using namespace tusk::topics;

@@ -12,13 +12,15 @@ in, to which the page cache is charged too.
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import corpora
 import memory_group
@@ -84,55 +86,64 @@ def train(given: argparse.Namespace) -> None:
     import tuskml
 
     with TemporaryDirectory() as folder, tuskml.connect(given.file, read_only=True) as con:
-        con.execute("SET memory_limit = '64MiB'; SET threads = 2")
-        tokens, rows = con.execute(
-            "SELECT sum(list_sum(n))::BIGINT, sum(len(ids)) FROM docs"
-        ).fetchone()
-        words = con.execute(
-            "SELECT sum(n) FROM (SELECT unnest(ids) AS w, unnest(n) AS n FROM docs) GROUP BY w"
-        ).fetchnumpy()
-        frequency = np.asarray(next(iter(words.values())))
-        counts = 4 * int(np.minimum(frequency, given.topics).sum())
+        con.execute("SET memory_limit = '32MiB'; SET threads = 2")
+        told = sizes(con, given.topics)
         limit = given.limit << 20
         con.execute("SELECT tuskml_set_memory(?, ?)", [limit, folder]).fetchall()
         if given.join:
             memory_group.join(Path(given.join))
-        before, peak, done = resident(), [0], threading.Event()
-
-        def watch() -> None:
-            while not done.wait(0.01):
-                peak[0] = max(peak[0], resident())
-
-        watcher = threading.Thread(target=watch)
-        watcher.start()
         options = {"topics": given.topics, "max_iter": given.sweeps, "threads": given.threads}
-        began, used = time.perf_counter(), time.process_time()
-        (found,) = con.execute(
-            "SELECT struct_pack(loss := m.loss, seconds := m.seconds) FROM (SELECT "
-            f"train_model('lda', NULL, sparse(ids, n), '{json.dumps(options)}') AS m FROM docs)"
-        ).fetchone()
+        before, began, used = resident(), time.perf_counter(), time.process_time()
+        with watched() as peak:
+            found = con.execute(
+                "SELECT m.loss, m.seconds FROM (SELECT "
+                f"train_model('lda', NULL, sparse(ids, n), '{json.dumps(options)}') AS m FROM docs)"
+            ).fetchone()
         seconds, processors = time.perf_counter() - began, time.process_time() - used
-        done.set()
-        watcher.join()
         (account,) = con.execute("SELECT tuskml_memory()").fetchone()
-    both = 6 * tokens + counts
-    told = {
-        "tokens": tokens,
-        "entries": int(rows),
+    both = told["tokens_and_counts"]
+    told |= {
         "topics": given.topics,
         "limit_mib": given.limit,
         "group_mib": given.group,
-        "tokens_and_counts": both,
-        "account_peak": account["peak"],
         "account_over_both": round(account["peak"] / both, 3),
         "resident_over_both": round((peak[0] - before) / both, 3),
         "seconds": round(seconds, 2),
         "processor_seconds": round(processors, 2),
-        "training_seconds": round(found["seconds"], 2),
-        "loss": found["loss"],
-        "pid": os.getpid(),
+        "training_seconds": round(found[1], 2),
+        "loss": found[0],
     }
     print(json.dumps(told), flush=True)
+
+
+def sizes(con: Any, topics: int) -> dict[str, int]:
+    """Tokens and entries of the documents, and the bytes of tokens and counts."""
+    tokens, entries = con.execute(
+        "SELECT sum(list_sum(n))::BIGINT, sum(len(ids))::BIGINT FROM docs"
+    ).fetchone()
+    words = con.execute(
+        "SELECT sum(n) FROM (SELECT unnest(ids) AS w, unnest(n) AS n FROM docs) GROUP BY w"
+    ).fetchnumpy()
+    counts = 4 * int(np.minimum(np.asarray(next(iter(words.values()))), topics).sum())
+    return {"tokens": tokens, "entries": entries, "tokens_and_counts": 6 * tokens + counts}
+
+
+@contextmanager
+def watched() -> Iterator[list[int]]:
+    """The largest resident memory within the context, as a list of one number."""
+    peak, done = [0], threading.Event()
+
+    def watch() -> None:
+        while not done.wait(0.01):
+            peak[0] = max(peak[0], resident())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield peak
+    finally:
+        done.set()
+        watcher.join()
 
 
 if __name__ == "__main__":

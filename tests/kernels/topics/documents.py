@@ -2,6 +2,7 @@
 
 import numpy as np
 from rows import block
+from scipy.optimize import linear_sum_assignment
 
 from tuskml.kernels.passes import Pass
 
@@ -33,3 +34,10 @@ def planted(documents=600, topics=5, words=200, mean=80, seed=0):
         of = rng.choice(topics, size=rng.poisson(mean), p=share)
         found.append([int(rng.choice(words, p=phi[k])) for k in of])
     return found, phi, theta
+
+
+def recovered(model, phi):
+    """The least cosine of a planted topic to the one that it is matched with."""
+    found = model.phi
+    cosine = (found @ phi.T) / np.outer(np.linalg.norm(found, axis=1), np.linalg.norm(phi, axis=1))
+    return cosine[linear_sum_assignment(-cosine)].min()

@@ -6,11 +6,10 @@ from math import lgamma
 
 import numpy as np
 import pytest
-from documents import documents, pass_over, planted, text_of
+from documents import documents, pass_over, planted, recovered, text_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rows import together
-from scipy.optimize import linear_sum_assignment
 
 from tuskml.errors import DataError, Interrupted
 from tuskml.kernels.library import OutOfTime, cancel, cancel_mark
@@ -99,13 +98,6 @@ def test_counts_are_those_of_the_topics_and_the_likelihood_is_the_definition_s(
     assert found == pytest.approx(log_joint(docs, topic, prior), rel=1e-10)
     assert model.head["words"] == len({w for one in tokens for w in one})
     assert model.phi.sum(axis=1) == pytest.approx(1)
-
-
-def recovered(model, phi):
-    """The least cosine of a planted topic to the one that it is matched with."""
-    found = model.phi
-    cosine = (found @ phi.T) / np.outer(np.linalg.norm(found, axis=1), np.linalg.norm(phi, axis=1))
-    return cosine[linear_sum_assignment(-cosine)].min()
 
 
 @pytest.mark.parametrize("parts", [1, 4])

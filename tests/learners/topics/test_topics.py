@@ -24,7 +24,7 @@ FAST = {"topics": 5, "alpha": 0.2, "beta": 0.05, "max_iter": 30, "threads": 2}
 
 def trained(groups, words=None, memory=0, **options):
     """The models of groups, all in one."""
-    given = FAST | options
+    given = {k: v for k, v in (FAST | options).items() if v is not None}
     request = Request(TASK, options_of(TASK, json.dumps(given)), words=words)
     groups["place"] = np.arange(len(groups))
     (models,) = learner_of(TASK).train(groups, request, memory)
@@ -168,3 +168,21 @@ def test_the_likelihood_is_tomotopy_s():
     theirs.train(200, workers=1)
     ours = trained(documents(tokens, 300), topics=8, alpha=0.1, beta=0.05, max_iter=200)
     assert -ours.loss[0] == pytest.approx(theirs.ll_per_word, rel=0.005)
+
+
+def test_online_passes_go_to_the_limit_of_time():
+    tokens, _, _ = planted(400)
+    models = trained(
+        documents(tokens, 200), max_iter=2_000_000_000, time="0.3s", algorithm="online_vb"
+    )
+    assert status(models) == ["time limit"]
+    assert np.isfinite(models.loss).all()
+
+
+def test_online_topics_have_a_status_without_words():
+    groups = together([documents([[], []], 3), documents([[1, 1], []], 3)])
+    models = trained(groups, algorithm="online_vb", max_iter=None)
+    assert status(models) == ["no words", "ok"]
+    assert models.iterations.tolist() == [10, 10]
+    assert np.isnan(models.loss[0])
+    assert models.loss[1] > 0

@@ -1,0 +1,106 @@
+"""Topics of documents by online variational Bayes (`native/topics/online/api.h`)."""
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.errors import DataError
+from tuskml.kernels.library import check_code, library, pointer
+from tuskml.kernels.passes import Floats, Pass
+from tuskml.kernels.topics.sampling import REFUSED, Prior, Words, addresses, refusal
+from tuskml.kernels.topics.structures import ABOUT, OnlineSpec
+
+
+@dataclass(frozen=True)
+class Steps:
+    """How lambda moves. batch: documents of a step; its size is (offset + t)^-decay at step t. A
+    document is done when its gamma changes by less than `tolerance`, the mean over topics, or
+    after `most` updates."""
+
+    batch: int
+    offset: float
+    decay: float
+    tolerance: float = 1e-3
+    most: int = 100
+
+
+class Online:
+    """The topics of the documents of G groups, as `Sampler` has them, by online variational Bayes.
+
+    A context, which frees them. Raises DataError, Interrupted, MemoryError and TuskError.
+    """
+
+    def __init__(
+        self,
+        rows: Pass,
+        prior: Prior,
+        steps: Steps,
+        seed: int,
+        memory: int,
+        words: Sequence[Words | None] = (),
+        spends: bool = False,
+    ) -> None:
+        numbers = prior.alpha, prior.beta, steps.offset, steps.decay, steps.tolerance
+        drawn = seed & (2**64 - 1)
+        spec = OnlineSpec(prior.topics, steps.batch, *numbers, steps.most, drawn, spends)
+        self.about = np.zeros(rows.n_groups, ABOUT)
+        self._topics = prior.topics
+        self._words = list(words)
+        table = addresses(words)
+        self._handle = ctypes.c_void_p()
+        code = library().tk_online_new(
+            rows.struct,
+            spec,
+            pointer(table) if len(table) else None,
+            memory or None,
+            pointer(self.about),
+            ctypes.addressof(self._handle),
+        )
+        if code == REFUSED:
+            raise DataError(refusal(self.about))
+        check_code(code)
+
+    def pass_over(self, rows: Pass, passes: int = 1) -> None:
+        """Reads all documents so often, batch by batch. OutOfTime at the deadline of the pass."""
+        for _ in range(passes):
+            check_code(library().tk_online_pass(self._handle, rows.struct))
+
+    def likelihood(self, rows: Pass) -> Floats:
+        """The bound of log p(w | alpha, beta) of each group, (G,)."""
+        out = np.empty(len(self.about))
+        check_code(library().tk_online_bound(self._handle, rows.struct, pointer(out)))
+        return out
+
+    def blob(self, group: int) -> NDArray[np.uint8]:
+        """A group's model as bytes, in the layout of `blob.py`, with shares."""
+        out = np.empty(library().tk_online_bytes(self._handle, group), np.uint8)
+        check_code(library().tk_online_write(self._handle, group, pointer(out)))
+        return out
+
+    def topic_words(self, group: int, dim: int) -> Floats:
+        """lambda of a group with ids below `dim`, (K, dim): the parameters of the topics' words;
+        0 of ids that do not occur."""
+        out = np.zeros((self._topics, dim))
+        library().tk_online_lambda(self._handle, group, 0, pointer(out))
+        return out
+
+    def set_topic_words(self, group: int, values: Floats) -> None:
+        """Begins with these lambda, (K, dim), in the place of those that were drawn."""
+        given = np.array(values)
+        library().tk_online_lambda(self._handle, group, 1, pointer(given))
+
+    def close(self) -> None:
+        """Frees the tokens."""
+        if self._handle:
+            library().tk_online_free(self._handle)
+            self._handle = ctypes.c_void_p()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
