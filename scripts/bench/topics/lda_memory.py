@@ -96,8 +96,8 @@ def train(given: argparse.Namespace) -> None:
         before, began, used = resident(), time.perf_counter(), time.process_time()
         with watched() as peak:
             found = con.execute(
-                "SELECT m.loss, m.seconds FROM (SELECT "
-                f"train_model('lda', NULL, sparse(ids, n), '{json.dumps(options)}') AS m FROM docs)"
+                "SELECT m.loss, m.seconds FROM (SELECT train_model('lda', NULL, sparse(ids, n), "
+                f"'{json.dumps(options)}') AS m FROM docs)"
             ).fetchone()
         seconds, processors = time.perf_counter() - began, time.process_time() - used
         (account,) = con.execute("SELECT tuskml_memory()").fetchone()
