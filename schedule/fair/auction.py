@@ -1,0 +1,86 @@
+"""One auction of workers: partial allocation, filtering, and what is left over.
+
+Bidders name rho for bundles of the offer. The allocation with the greatest product of values, 1 /
+rho, is proportionally fair. Each winner keeps only a fraction of it, by which its presence lowers the
+product of the others; the rest is its hidden payment. So a bidder's kept value is the product of all
+values over what the others could have without it, and the truth maximises it.
+
+Source: K. Mahajan, PhD thesis, 2021, section 3.3.3, pseudocode 3; the mechanism is that of R. Cole, V.
+Gkatzelis, G. Goel, Mechanism design for fair division, EC 2013.
+"""
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from tuskml.schedule.fair.solving import Bundles, Solver, Uses, Values, exactly
+
+Name = TypeVar("Name", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Bid:
+    """A valuation table.
+
+    use: of each bundle how much of each good (B, K), such as workers by machine; rho: with the
+    bundle until the end (B,); without: rho with none of them, at least as large as all others;
+    size: workers of each bundle (B,), the sum of `use` where it is None.
+    """
+
+    use: Uses
+    rho: Values
+    without: float
+    size: Uses | None = None
+
+    def bundles(self) -> Bundles:
+        """As the solver takes them."""
+        gain = math.log(self.without) - np.log(self.rho)
+        return Bundles(self.use, gain, self.use.sum(axis=1) if self.size is None else self.size)
+
+
+@dataclass(frozen=True)
+class Award:
+    """bundle: the place of the proportionally fair one in the bid, -1 for none; kept: the fraction
+    of it that stays after the hidden payment."""
+
+    bundle: int
+    kept: float
+
+
+def partial_allocation(
+    bids: Sequence[Bid], capacity: Uses, solver: Solver = exactly
+) -> list[Award]:
+    """The award of each bid. capacity: of each good (K,). ValueError for a bid that is none."""
+    for bid in bids:
+        refuse_wrong(bid, len(capacity))
+    won = solver([bid.bundles() for bid in bids], capacity)
+    return [
+        Award(bundle, math.exp(-others)) if bundle >= 0 else Award(-1, 0.0)
+        for bundle, others in zip(won.chosen, won.others, strict=True)
+    ]
+
+
+def refuse_wrong(bid: Bid, goods: int) -> None:
+    """ValueError where numbers are not finite and positive, or do not belong to each other."""
+    if bid.use.ndim != 2 or bid.use.shape[1] != goods or len(bid.rho) != len(bid.use):
+        raise ValueError(f"a bid has bundles of shape {bid.use.shape}, expected (B, {goods})")
+    rhos = [*bid.rho.tolist(), bid.without]
+    if not all(math.isfinite(one) and one > 0 for one in rhos) or (bid.use < 0).any():
+        raise ValueError("a bid has a rho that is not above 0 and finite, or a negative use")
+
+
+def worst_off(rhos: Mapping[Name, float], f: float) -> list[Name]:
+    """Who bids: the 1 - f of all with the greatest rho, and at least one."""
+    several = max(1, math.ceil((1 - f) * len(rhos) - 1e-9))
+    ordered = sorted(rhos, key=lambda name: -rhos[name])  # equal ones as they are given
+    return ordered[:several]
+
+
+def kept_workers(workers: int, kept: float, draw: np.random.Generator) -> int:
+    """How many of a winner's workers stay with it: the fraction, in expectation."""
+    exact = workers * kept
+    whole = math.floor(exact + 1e-9)
+    return whole + int(draw.random() < exact - whole)

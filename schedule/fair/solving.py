@@ -1,0 +1,297 @@
+"""Winner determination: at most one bundle for each bidder, of as many goods as there are.
+
+`exactly` asks HiGHS, the solver in SciPy, for the prices of the relaxation, looks at all choices that
+these leave in question, and where these are too many gives the integer program to HiGHS. `greedily` takes steps along the upper
+hull of each bidder's bundles, those with the most gain per worker first: P. Sinha and A. A.
+Zoltners, The multiple-choice knapsack problem, Operations Research 27, 1979. It is the optimum of
+the relaxation but for the last steps, which a good that runs out may break.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import mul, sub
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import Bounds, LinearConstraint, linprog, milp
+from scipy.sparse import csr_array, vstack
+
+Uses = NDArray[np.int64]
+Values = NDArray[np.float64]
+Link = Any
+"""The last bundle that was chosen, and what was chosen before it."""
+
+
+class Bundles(NamedTuple):
+    """What a bidder may get: use (B, K) of each good; gain (B,) over getting nothing, of the
+    logarithm of its value; size (B,) workers."""
+
+    use: Uses
+    gain: Values
+    size: Uses
+
+
+@dataclass(frozen=True)
+class Won:
+    """chosen: the bundle of each bidder, -1 for none; others: of each bidder the gain of all other
+    bidders if it had not bid, less what they gain as it does; total: gain of all."""
+
+    chosen: list[int]
+    others: list[float]
+    total: float
+
+
+class Solver(Protocol):
+    """Maximises the sum of gains within the capacity (K,) of each good."""
+
+    def __call__(self, bidders: Sequence[Bundles], capacity: Uses) -> Won: ...
+
+
+def exactly(bidders: Sequence[Bundles], capacity: Uses) -> Won:
+    """The optimum for all bidders, and for all others of each winner."""
+    start = greedily(bidders, capacity)
+    chosen = best_choice(bidders, capacity, start.chosen)
+    total, others = total_gain(bidders, chosen), [0.0] * len(bidders)
+    for place, bundle in enumerate(chosen):
+        if bundle >= 0:
+            rest = [*bidders[:place], *bidders[place + 1 :]]
+            found = best_choice(rest, capacity, greedy_choice(rest, capacity))
+            without = total_gain(rest, found)
+            others[place] = max(0.0, without - total + float(bidders[place].gain[bundle]))
+    return Won(chosen, others, total)
+
+
+def best_choice(
+    bidders: Sequence[Bundles], capacity: Uses, known: Sequence[int], gap: float = 1e-7
+) -> list[int]:
+    """The bundle of each bidder in an optimum; known: a choice that fits.
+
+    The prices of the relaxation bound what any choice is worth. A bundle that at these prices loses
+    more than the known choice is below the bound is in no optimum, and HiGHS sees the others alone.
+    """
+    if not sum(len(one.gain) for one in bidders):
+        return [-1] * len(bidders)
+    prices = relaxed_prices(bidders, capacity)
+    worth = [
+        np.append(one.gain - one.use @ prices, 0.0) for one in bidders
+    ]  # the last is that of no bundle
+    lost = [one.max() - one for one in worth]
+    bound = sum(float(one.max()) for one in worth) + float(capacity @ prices)
+    slack = bound - total_gain(bidders, known)
+    if slack <= gap:
+        return list(known)
+    few = [in_question(one, each, slack + gap) for one, each in zip(bidders, lost, strict=True)]
+    found = searched(few, capacity.tolist(), prices.tolist(), slack + gap)
+    if found is None:
+        found = program(bidders, capacity, gap)
+    return max(found, list(known), key=lambda choice: total_gain(bidders, choice))
+
+
+class Option(NamedTuple):
+    """lost: what a bundle is below the bidder's best one at the prices of the relaxation."""
+
+    lost: float
+    bundle: int
+    use: tuple[int, ...]
+
+
+def in_question(bidder: Bundles, lost: Values, slack: float) -> list[Option]:
+    """The bundles that may be in an optimum, and none (-1), those that lose least first."""
+    uses = [tuple(row) for row in bidder.use.tolist()] + [(0,) * bidder.use.shape[1]]
+    n = len(uses) - 1
+    places = np.flatnonzero(lost <= slack).tolist()
+    found = [Option(float(lost[at]), at if at < n else -1, uses[at]) for at in places]
+    return sorted(found)
+
+
+MOST_STATES = 20_000
+
+
+def searched(
+    bidders: Sequence[Sequence[Option]], capacity: list[int], prices: list[float], slack: float
+) -> list[int] | None:
+    """The choice that loses least, at most `slack`; None if there is too much to look at.
+
+    After each bidder there is one state for each capacity that may be left, so alike bidders,
+    which an integer program tries in all orders, make no more work. What the bidders that come
+    cannot use is lost at its price, and no longer part of the state.
+    """
+    goods = range(len(capacity))
+    wants = [[max(one.use[k] for one in options) for options in bidders] for k in goods]
+    coming = [[sum(mine[place:]) for mine in wants] for place in range(len(bidders) + 1)]
+    first = clipped(capacity, coming[0], prices)
+    states: dict[tuple[int, ...], tuple[float, Link]] = {first[1]: (first[0], None)}
+    for options, useful in zip(bidders, coming[1:], strict=True):
+        after: dict[tuple[int, ...], tuple[float, Link]] = {}
+        for left, (lost, link) in states.items():
+            for more, bundle, use in options:
+                if lost + more > slack:
+                    break
+                rest = list(map(sub, left, use))
+                if min(rest) < 0:
+                    continue
+                unused, key = clipped(rest, useful, prices)
+                now = lost + more + unused
+                if now <= slack and (key not in after or now < after[key][0]):
+                    after[key] = now, (bundle, link)
+        states = after
+        if len(states) > MOST_STATES:
+            return None
+    return chain(min(states.values(), key=first_of)[1]) if states else None
+
+
+def first_of(pair: tuple[float, Link]) -> float:
+    """What is lost."""
+    return pair[0]
+
+
+def chain(link: Link) -> list[int]:
+    """What was chosen, the first bidder's first."""
+    found = []
+    while link is not None:
+        found.append(link[0])
+        link = link[1]
+    return found[::-1]
+
+
+def clipped(
+    left: Sequence[int], useful: Sequence[int], prices: Sequence[float]
+) -> tuple[float, tuple[int, ...]]:
+    """The price of what nobody can use, and what is left besides."""
+    lost = 0.0
+    kept = []
+    for have, most, price in zip(left, useful, prices, strict=True):
+        if have > most:
+            lost += price * (have - most)
+        kept.append(min(have, most))
+    return lost, tuple(kept)
+
+
+def constraints(bidders: Sequence[Bundles], capacity: Uses) -> tuple[csr_array, Values, Values]:
+    """One bundle a bidder, then the goods: the matrix, its right side, and all gains."""
+    sizes = [len(one.gain) for one in bidders]
+    gain = np.concatenate([one.gain for one in bidders])
+    owner, every = np.repeat(np.arange(len(bidders)), sizes), np.arange(len(gain))
+    one_each = csr_array((np.ones(len(gain)), (owner, every)), shape=(len(bidders), len(gain)))
+    use = csr_array(np.concatenate([one.use for one in bidders]).T.astype(float))
+    most = np.concatenate([np.ones(len(bidders)), capacity.astype(float)])
+    return vstack([one_each, use]).tocsr(), most, gain
+
+
+def relaxed_prices(bidders: Sequence[Bundles], capacity: Uses) -> Values:
+    """Of each good (K,), where parts of bundles may be had."""
+    matrix, most, gain = constraints(bidders, capacity)
+    found = linprog(-gain, A_ub=matrix, b_ub=most, bounds=(0, None), method="highs")
+    prices: Values = np.maximum(0.0, -found.ineqlin.marginals[len(bidders) :])
+    return prices
+
+
+def program(bidders: Sequence[Bundles], capacity: Uses, gap: float) -> list[int]:
+    """The bundle of each bidder, by HiGHS; the sum of gains is the greatest but for the gap."""
+    chosen = [-1] * len(bidders)
+    if not sum(len(one.gain) for one in bidders):
+        return chosen
+    matrix, most, gain = constraints(bidders, capacity)
+    found = milp(
+        -gain,
+        integrality=np.ones(len(gain)),
+        bounds=Bounds(0, 1),
+        constraints=LinearConstraint(matrix, -np.inf, most),
+        options={"mip_rel_gap": gap},
+    )
+    first = np.cumsum([0] + [len(one.gain) for one in bidders])
+    for place in np.flatnonzero(np.round(found.x)).tolist() if found.x is not None else []:
+        bidder = int(np.searchsorted(first, place, side="right")) - 1
+        chosen[bidder] = int(place - first[bidder])
+    return chosen
+
+
+def total_gain(bidders: Sequence[Bundles], chosen: Sequence[int]) -> float:
+    """Of one bundle for each bidder."""
+    pairs = zip(bidders, chosen, strict=True)
+    return float(sum(one.gain[bundle] for one, bundle in pairs if bundle >= 0))
+
+
+class Step(NamedTuple):
+    """From one bundle of a bidder to the next on its hull; density: gain per worker."""
+
+    density: float
+    bidder: int
+    bundle: int
+
+
+def greedily(bidders: Sequence[Bundles], capacity: Uses) -> Won:
+    """By steps along hulls. What a bidder costs the others is what they would do with its goods."""
+    steps, uses = climbing(bidders)
+    left, chosen = capacity.tolist(), [-1] * len(bidders)
+    skipped = climb(steps, uses, chosen, left, range(len(steps)))
+    total, others = total_gain(bidders, chosen), [0.0] * len(bidders)
+    for place, bundle in enumerate(chosen):
+        if bundle >= 0:
+            freed = [a + b for a, b in zip(left, uses[place][bundle], strict=True)]
+            trial = chosen.copy()
+            trial[place] = -1
+            mine = [at for at in skipped if steps[at].bidder != place]
+            climb(steps, uses, trial, freed, mine)
+            without = total_gain(bidders, trial)
+            others[place] = max(0.0, without - total + float(bidders[place].gain[bundle]))
+    return Won(chosen, others, total)
+
+
+def greedy_choice(bidders: Sequence[Bundles], capacity: Uses) -> list[int]:
+    """The bundle of each bidder by the steps of `greedily`."""
+    steps, uses = climbing(bidders)
+    chosen = [-1] * len(bidders)
+    climb(steps, uses, chosen, capacity.tolist(), range(len(steps)))
+    return chosen
+
+
+def climbing(bidders: Sequence[Bundles]) -> tuple[list[Step], list[list[tuple[int, ...]]]]:
+    """All steps, the densest first, and the uses of all bundles."""
+    steps = [step for place, one in enumerate(bidders) for step in hull(place, one)]
+    steps.sort(key=lambda step: (-step.density, step.bidder))
+    return steps, [[tuple(row) for row in one.use.tolist()] for one in bidders]
+
+
+def climb(
+    steps: Sequence[Step],
+    uses: Sequence[Sequence[tuple[int, ...]]],
+    chosen: list[int],
+    left: list[int],
+    order: Sequence[int],
+) -> list[int]:
+    """Takes each step that fits; `chosen` and `left` change. The places of those that do not."""
+    skipped = []
+    for at in order:
+        _, bidder, bundle = steps[at]
+        use, held = uses[bidder][bundle], chosen[bidder]
+        before = uses[bidder][held] if held >= 0 else (0,) * len(use)
+        now = [have + old - new for have, old, new in zip(left, before, use, strict=True)]
+        if min(now) < 0:
+            skipped.append(at)
+            continue
+        left[:], chosen[bidder] = now, bundle
+    return skipped
+
+
+def hull(place: int, bundles: Bundles) -> list[Step]:
+    """The bidder's steps, of falling gain per worker: the upper hull of gain over size."""
+    order = np.lexsort((-bundles.gain, bundles.size)).tolist()
+    size, gain = bundles.size.tolist(), bundles.gain.tolist()
+    corners: list[tuple[int, float, int]] = [(0, 0.0, -1)]
+    for at in order:
+        if gain[at] <= corners[-1][1] or size[at] == corners[-1][0]:
+            continue
+        while len(corners) > 1 and bent(corners[-2], corners[-1], (size[at], gain[at])):
+            corners.pop()
+        corners.append((size[at], gain[at], at))
+    found = []
+    for (less, low, _), (more, high, at) in zip(corners, corners[1:], strict=False):
+        found.append(Step((high - low) / (more - less), place, at))
+    return found
+
+
+def bent(one: tuple[int, float, int], two: tuple[int, float, int], to: tuple[int, float]) -> bool:
+    """Whether the corner `two` is below the line from `one` to another."""
+    return (two[1] - one[1]) * (to[0] - one[0]) <= (to[1] - one[1]) * (two[0] - one[0])
