@@ -1,12 +1,12 @@
 """One auction of workers: partial allocation, filtering, and what is left over.
 
 Bidders name rho for bundles of the offer. The allocation with the greatest product of values, 1 /
-rho, is proportionally fair. Each winner keeps only a fraction of it, by which its presence lowers the
-product of the others; the rest is its hidden payment. So a bidder's kept value is the product of all
-values over what the others could have without it, and the truth maximises it.
+rho, is proportionally fair. Each winner keeps only a fraction of it, by which its presence lowers
+the product of the others; the rest is its hidden payment. So a bidder's kept value is the product
+of all values over what the others could have without it, and the truth maximises it.
 
-Source: K. Mahajan, PhD thesis, 2021, section 3.3.3, pseudocode 3; the mechanism is that of R. Cole, V.
-Gkatzelis, G. Goel, Mechanism design for fair division, EC 2013.
+Source: K. Mahajan, PhD thesis, 2021, section 3.3.3, pseudocode 3; the mechanism is that of R.
+Cole, V. Gkatzelis, G. Goel, Mechanism design for fair division, EC 2013.
 """
 
 import math
@@ -80,7 +80,10 @@ def worst_off(rhos: Mapping[Name, float], f: float) -> list[Name]:
 
 
 def kept_workers(workers: int, kept: float, draw: np.random.Generator) -> int:
-    """How many of a winner's workers stay with it: the fraction, in expectation."""
-    exact = workers * kept
+    """How many of a winner's workers stay with it: the fraction, in expectation, and at least one.
+
+    A payment of the only worker would be all that a winner has.
+    """
+    exact = max(workers * kept, 1.0)
     whole = math.floor(exact + 1e-9)
     return whole + int(draw.random() < exact - whole)

@@ -1,15 +1,17 @@
 """Winner determination: at most one bundle for each bidder, of as many goods as there are.
 
-`exactly` asks HiGHS, the solver in SciPy, for the prices of the relaxation, looks at all choices that
-these leave in question, and where these are too many gives the integer program to HiGHS. `greedily` takes steps along the upper
-hull of each bidder's bundles, those with the most gain per worker first: P. Sinha and A. A.
-Zoltners, The multiple-choice knapsack problem, Operations Research 27, 1979. It is the optimum of
-the relaxation but for the last steps, which a good that runs out may break.
+`exactly` asks HiGHS, the solver in SciPy, for the prices of the relaxation, looks at all choices
+that these leave in question, and where these are too many gives the integer program to HiGHS.
+`greedily` takes steps along the upper hull of each bidder's bundles, those with the most gain per
+worker first: P. Sinha and A. A. Zoltners, The multiple-choice knapsack problem, Operations
+Research 27, 1979. It is the optimum of the relaxation but for the last steps, which a good that
+runs out may break.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import mul, sub
+from itertools import pairwise
+from operator import sub
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -67,8 +69,9 @@ def best_choice(
 ) -> list[int]:
     """The bundle of each bidder in an optimum; known: a choice that fits.
 
-    The prices of the relaxation bound what any choice is worth. A bundle that at these prices loses
-    more than the known choice is below the bound is in no optimum, and HiGHS sees the others alone.
+    The prices of the relaxation bound what any choice is worth. A bundle that at these prices
+    loses more than the known choice is below the bound is in no optimum, and HiGHS sees the others
+    alone.
     """
     if not sum(len(one.gain) for one in bidders):
         return [-1] * len(bidders)
@@ -222,7 +225,8 @@ class Step(NamedTuple):
 
 
 def greedily(bidders: Sequence[Bundles], capacity: Uses) -> Won:
-    """By steps along hulls. What a bidder costs the others is what they would do with its goods."""
+    """By steps along hulls. What a bidder costs the others is what they would do with its
+    goods."""
     steps, uses = climbing(bidders)
     left, chosen = capacity.tolist(), [-1] * len(bidders)
     skipped = climb(steps, uses, chosen, left, range(len(steps)))
@@ -287,7 +291,7 @@ def hull(place: int, bundles: Bundles) -> list[Step]:
             corners.pop()
         corners.append((size[at], gain[at], at))
     found = []
-    for (less, low, _), (more, high, at) in zip(corners, corners[1:], strict=False):
+    for (less, low, _), (more, high, at) in pairwise(corners):
         found.append(Step((high - low) / (more - less), place, at))
     return found
 

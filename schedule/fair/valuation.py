@@ -1,8 +1,8 @@
 """What an allocation of workers is worth to an app: rho = T_shared / T_ideal.
 
-An app trains one model, or searches for one: then it goes through phases, of which each keeps fewer
-jobs than the one before. A worker is a GPU, or a CPU of a Ray cluster. Seconds of work are those
-of one worker.
+An app trains one model, or searches for one: then it goes through phases, of which each keeps
+fewer jobs than the one before. A worker is a GPU, or a CPU of a Ray cluster. Seconds of work are
+those of one worker.
 
 Source: K. Mahajan, Scheduler-driven Strategies for Fair and Efficient Data Analytics Systems, PhD
 thesis, 2021, section 3.4.3, equations 3.1 and 3.2.

@@ -1,4 +1,5 @@
-"""Auctions of workers: the thesis' examples, the optimum by trying all, and what theorem 3.2 says."""
+"""Auctions of workers: the thesis' examples, the optimum by trying all, and what theorem 3.2
+says."""
 
 import itertools
 import math
@@ -54,9 +55,7 @@ def test_the_exact_solver_finds_the_optimum(seed: int) -> None:
     assert total_gain(bundles, program(bundles, free, 1e-9)) == pytest.approx(best, abs=1e-6)
     greedy = greedily(bundles, free)
     assert greedy.total <= best + 1e-9
-    used = sum(
-        (one.use[at] for one, at in zip(bundles, greedy.chosen, strict=True) if at >= 0), 0
-    )
+    used = sum((one.use[at] for one, at in zip(bundles, greedy.chosen, strict=True) if at >= 0), 0)
     assert (used <= free).all()
 
 

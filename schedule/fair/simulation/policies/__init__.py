@@ -1,0 +1,1 @@
+"""Schedulers of the simulation. Machines are chosen alike for all."""
