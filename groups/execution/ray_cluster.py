@@ -81,8 +81,18 @@ class RayCluster:
     ) -> Iterator[Outcome]:
         with ray_session.connected(self.address) as ray:
             self.workers = ray_session.processors(ray)
-            leaders = leaders or leading.none()
-            yield from Run(ray, work, units, self, leaders).outcomes()
+            yield from self.new(ray, work, units, leaders or leading.none()).outcomes()
+
+    def new(self, ray: Any, work: str, units: Sequence[Unit], leaders: Leaders) -> "Run":
+        """A run, whose workers are leased where the setting says so."""
+        from tuskml.groups.execution.leases.actor import lease_seconds
+
+        lease = lease_seconds()
+        if lease is None:
+            return Run(ray, work, units, self, leaders)
+        from tuskml.groups.execution.leases.run import LeasedRun
+
+        return LeasedRun(ray, work, units, self, leaders, lease)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,270 @@
+"""The arbiter: rounds of auctions among apps that ask from time to time. It calls nobody.
+
+A round is opened when leases end, or when workers are free that somebody can use. Those that may
+bid see the offer when they next ask, and answer with a table. The round ends when all have, or
+after a time; who has not answered gets what is left over. Until then everyone keeps what it holds.
+An app that does not ask for long is forgotten. All of this is in memory: a new arbiter learns from
+the apps what they hold.
+
+Source: K. Mahajan, PhD thesis, 2021, sections 3.3.3.2 and 3.4.2, pseudocode 3.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tuskml.schedule.fair.agent import Table
+from tuskml.schedule.fair.auction import Award, Bid, kept_workers, partial_allocation, worst_off
+from tuskml.schedule.fair.claims import Claim
+from tuskml.schedule.fair.leases import Leases, Workers, largest, left_over, without_zeros
+from tuskml.schedule.fair.solving import Uses, exactly, greedily
+
+MOST_EXACT = 16
+"""Bidders for which the optimum is computed; beyond, the steps of `greedily`."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """f: the part of apps that does not bid; lease, answer, silent: seconds of a lease, for a bid,
+    and after which an app that does not ask is forgotten."""
+
+    f: float = 0.8
+    lease: float = 600.0
+    answer: float = 2.0
+    silent: float = 30.0
+
+
+@dataclass
+class Known:
+    """An app: since when, by the arbiter's clock; heard: when it asked last; demand: workers that
+    it can use; service: seconds of workers that it held; crowd: the number of apps, integrated."""
+
+    since: float
+    heard: float
+    demand: int
+    crowd: float
+    claim: Claim | None = None
+    service: float = 0.0
+
+
+@dataclass
+class Round:
+    """An open auction: what is offered, to whom, what they hold meanwhile, and until when."""
+
+    number: int
+    offer: Workers
+    all_leases: bool
+    bidders: list[str]
+    ends: float
+    tables: dict[str, Table] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Said:
+    """The answer to an app: what it holds, and for how many seconds; where it may bid, the offer,
+    the round's number, what it holds besides, its share of all workers, its seconds so far."""
+
+    held: Workers
+    until: float
+    offer: Workers | None = None
+    round: int = -1
+    beside: Workers = field(default_factory=dict)
+    share: float = 1.0
+    elapsed: float = 0.0
+
+
+class Arbiter:
+    """clock: seconds; nodes: workers of each node at the moment."""
+
+    def __init__(
+        self,
+        rules: Rules,
+        clock: Callable[[], float],
+        nodes: Callable[[], Mapping[str, int]],
+        seed: int = 0,
+    ) -> None:
+        self.rules, self.clock, self.nodes = rules, clock, nodes
+        self.apps: dict[str, Known] = {}
+        self.leases = Leases()
+        self.round: Round | None = None
+        self.rounds = 0
+        self.draw = np.random.default_rng(seed)
+        self.crowd, self.at = 0.0, clock()
+        self.unanswered = 0
+
+    def ask(
+        self,
+        app: str,
+        demand: int,
+        work: float | None = None,
+        holds: Mapping[str, int] | None = None,
+        age: float = 0.0,
+    ) -> Said:
+        """What an app holds, and whether it may bid. demand: workers that it can use now.
+
+        work: seconds of one worker that it says it is, which counts the first time; holds, age:
+        what it holds, and since how many seconds it runs, for an arbiter that does not know it.
+        """
+        now = self.move()
+        known = self.apps.get(app)
+        if known is None:
+            mean = age * (len(self.apps) + 1)
+            known = self.apps[app] = Known(now - age, now, demand, self.crowd - mean)
+            free = self.leases.free(self.nodes())
+            kept = {node: min(n, free.get(node, 0)) for node, n in (holds or {}).items()}
+            if any(kept.values()):
+                self.leases.give(app, without_zeros(kept))
+        known.heard, known.demand = now, demand
+        if known.claim is None and work is not None and math.isfinite(work) and work > 0:
+            known.claim = Claim(work)
+        self.step(now)
+        mine, auction = self.leases.of(app), self.round
+        said = Said(dict(mine), self.leases.until - now)
+        if auction is None or app not in auction.bidders or app in auction.tables:
+            return said
+        return Said(
+            said.held,
+            said.until,
+            auction.offer,
+            auction.number,
+            {} if auction.all_leases else dict(mine),
+            self.share(app, now),
+            now - known.since,
+        )
+
+    def bid(self, app: str, number: int, table: Table) -> bool:
+        """A table for an offer; False where it came too late."""
+        now = self.move()
+        auction = self.round
+        if auction is None or auction.number != number or app not in auction.bidders:
+            return False
+        auction.tables[app] = table
+        self.step(now)
+        return True
+
+    def leave(self, app: str) -> None:
+        """The app has ended."""
+        now = self.move()
+        self.apps.pop(app, None)
+        self.leases.forget(app)
+        self.step(now)
+
+    def move(self) -> float:
+        """The clock, and what apps held until now."""
+        now = max(self.clock(), self.at)
+        for app, known in self.apps.items():
+            known.service += (now - self.at) * sum(self.leases.of(app).values())
+        self.crowd += (now - self.at) * len(self.apps)
+        self.at = now
+        return now
+
+    def step(self, now: float) -> None:
+        """Ends and opens rounds, and forgets who is silent."""
+        last = now - self.rules.silent
+        for app in [one for one, known in self.apps.items() if known.heard < last]:
+            self.apps.pop(app)
+            self.leases.forget(app)
+        if self.round is not None:
+            waiting = [one for one in self.round.bidders if one in self.apps]
+            if now < self.round.ends and any(one not in self.round.tables for one in waiting):
+                return
+            self.close(now, self.round)
+        if not self.apps:
+            return
+        if now >= self.leases.until:
+            self.open(now, all_leases=True)
+        elif self.leases.free(self.nodes()) and any(self.unmet(app) for app in self.apps):
+            self.open(now, all_leases=False)
+
+    def unmet(self, app: str) -> int:
+        """Workers that an app could use besides those that it holds."""
+        return max(0, self.apps[app].demand - sum(self.leases.of(app).values()))
+
+    def open(self, now: float, all_leases: bool) -> None:
+        """Offers what is free, or everything where leases end."""
+        offer = self.leases.free(self.nodes(), self.apps if all_leases else ())
+        asking = [app for app in self.apps if all_leases or self.unmet(app)]
+        asking = [app for app in asking if self.apps[app].demand > 0]
+        bidders = worst_off({app: self.rank(app, now) for app in asking}, self.rules.f)
+        self.rounds += 1
+        self.round = Round(self.rounds, offer, all_leases, bidders, now + self.rules.answer)
+
+    def share(self, app: str, now: float) -> float:
+        """Workers of a cluster of its own."""
+        known = self.apps[app]
+        elapsed = now - known.since
+        mean = (self.crowd - known.crowd) / elapsed if elapsed > 1.0 else len(self.apps)
+        return sum(self.nodes().values()) / max(1.0, mean)
+
+    def rank(self, app: str, now: float) -> float:
+        """The rho by which bidders are chosen, from what the app said once and what it received.
+
+        Who has not said yet how much work it is has no better claim than a lease of a worker.
+        """
+        known = self.apps[app]
+        claim = known.claim or Claim(max(self.rules.lease, known.service))
+        claim.audit(known.service)
+        pace = 1 / max(min(self.share(app, now), known.demand), 1e-9)
+        return claim.rho(now - known.since, known.service, pace, self.rules.lease)
+
+    def close(self, now: float, auction: Round) -> None:
+        """Awards, and what is left over; new leases, or more workers until those at hand end."""
+        self.round = None
+        nodes = dict(self.nodes())
+        self.unanswered += sum(one not in auction.tables for one in auction.bidders)
+        before = {app: dict(self.leases.of(app)) for app in self.apps}
+        if auction.all_leases:
+            self.leases = Leases(now + self.rules.lease)
+        free = self.leases.free(nodes)
+        for app, won in self.awards(auction, free).items():
+            self.leases.give(app, won)
+            free = without_zeros({node: n - won.get(node, 0) for node, n in free.items()})
+        answered = [app for app in auction.bidders if app in auction.tables]
+        others = [app for app in self.apps if app not in answered]
+        for apps in (others, [app for app in answered if app in self.apps]):
+            wanted = {app: self.unmet(app) for app in apps}
+            for app, more in left_over(free, wanted, before, self.draw).items():
+                self.leases.give(app, more)
+                free = without_zeros({node: n - more.get(node, 0) for node, n in free.items()})
+
+    def awards(self, auction: Round, free: Workers) -> dict[str, Workers]:
+        """What each bidder keeps. A table that is wrong, or asks for more than there is, is
+        none."""
+        order = sorted(free)
+        names, tables, bids = [], [], []
+        for app, table in auction.tables.items():
+            use = np.array(
+                [[bundle.get(node, 0) for node in order] for bundle in table.bundles], np.int64
+            ).reshape(-1, len(order))
+            within = use.sum(axis=1) <= self.unmet(app) if app in self.apps else []
+            if app in self.apps and len(use) == len(table.rho) and np.all(within) and len(use):
+                names.append(app)
+                tables.append(table)
+                bids.append(Bid(use, np.array(table.rho, float), table.without))
+        found: dict[str, Workers] = {}
+        capacity = np.array([free[node] for node in order], np.int64)
+        for app, table, award in zip(names, tables, decided(bids, capacity), strict=True):
+            if award.bundle >= 0:
+                won = table.bundles[award.bundle]
+                kept = kept_workers(sum(won.values()), award.kept, self.draw)
+                found[app] = largest(won, kept)
+        return found
+
+
+def decided(bids: list[Bid], capacity: Uses) -> list[Award]:
+    """The awards; a bid whose numbers are none gets nothing, and harms no other."""
+    good = [place for place, bid in enumerate(bids) if is_sound(bid)]
+    solver = exactly if len(good) <= MOST_EXACT else greedily
+    awards = partial_allocation([bids[place] for place in good], capacity, solver)
+    found = [Award(-1, 0.0)] * len(bids)
+    for place, award in zip(good, awards, strict=True):
+        found[place] = award
+    return found
+
+
+def is_sound(bid: Bid) -> bool:
+    """Whether each rho is a finite number above 0."""
+    numbers = np.append(bid.rho, bid.without)
+    return bool(np.isfinite(numbers).all() and (numbers > 0).all() and (bid.use >= 0).all())

@@ -1,0 +1,78 @@
+"""Who holds which workers until when, on the nodes of a cluster."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+Workers = dict[str, int]
+"""Of each node."""
+
+
+def without_zeros(workers: Mapping[str, int]) -> Workers:
+    """The same, but for nodes with none."""
+    return {node: n for node, n in workers.items() if n > 0}
+
+
+@dataclass
+class Leases:
+    """held: by app; until: when all of them end, by the clock of who asks."""
+
+    until: float = 0.0
+    held: dict[str, Workers] = field(default_factory=dict)
+
+    def of(self, app: str) -> Workers:
+        """What an app holds."""
+        return self.held.get(app, {})
+
+    def free(self, nodes: Mapping[str, int], but: Iterable[str] = ()) -> Workers:
+        """Workers of the nodes that no app holds, besides those named."""
+        left, ignored = dict(nodes), set(but)
+        for app, workers in self.held.items():
+            for node, n in workers.items() if app not in ignored else ():
+                left[node] = left.get(node, 0) - n
+        return without_zeros(left)
+
+    def give(self, app: str, more: Mapping[str, int]) -> None:
+        """Adds workers to those of an app."""
+        mine = self.held.setdefault(app, {})
+        for node, n in more.items():
+            mine[node] = mine.get(node, 0) + n
+
+    def forget(self, app: str) -> None:
+        """The app is gone."""
+        self.held.pop(app, None)
+
+
+def largest(workers: Mapping[str, int], most: int) -> Workers:
+    """At most so many of them, from the nodes with the most."""
+    found: Workers = {}
+    for node, n in sorted(workers.items(), key=lambda pair: (-pair[1], pair[0])):
+        found[node] = min(n, most)
+        most -= found[node]
+    return without_zeros(found)
+
+
+def left_over(
+    free: Workers,
+    wanted: Mapping[str, int],
+    before: Mapping[str, Mapping[str, int]],
+    draw: np.random.Generator,
+) -> dict[str, Workers]:
+    """Gives free workers to apps that can use them, one by one and at random.
+
+    A worker goes first to those that had workers on its node before, who run on there, then to
+    those that have some there now, then to any. wanted: workers that each app can still use.
+    """
+    unmet, found = dict(wanted), {app: Workers() for app in wanted}
+    for node in sorted(free):
+        for _ in range(free[node]):
+            open_ = [app for app in sorted(unmet) if unmet[app] > 0]
+            if not open_:
+                break
+            there = [app for app in open_ if found[app].get(node, 0) < before[app].get(node, 0)]
+            there = there or [app for app in open_ if found[app].get(node)] or open_
+            app = there[int(draw.integers(len(there)))]
+            found[app][node] = found[app].get(node, 0) + 1
+            unmet[app] -= 1
+    return found

@@ -1,0 +1,199 @@
+"""Leases of workers on real Ray processes: several trainings, and whatever may happen to them."""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+import sharded
+
+import tuskml
+from tuskml.groups.execution.leases import actor, tenant
+from tuskml.groups.execution.leases.run import LeasedRun
+from tuskml.training import units
+
+pytestmark = pytest.mark.slow
+LEASE = 6.0
+
+
+@pytest.fixture(autouse=True)
+def leased(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(units, "BATCH_ROWS", 3_000)
+    monkeypatch.setenv(actor.SETTING, str(LEASE))
+
+
+@pytest.fixture(scope="module")
+def con() -> Iterator[duckdb.DuckDBPyConnection]:
+    with tuskml.connect() as connection:
+        sharded.table(connection, 30_000)
+        yield connection
+
+
+@pytest.fixture(scope="module")
+def expected(con: duckdb.DuckDBPyConnection) -> tuskml.Models:
+    return tuskml.train(con, "logistic", source="rows", **sharded.GIVEN)
+
+
+@pytest.fixture(scope="module")
+def source(con: duckdb.DuckDBPyConnection, tmp_path_factory: Any) -> str:
+    return sharded.shards(con, Path(tmp_path_factory.mktemp("leased")) / "s", 20_000)
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[LeasedRun]:
+    """All runs, which see to it that a test may act between two of their looks."""
+    found: list[LeasedRun] = []
+    begin = LeasedRun.__init__
+
+    def note(run: LeasedRun, *given: Any) -> None:
+        begin(run, *given)
+        found.append(run)
+
+    monkeypatch.setattr(LeasedRun, "__init__", note)
+    return found
+
+
+def train(source: str, **given: Any) -> tuskml.Models:
+    """On the cluster at hand, with a connection of its own."""
+    with tuskml.connect() as con:
+        return tuskml.train(
+            con, "logistic", source=source, executor="ray", **sharded.GIVEN | given
+        )
+
+
+def arbiter() -> Any:
+    """The cluster's, once there is one."""
+    import ray
+
+    return until(lambda: named(ray))
+
+
+def named(ray: Any) -> Any:
+    try:
+        return ray.get_actor(actor.NAME, namespace=actor.SPACE)
+    except ValueError:
+        return None
+
+
+def until(find: Callable[[], Any], seconds: float = 60.0) -> Any:
+    """What is found at last."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        found = find()
+        if found:
+            return found
+        time.sleep(0.01)
+    raise AssertionError("it did not happen")
+
+
+def state() -> dict[str, Any]:
+    """What the arbiter says."""
+    import ray
+
+    return json.loads(ray.get(arbiter().state.remote()))
+
+
+def state_of_another(pid: int) -> dict[str, Any] | None:
+    """What an arbiter says that is not this process; None where there is none yet."""
+    import ray
+
+    found = named(ray)
+    if found is None:
+        return None
+    try:
+        now = json.loads(ray.get(found.state.remote(), timeout=1.0))
+    except (ray.exceptions.RayError, ray.exceptions.GetTimeoutError):
+        return None
+    return now if now["pid"] != pid else None
+
+
+def test_two_trainings_share_the_cluster_and_have_the_models_of_one_machine(
+    local_ray: Any, source: str, expected: tuskml.Models, runs: list[LeasedRun]
+) -> None:
+    local_ray.grow(2)
+    most: list[int] = []
+    look = LeasedRun.look
+
+    def watched(run: LeasedRun) -> Any:
+        most.append(sum(len(one.working) for one in runs))
+        return look(run)
+
+    LeasedRun.look = watched  # type: ignore[method-assign]
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            both = list(pool.map(train, [source, source]))
+    finally:
+        LeasedRun.look = look  # type: ignore[method-assign]
+    for models in both:
+        sharded.assert_same_bits(models, expected)
+    assert len(runs) == 2
+    assert max(most) <= 2, "no more than there are CPUs"
+    assert all(run.profile.pace for run in runs), "units were measured"
+    assert until(lambda: not any(state()["held"].values()) or None)
+
+
+def test_a_killed_and_a_stopped_arbiter_hold_up_no_training(
+    local_ray: Any,
+    source: str,
+    expected: tuskml.Models,
+    runs: list[LeasedRun],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tenant, "PATIENCE_SECONDS", 1.0)
+    pids = []
+    with ThreadPoolExecutor(1) as pool:
+        training = pool.submit(train, source)
+        for kind in (signal.SIGKILL, signal.SIGSTOP):
+            until(lambda: runs and (runs[0].working or training.done()))
+            pids.append(state()["pid"])
+            os.kill(pids[-1], kind)
+            until(lambda: state_of_another(pids[-1]) or training.done())
+        sharded.assert_same_bits(training.result(timeout=120), expected)
+    assert runs[0].tenant.restarts >= 1
+    assert pids[0] != pids[1]
+
+
+def test_one_that_lies_and_one_that_never_answers_hold_up_nobody(
+    local_ray: Any, source: str, expected: tuskml.Models, runs: list[LeasedRun]
+) -> None:
+    import ray
+
+    def pester(stop: list[bool]) -> None:
+        """One app overstates its rho a thousand times, another one is made offers in vain."""
+        while not stop:
+            ask = {"app": "liar", "demand": 2, "work": 1e-3}
+            said = json.loads(ray.get(arbiter().ask.remote(json.dumps(ask))))
+            if said["offer"]:
+                bundles = [{node: 1} for node in said["offer"]]
+                table = {"bundles": bundles, "rho": [1e3] * len(bundles), "without": 1e6}
+                arbiter().bid.remote("liar", said["round"], json.dumps(table))
+            ray.get(arbiter().ask.remote(json.dumps({"app": "mute", "demand": 2, "work": 1e-3})))
+            time.sleep(0.1)
+
+    ray.get(actor.found_or_started(ray, actor.rules_for(LEASE)).state.remote())
+    stop: list[bool] = []
+    with ThreadPoolExecutor(1) as pool:
+        pestering = pool.submit(pester, stop)
+        try:
+            sharded.assert_same_bits(train(source), expected)
+            until(lambda: state()["unanswered"])
+        finally:
+            stop.append(True)
+        pestering.result(timeout=60)
+    for app in ("liar", "mute"):
+        ray.get(arbiter().leave.remote(app))
+
+
+@pytest.mark.parametrize("wrong", ["soon", "-1", "0", "inf", "nan"])
+def test_a_setting_that_is_none(source: str, wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(actor.SETTING, wrong)
+    with pytest.raises(tuskml.ClusterError, match=f"TUSKML_CLUSTER_LEASE is '{wrong}', expected"):
+        actor.lease_seconds()
+    monkeypatch.delenv(actor.SETTING)
+    assert actor.lease_seconds() is None
