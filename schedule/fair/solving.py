@@ -185,7 +185,9 @@ def constraints(bidders: Sequence[Bundles], capacity: Uses) -> tuple[csr_array, 
 def relaxed_prices(bidders: Sequence[Bundles], capacity: Uses) -> Values:
     """Of each good (K,), where parts of bundles may be had."""
     matrix, most, gain = constraints(bidders, capacity)
-    found = linprog(-gain, A_ub=matrix, b_ub=most, bounds=(0, None), method="highs")
+    found = linprog(  # type: ignore[call-overload]
+        -gain, A_ub=matrix, b_ub=most, bounds=(0, None), method="highs"
+    )
     prices: Values = np.maximum(0.0, -found.ineqlin.marginals[len(bidders) :])
     return prices
 
@@ -198,7 +200,7 @@ def program(bidders: Sequence[Bundles], capacity: Uses, gap: float) -> list[int]
     matrix, most, gain = constraints(bidders, capacity)
     found = milp(
         -gain,
-        integrality=np.ones(len(gain)),
+        integrality=np.ones(len(gain), np.int64),
         bounds=Bounds(0, 1),
         constraints=LinearConstraint(matrix, -np.inf, most),
         options={"mip_rel_gap": gap},

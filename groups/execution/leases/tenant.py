@@ -19,7 +19,7 @@ from tuskml.schedule.fair.valuation import App, Slowdowns, ideal_seconds
 
 ASK_SECONDS = 0.25
 PATIENCE_SECONDS, START_SECONDS = 10.0, 60.0
-"""For an answer, after which the arbiter is taken to be stopped, and is ended; for the first one."""
+"""For an answer, after which the arbiter is ended as one that is stopped; for the first one."""
 
 
 class Tenant:

@@ -131,7 +131,9 @@ def bundles(stage: Stage, held: int, unmet: int, by: Slowdowns) -> tuple[Uses, U
     """Of each bundle: workers (B,), its use of pieces (B, 4), work per second with those held."""
     numbers = np.unique(np.round(np.geomspace(1, unmet, MOST_BUNDLES)).astype(np.int64)).tolist()
     whole = [n * stage.most for n in range(1, 5) if n * stage.most <= unmet]
-    sizes, rows, speeds = [], [], []
+    sizes: list[int] = []
+    rows: list[list[int]] = []
+    speeds: list[float] = []
     for n in sorted({*numbers, *whole}):
         loose = speed_of(stage.jobs, stage.most, (1,) * (held + n), by.machine, by.cluster)
         packed = chunks(stage, n)
