@@ -39,7 +39,8 @@ class Rules:
 @dataclass
 class Known:
     """An app: since when, by the arbiter's clock; heard: when it asked last; demand: workers that
-    it can use; service: seconds of workers that it held; crowd: the number of apps, integrated."""
+    it can use; service: seconds of workers that it held; crowd: the number of apps, integrated;
+    missed: bids in a row that never came; waits: the round before which it is made no offer."""
 
     since: float
     heard: float
@@ -47,6 +48,8 @@ class Known:
     crowd: float
     claim: Claim | None = None
     service: float = 0.0
+    missed: int = 0
+    waits: int = 0
 
 
 @dataclass
@@ -186,9 +189,13 @@ class Arbiter:
         """Offers what is free, or everything where leases end."""
         offer = self.leases.free(self.nodes(), self.apps if all_leases else ())
         asking = [app for app in self.apps if all_leases or self.unmet(app)]
-        asking = [app for app in asking if self.apps[app].demand > 0]
-        bidders = worst_off({app: self.rank(app, now) for app in asking}, self.rules.f)
         self.rounds += 1
+        asking = [
+            app
+            for app in asking
+            if self.apps[app].demand > 0 and self.apps[app].waits <= self.rounds
+        ]
+        bidders = worst_off({app: self.rank(app, now) for app in asking}, self.rules.f)
         self.round = Round(self.rounds, offer, all_leases, bidders, now + self.rules.answer)
 
     def share(self, app: str, now: float) -> float:
@@ -213,7 +220,7 @@ class Arbiter:
         """Awards, and what is left over; new leases, or more workers until those at hand end."""
         self.round = None
         nodes = dict(self.nodes())
-        self.unanswered += sum(one not in auction.tables for one in auction.bidders)
+        self.note_silence(auction)
         before = {app: dict(self.leases.of(app)) for app in self.apps}
         if auction.all_leases:
             self.leases = Leases(now + self.rules.lease)
@@ -228,6 +235,17 @@ class Arbiter:
             for app, more in left_over(free, wanted, before, self.draw).items():
                 self.leases.give(app, more)
                 free = without_zeros({node: n - more.get(node, 0) for node, n in free.items()})
+
+    def note_silence(self, auction: Round) -> None:
+        """Who does not answer offers is made none for a while, twice as long each time."""
+        for app in auction.bidders:
+            known = self.apps.get(app)
+            if known is None:
+                continue
+            known.missed = 0 if app in auction.tables else known.missed + 1
+            if known.missed:
+                self.unanswered += 1
+                known.waits = auction.number + 2 ** min(known.missed, 6)
 
     def awards(self, auction: Round, free: Workers) -> dict[str, Workers]:
         """What each bidder keeps. A table that is wrong, or asks for more than there is, is

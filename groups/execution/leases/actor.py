@@ -53,7 +53,7 @@ class ArbiterActor:
         if self.seen is None or now > self.seen[0] + NODES_SECONDS:
             found = {
                 node["NodeID"]: int(node["Resources"].get("CPU", 0))
-                for node in ray.nodes()
+                for node in ray.nodes()  # type: ignore[no-untyped-call]
                 if node["Alive"]
             }
             self.seen = now, found

@@ -107,6 +107,20 @@ def test_who_never_answers_holds_up_nobody() -> None:
     assert cluster.held() == {"one": 2, "mute": 2}, "it has what is left over"
 
 
+def test_who_never_answers_does_not_bid_in_the_place_of_others() -> None:
+    """It says that it is almost nothing, so it would be first in every round; and it holds on."""
+    cluster = Cluster({"a": 2}, Rules(f=0.8, lease=10.0, answer=2.0))
+    served = 0
+    for _ in range(120):
+        cluster.now += 1.0
+        cluster.arbiter.ask("mute", 2, 1e-3)
+        cluster.ask("liar", 2, 1e-3, factor=1e3)
+        cluster.ask("honest", 2, 300.0)
+        served += cluster.held().get("honest", 0)
+    assert cluster.arbiter.unanswered >= 2
+    assert served > 120 * 2 / 3 / 2, "half of an equal part"
+
+
 def test_who_does_not_ask_is_forgotten() -> None:
     cluster = Cluster({"a": 4})
     cluster.ask("gone", jobs=4)
