@@ -99,7 +99,8 @@ class Postgres:
 
     def row(self, items: Mapping[str, str]) -> str:
         columns = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in items.items())
-        return f"(SELECT tusk_row FROM (SELECT {columns}) AS tusk_row)"
+        row = f"(SELECT tusk_row FROM (SELECT {columns}) AS tusk_row)"
+        return f"{self.function('_tuskml_row')}({row})"
 
     def text(self, value: str) -> str:
         return "E'" + value.replace("\\", "\\\\").replace("'", "''") + "'::text"

@@ -9,3 +9,9 @@ COMMENT ON TYPE tuskml_model IS 'A trained model: what train_model answers and p
 -- Sparse features: feature ids >= 0 and their values.
 CREATE TYPE @extschema@.tuskml_sparse_real AS (indices bigint[], "values" real[]);
 CREATE TYPE @extschema@.tuskml_sparse_double AS (indices bigint[], "values" double precision[]);
+
+-- A row that a query computes as (SELECT r FROM (SELECT a, b) AS r), in whose place the planner puts ROW(a, b).
+CREATE FUNCTION _tuskml_row_expression(internal) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_row_expression' LANGUAGE C STRICT;
+CREATE FUNCTION _tuskml_row(record) RETURNS record
+AS 'MODULE_PATHNAME', 'tuskml_row' LANGUAGE C STABLE PARALLEL SAFE SUPPORT _tuskml_row_expression;

@@ -50,7 +50,7 @@ SELECT CASE WHEN count(*) = 1 AND bool_or(y.typcategory IN ('A', 'C') OR y.oid =
             WHEN by_name = '{}' AND bool_and(y.typcategory IN ('N', 'B', 'X')) THEN
                 format('ARRAY[%s]', string_agg(t.term || CASE WHEN y.typcategory = 'B' THEN '::integer' ELSE '' END || '::float8',
                                                ', ' ORDER BY t.place))
-            ELSE format('(SELECT tusk_row FROM (SELECT %s) AS tusk_row)',
+            ELSE format('@extschema@._tuskml_row((SELECT tusk_row FROM (SELECT %s) AS tusk_row))',
                         string_agg(format('%s AS %I', t.term, CASE WHEN t.name ~ '^"([^"]|"")+"$'
                             THEN replace(substr(t.name, 2, length(t.name) - 2), '""', '"') ELSE t.name END), ', ' ORDER BY t.place)) END
 FROM unnest(terms, kinds, names) WITH ORDINALITY AS t (term, kind, name, place) JOIN pg_type AS y ON y.oid = t.kind
@@ -99,7 +99,7 @@ BEGIN
     -- Columns that are no features belong in the row too.
     FOR mark IN SELECT DISTINCT by_name->>o.name FROM unnest(ARRAY['cluster', 'fold_by', 'time_by']) AS o (name)
                 WHERE jsonb_typeof(by_name->o.name) = 'string' ORDER BY 1 LOOP
-        IF x LIKE '(SELECT tusk_row %' AND EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = source AND a.attname = mark AND a.attnum > 0 AND NOT a.attisdropped)
+        IF strpos(x, '(SELECT tusk_row ') > 0 AND EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = source AND a.attname = mark AND a.attnum > 0 AND NOT a.attisdropped)
            AND NOT lower(mark) = ANY (SELECT lower(btrim(t.name, '"')) FROM unnest(features) AS t (name)) THEN
             columns := columns || quote_ident(mark);
             features := features || mark;

@@ -27,7 +27,7 @@ BEGIN
     FOR routine IN
         SELECT p.oid FROM pg_catalog.pg_proc AS p
         WHERE p.pronamespace OPERATOR(pg_catalog.=) '@extschema@'::pg_catalog.regnamespace
-          AND p.proname OPERATOR(pg_catalog.~) '^_tuskml_(collect|collect_ids|combine|serialize|deserialize|train|explain|frequencies|partition|answer|support|support_serialize|row_columns)$'
+          AND p.proname OPERATOR(pg_catalog.~) '^_tuskml_(collect|collect_ids|combine|serialize|deserialize|train|explain|frequencies|partition|answer|support|support_serialize|row_columns|row_expression)$'
     LOOP
         EXECUTE pg_catalog.format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', routine);
     END LOOP;

@@ -11,7 +11,7 @@
   {% for name, expression in columns.items() %}
     {% do items.append(expression ~ ' as "' ~ (name | replace('"', '""')) ~ '"') %}
   {% endfor %}
-  {{ return('(select tuskml_row from (select ' ~ items | join(', ') ~ ') as tuskml_row)') }}
+  {{ return('_tuskml_row((select tuskml_row from (select ' ~ items | join(', ') ~ ') as tuskml_row))') }}
 {% endmacro %}
 {% macro duckdb__row_of(columns) %}
   {% set items = [] %}

@@ -167,3 +167,31 @@ def test_names_that_are_no_names_of_the_columns(db: psycopg.Connection, argument
         psycopg.errors.InvalidParameterValue, match="are expected as a constant array"
     ):
         db.execute(f"SELECT _tuskml_predict_columns(m, {arguments}) FROM o, named")
+
+
+def test_rows_of_trainings_are_not_queries(db: psycopg.Connection) -> None:
+    """Of _tuskml_row the planner sees the columns, so no query runs for each row; the models are the same."""
+    row = f"(SELECT q FROM (SELECT {COLUMNS}) AS q)"
+    asks = [
+        f'SELECT train_model(\'logistic\', y, {one}, \'{{"l2": 0.01, "missing": "impute"}}\') AS m FROM o'
+        for one in (row, f"_tuskml_row({row})")
+    ]
+    assert "SubPlan" in plan_of(db, asks[0])
+    assert "ROW(a, b, c, d, e, f, g, h)" in plan_of(db, asks[1])
+    assert "SubPlan" not in plan_of(db, asks[1])
+    found = [
+        db.execute(f"SELECT (m).coef, (m).features FROM ({ask}) AS t").fetchone() for ask in asks
+    ]
+    assert found[0] == found[1]
+
+
+def test_rows_that_the_planner_does_not_see_through(db: psycopg.Connection) -> None:
+    """They stay rows; a NULL stays one, and other values are refused as before."""
+    hidden = f"SELECT count(predict(m, _tuskml_row(r))) FROM o, named{HIDDEN}"
+    assert db.execute(hidden).fetchone() == (400,)
+    none = "SELECT predict(m, _tuskml_row(NULL::record)) FROM named"
+    assert db.execute(none).fetchone() == (None,)
+    volatile = (
+        "SELECT _tuskml_row((SELECT r FROM (SELECT random() AS a) AS r)) IS NULL FROM o LIMIT 1"
+    )
+    assert db.execute(volatile).fetchone() == (False,)

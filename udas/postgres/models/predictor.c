@@ -6,32 +6,22 @@
  * memory for rows (kept_room); half of it is for models that have come twice. The columns of rows
  * by name are found once for all models.
  */
-#include "predictor.h"
+#include "noted.h"
 
 #include "access/detoast.h"
-#include "common/hashfn.h"
 #include "miscadmin.h"
-#include "utils/hsearch.h"
 
 #include "../../scalars/models/payload.h"
 #include "../stores.h"
 #include "model_value.h"
 
-#define MOST_NOTED 100000 /* models of a call site whose hashes are kept */
-#define HASHED_BYTES 8192
 /* About what a kept model takes besides its bytes and its packed trees. */
 #define KEPT_BYTES 4096
-
-/* A model that came before. */
-typedef struct noted_model {
-    uint64 hash;
-    predictor *kept; /* NULL: there was no room for it so far */
-} noted_model;
 
 typedef struct call_site {
     predictor *last;    /* the model of the row before */
     predictor *passing; /* for models that are not kept */
-    HTAB *noted;        /* by hash; NULL while there was one model only */
+    noted_models noted; /* from the second one on */
     Size kept_bytes;
 } call_site;
 
@@ -112,38 +102,6 @@ static bool is_of(const predictor *p, const struct varlena *bytes) {
                                          : memcmp(p->bytes, bytes, p->size) == 0;
 }
 
-/* Of the first bytes, in four lanes that the processor multiplies side by side. */
-static uint64 hash_of(const struct varlena *bytes) {
-    const uint64 odd = UINT64CONST(0x9E3779B97F4A7C15);
-    const char *at = (const char *)bytes;
-    Size size = VARSIZE_ANY(bytes), n = Min(size, HASHED_BYTES) & ~(Size)31;
-    uint64 lane[4] = {size, 1, 2, 3};
-    for (Size i = 0; i < n; i += sizeof lane) {
-        uint64 words[4];
-        memcpy(words, at + i, sizeof words);
-        for (int k = 0; k < 4; k++)
-            lane[k] = (lane[k] ^ words[k] ^ lane[k] >> 29) * odd;
-    }
-    uint64 rest = hash_bytes_extended((const unsigned char *)at + n, (int)Min(size - n, 31), 0);
-    return hash_bytes_extended((const unsigned char *)lane, sizeof lane, rest);
-}
-
-static noted_model *note(call_site *site, const struct varlena *bytes, MemoryContext context,
-                         bool *again) {
-    if (!site->noted) {
-        HASHCTL how = {
-            .keysize = sizeof(uint64), .entrysize = sizeof(noted_model), .hcxt = context};
-        site->noted =
-            hash_create("tuskml models", 64, &how, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-    }
-    bool full = hash_get_num_entries(site->noted) >= MOST_NOTED;
-    uint64 hash = hash_of(bytes);
-    noted_model *found = hash_search(site->noted, &hash, full ? HASH_FIND : HASH_ENTER, again);
-    if (found && !*again)
-        found->kept = NULL;
-    return found;
-}
-
 /* The bytes of a model, of which the row may only say where TOAST keeps them. */
 static Size raw_size(struct varlena *bytes) {
     return toast_raw_datum_size(PointerGetDatum(bytes));
@@ -168,25 +126,36 @@ static predictor *kept_predictor(call_site *site, MemoryContext context) {
     return p;
 }
 
-/* Asks for the memory of a model that comes again, after many others that have displaced it. */
-static void approach(const predictor *p) {
-    for (Size at = 0; at < offsetof(predictor, packed); at += 64)
-        __builtin_prefetch((const char *)p + at);
-}
-
 /* A predictor that has the model, or is to read it. */
-static predictor *place_for(call_site *site, struct varlena *bytes, MemoryContext context) {
-    bool again;
-    noted_model *noted = note(site, bytes, context, &again);
+static predictor *place_for(call_site *site, noted_model *noted, struct varlena *bytes,
+                            bool again) {
     if (!noted)
         return site->passing;
     Size room = again ? kept_room() : kept_room() / 2;
     if (!noted->kept && site->kept_bytes + raw_size(bytes) + KEPT_BYTES <= room)
-        noted->kept = kept_predictor(site, context);
-    if (noted->kept)
-        approach(noted->kept);
+        noted->kept = kept_predictor(site, site->noted.context);
     bool usable = noted->kept && (!noted->kept->bytes || is_of(noted->kept, bytes));
     return usable ? noted->kept : site->passing;
+}
+
+static void read_for(call_site *site, struct varlena *bytes, enum tusk_answer answer) {
+    read_model(site->last, bytes, answer);
+    charge_for(site, site->last);
+}
+
+/* Another model than that of the row before. */
+static void change_model(call_site *site, struct varlena *bytes, enum tusk_answer answer) {
+    bool again;
+    noted_model *noted = note_model(&site->noted, bytes, &again);
+    if (noted && recognise(noted, bytes)) {
+        site->last = noted->kept;
+        return;
+    }
+    site->last = place_for(site, noted, bytes, again);
+    if (!is_of(site->last, bytes))
+        read_for(site, bytes, answer);
+    if (noted && noted->kept == site->last)
+        note_read(noted, bytes);
 }
 
 predictor *predictor_of(FmgrInfo *called, Datum model, enum tusk_answer answer) {
@@ -195,14 +164,13 @@ predictor *predictor_of(FmgrInfo *called, Datum model, enum tusk_answer answer) 
     if (!site) {
         called->fn_extra = site = MemoryContextAllocZero(called->fn_mcxt, sizeof *site);
         site->last = site->passing = new_predictor(called->fn_mcxt);
-    } else if (!is_of(site->last, bytes)) {
-        site->last = place_for(site, bytes, called->fn_mcxt);
+        site->noted.context = called->fn_mcxt;
     }
-    if (!is_of(site->last, bytes)) {
-        read_model(site->last, bytes, answer);
-        charge_for(site, site->last);
-    }
-    if (site->last->layouts)
-        tusk_class_layouts_approach(site->last->layouts);
+    if (is_of(site->last, bytes))
+        return site->last;
+    if (site->last->bytes)
+        change_model(site, bytes, answer);
+    else
+        read_for(site, bytes, answer);
     return site->last;
 }

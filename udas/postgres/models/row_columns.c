@@ -5,6 +5,9 @@
  *     ROW(a, b), and r of a FROM (SELECT a, b) AS r that the planner has pulled up;
  *     (SELECT r FROM (SELECT a, b) AS r), which would run as a query of its own for each row;
  *     t of a table, in a query without outer joins, whose missing rows are NULL as a whole.
+ *
+ * The planner asks nobody about the arguments of aggregates. So queries that we write for
+ * trainings put a row into a call of _tuskml_row, in whose place it puts ROW(a, b).
  */
 #include "../backend.h"
 
@@ -198,4 +201,30 @@ Datum tuskml_row_columns(PG_FUNCTION_ARGS) {
         PG_RETURN_POINTER(NULL);
     const SupportRequestSimplify *simplify = (const SupportRequestSimplify *)asked;
     PG_RETURN_POINTER(with_columns(simplify->root, simplify->fcall));
+}
+
+PG_FUNCTION_INFO_V1(tuskml_row_expression);
+Datum tuskml_row_expression(PG_FUNCTION_ARGS) {
+    Node *asked = (Node *)PG_GETARG_POINTER(0);
+    if (!IsA(asked, SupportRequestSimplify))
+        PG_RETURN_POINTER(NULL);
+    const SupportRequestSimplify *simplify = (const SupportRequestSimplify *)asked;
+    shown row;
+    if (!in_subquery(simplify->root, linitial(simplify->fcall->args), &row) || !row.values)
+        PG_RETURN_POINTER(NULL);
+    RowExpr *made = makeNode(RowExpr);
+    made->args = row.values;
+    made->colnames = row.names;
+    made->row_typeid = RECORDOID;
+    made->row_format = COERCE_EXPLICIT_CALL;
+    made->location = -1;
+    PG_RETURN_POINTER(made);
+}
+
+/* What the planner does not see through stays as it is. */
+PG_FUNCTION_INFO_V1(tuskml_row);
+Datum tuskml_row(PG_FUNCTION_ARGS) {
+    if (PG_ARGISNULL(0))
+        PG_RETURN_NULL();
+    PG_RETURN_DATUM(PG_GETARG_DATUM(0));
 }

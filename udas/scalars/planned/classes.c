@@ -52,9 +52,8 @@ void tusk_class_layouts_expect(const tusk_class_layouts *classes, const tusk_nam
         tusk_layout_expect(classes->of[k], rows, row);
 }
 
-void tusk_class_layouts_approach(const tusk_class_layouts *classes) {
-    for (uint64_t k = 0; k < classes->n; k++)
-        tusk_layout_approach(classes->of[k]);
+const tusk_layout *tusk_class_layouts_first(const tusk_class_layouts *classes) {
+    return classes->of[0];
 }
 
 bool tusk_class_layouts_margin(const tusk_class_layouts *classes, const tusk_named_rows *rows,
@@ -72,8 +71,9 @@ bool tusk_class_layouts_list(const tusk_class_layouts *classes, const tusk_named
             tusk_shares_of_margin(s, margin, out);
         return true;
     }
+    tusk_layout_levels(classes->of[0], rows, row);
     for (uint64_t k = 0; k < classes->n; k++)
-        if (!tusk_layout_margin(classes->of[k], rows, row, out + k, null) || *null)
+        if (!tusk_layout_sum(classes->of[k], rows, row, out + k, null) || *null)
             return *null;
     tusk_to_shares(out, classes->n);
     return true;

@@ -20,8 +20,8 @@ bool tusk_class_layouts_match(tusk_class_layouts *classes, tusk_named_rows *rows
 void tusk_class_layouts_expect(const tusk_class_layouts *classes, const tusk_named_rows *rows,
                                uint64_t row);
 
-/* To be called before a row is read: asks for the memory that scoring any row will read. */
-void tusk_class_layouts_approach(const tusk_class_layouts *classes);
+/* That of the first class, or the only one. */
+const tusk_layout *tusk_class_layouts_first(const tusk_class_layouts *classes);
 
 /* The margin of a row, where it is the only one, as tusk_layout_margin has it. */
 bool tusk_class_layouts_margin(const tusk_class_layouts *classes, const tusk_named_rows *rows,

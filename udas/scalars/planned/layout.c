@@ -1,4 +1,4 @@
-#include "layout.h"
+#include "layout_parts.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -6,44 +6,9 @@
 
 #include "../named/preparation.h"
 
-/* A column of numbers has one weight. One of categories has a weight for each level in its
- * lexicon, and behind them one for all other levels. Where the lexicon has far more levels than
- * the model, it has a hash table of pairs instead: the level's number and its weight. */
-#define PAIRS UINT32_MAX /* of levels: there are pairs */
+/* Where the lexicon has far more levels than a model, the model has pairs. */
 #define MORE_LEVELS 4
 #define FEW_LEVELS 64
-#define NO_PAIR (-1.0)
-
-typedef struct shaped {
-    tusk_lexicon *lexicon;
-    uint32_t part;
-    bool text, category;
-} shaped;
-
-/* What models of the same columns have in common. */
-typedef struct tusk_shape {
-    struct tusk_shape *next;
-    const void *schema; /* of the rows that it was matched with last */
-    bool fits;          /* whether they have numbers and text where the models have */
-    uint32_t n_columns;
-    uint32_t *match; /* [n_columns] */
-    shaped column[];
-} tusk_shape;
-
-/* Where the weights of a column are. */
-typedef struct place {
-    uint32_t at, n; /* n: levels, or PAIRS */
-} place;
-
-struct tusk_layout {
-    tusk_shape *shape;
-    double intercept;
-    double *weight;
-    double *gap; /* [n_columns] what a NULL adds */
-    bool skips_gaps;
-    size_t bytes;
-    place column[];
-};
 
 /* --- shapes --- */
 
@@ -59,12 +24,14 @@ void tusk_layouts_free(tusk_layouts *all) {
 
 static tusk_shape *new_shape(uint32_t n) {
     tusk_shape *s = calloc(1, sizeof *s + n * sizeof *s->column);
-    if (s && !(s->match = calloc(n + 1, sizeof *s->match))) {
+    if (s && !(s->match = calloc(2 * (size_t)n + 1, sizeof *s->match))) {
         free(s);
         return NULL;
     }
-    if (s)
+    if (s) {
         s->n_columns = n;
+        s->level = s->match + n;
+    }
     return s;
 }
 
@@ -127,10 +94,6 @@ static uint32_t pairs_of(uint32_t levels) {
     return size;
 }
 
-static uint32_t place_of_pair(uint32_t level, uint32_t size) {
-    return (level * UINT32_C(0x9E3779B1) >> 7) & (size - 1);
-}
-
 static void put_pair(double *pairs, uint32_t size, uint32_t level, double weight) {
     uint32_t at = place_of_pair(level, size);
     while (pairs[2 * at] != NO_PAIR && pairs[2 * at] != level)
@@ -138,9 +101,6 @@ static void put_pair(double *pairs, uint32_t size, uint32_t level, double weight
     pairs[2 * at] = level;
     pairs[2 * at + 1] = weight;
 }
-
-/* The head of pairs: their number of places, and what other levels weigh. */
-#define PAIRS_HEAD 2
 
 /* The text of a level; its data is NULL if it is not where it should be. */
 static tusk_text level_text(tusk_text all, const tusk_preparation_column *c, uint32_t k) {
@@ -212,31 +172,41 @@ static void put_column(tusk_layouts *all, const tusk_scorer *s, tusk_layout *l, 
     put_levels(all, s, &c, l->shape->column[i].lexicon, to, weight);
 }
 
+/* The places of weights, from 0 on; their number. */
+static uint64_t find_places(const tusk_scorer *s, const tusk_shape *shape, place *column) {
+    uint64_t doubles = 0;
+    for (int categories = 0; categories < 2; categories++) /* numbers lie side by side */
+        for (uint32_t i = 0; i < shape->n_columns; i++) {
+            tusk_preparation_column c = tusk_preparation_at(s->preparation, i);
+            if (shape->column[i].category != categories)
+                continue;
+            column[i].at = (uint32_t)doubles;
+            doubles +=
+                categories ? room_of(column + i, c.n_levels, shape->column[i].lexicon->n) : 1;
+        }
+    return doubles;
+}
+
 /* Room for a layout, with its places. */
 static tusk_layout *new_layout(const tusk_scorer *s, tusk_shape *shape) {
     uint32_t n = shape->n_columns;
     tusk_layout *l;
-    size_t head = (sizeof *l + n * sizeof *l->column + 63) / 64 * 64;
-    if (posix_memalign((void **)&l, 64, head))
+    place *column = malloc((n + 1) * sizeof *column);
+    if (!column)
         return NULL;
-    uint64_t doubles = 0;
-    for (int categories = 0; categories < 2; categories++) /* numbers lie side by side */
-        for (uint32_t i = 0; i < n; i++) {
-            tusk_preparation_column c = tusk_preparation_at(s->preparation, i);
-            if (shape->column[i].category != categories)
-                continue;
-            l->column[i].at = (uint32_t)doubles;
-            doubles +=
-                categories ? room_of(l->column + i, c.n_levels, shape->column[i].lexicon->n) : 1;
-        }
-    l->bytes = head + (doubles + n) * sizeof(double);
-    if (doubles > UINT32_MAX ||
-        posix_memalign((void **)&l->weight, 64, (doubles + n + 1) * sizeof(double))) {
-        free(l);
+    size_t head = (sizeof *l + n * sizeof *column + 7) / 8 * 8;
+    uint64_t doubles = find_places(s, shape, column);
+    size_t bytes = head + (doubles + n + 1) * sizeof(double);
+    if (doubles > UINT32_MAX || posix_memalign((void **)&l, 64, bytes)) {
+        free(column);
         return NULL;
     }
+    memcpy(l->column, column, n * sizeof *column);
+    free(column);
     l->shape = shape;
+    l->weight = (double *)((char *)l + head);
     l->gap = l->weight + doubles;
+    l->bytes = bytes;
     return l;
 }
 
@@ -270,128 +240,5 @@ void tusk_layout_free(tusk_layouts *all, tusk_layout *l) {
     if (!l)
         return;
     all->bytes -= l->bytes;
-    free(l->weight);
     free(l);
-}
-
-/* --- rows --- */
-
-bool tusk_layout_match(tusk_layout *l, tusk_named_rows *rows, const tusk_scorer *s,
-                       char *sentence) {
-    tusk_shape *shape = l->shape;
-    if (shape->schema == rows->schema)
-        return true;
-    if (!tusk_named_match(rows, s, sentence))
-        return false;
-    shape->fits = true;
-    for (uint32_t i = 0; i < shape->n_columns; i++) {
-        const tusk_given_column *given = rows->column + rows->match[i];
-        shape->match[i] = rows->match[i];
-        shape->fits &= shape->column[i].text ? given->texts != NULL : given->numbers != NULL;
-    }
-    shape->schema = rows->schema;
-    return true;
-}
-
-static const double *pair_of(const double *pairs, uint32_t level) {
-    uint32_t size = (uint32_t)pairs[0];
-    const double *of = pairs + PAIRS_HEAD;
-    if (level == TUSK_NO_LEVEL)
-        return pairs;
-    for (uint32_t at = place_of_pair(level, size);; at = (at + 1) & (size - 1))
-        if (of[2 * at] == level)
-            return of + 2 * at;
-        else if (of[2 * at] == NO_PAIR)
-            return pairs;
-}
-
-/* What a level weighs. */
-static double level_weight(const tusk_layout *l, place c, uint32_t level) {
-    const double *weight = l->weight + c.at;
-    return c.n == PAIRS ? pair_of(weight, level)[1] : weight[level < c.n ? level : c.n];
-}
-
-void tusk_layout_expect_places(const tusk_layout *l) {
-    __builtin_prefetch(l);
-    __builtin_prefetch((const char *)l + 64);
-}
-
-void tusk_layout_approach(const tusk_layout *l) {
-    tusk_layout_expect_places(l);
-    __builtin_prefetch(l->weight);
-}
-
-void tusk_layout_expect(const tusk_layout *l, const tusk_named_rows *rows, uint64_t row) {
-    const tusk_shape *shape = l->shape;
-    if (shape->schema != rows->schema || !shape->fits)
-        return;
-    __builtin_prefetch(l->weight);
-    for (uint32_t i = 0; i < shape->n_columns; i++) {
-        const shaped *c = shape->column + i;
-        place at = l->column[i];
-        if (!c->category || !tusk_lexicon_knows(c->lexicon, rows))
-            continue;
-        uint32_t level = c->lexicon->row[row];
-        if (at.n == PAIRS)
-            __builtin_prefetch(l->weight + at.at);
-        else
-            __builtin_prefetch(l->weight + at.at + (level < at.n ? level : at.n));
-    }
-}
-
-bool tusk_layout_margin(const tusk_layout *l, const tusk_named_rows *rows, uint64_t row,
-                        double *margin, bool *null) {
-    const tusk_shape *shape = l->shape;
-    double sum = l->intercept;
-    *null = false;
-    if (!shape->fits)
-        return false;
-    for (uint32_t i = 0; i < shape->n_columns; i++) {
-        const shaped *c = shape->column + i;
-        const tusk_given_column *given = rows->column + shape->match[i];
-        if (!tusk_given_valid(given, row)) {
-            *null |= l->skips_gaps;
-            sum += l->gap[i];
-        } else if (c->category) {
-            uint32_t level = tusk_lexicon_level(c->lexicon, given, rows, row);
-            sum += level_weight(l, l->column[i], level);
-        } else {
-            double value = tusk_part_of(given->numbers[row], (enum tusk_date_part)c->part) + 0.0;
-            sum += l->weight[l->column[i].at] * value;
-        }
-    }
-    *margin = sum;
-    return *null || sum == sum;
-}
-
-/* Adds a column of some rows; false if one of them is NULL or if levels are not known. */
-static bool add_column(const tusk_layout *l, uint32_t i, const tusk_named_rows *rows, uint64_t row,
-                       uint64_t n, double *margins) {
-    const shaped *c = l->shape->column + i;
-    const tusk_given_column *given = rows->column + l->shape->match[i];
-    place at = l->column[i];
-    if (given->validity)
-        return false;
-    if (!c->category) {
-        const double *x = given->numbers + row, w = l->weight[at.at];
-        for (uint64_t k = 0; k < n; k++)
-            margins[k] += w * (tusk_part_of(x[k], (enum tusk_date_part)c->part) + 0.0);
-        return true;
-    }
-    const uint32_t *level = tusk_lexicon_rows(c->lexicon, given, rows, n);
-    for (uint64_t k = 0; level && k < n; k++)
-        margins[k] += level_weight(l, at, level[row + k]);
-    return level;
-}
-
-bool tusk_layout_margins(const tusk_layout *l, const tusk_named_rows *rows, uint64_t row,
-                         uint64_t n, double *margins) {
-    if (!l->shape->fits)
-        return false;
-    for (uint64_t k = 0; k < n; k++)
-        margins[k] = l->intercept;
-    for (uint32_t i = 0; i < l->shape->n_columns; i++)
-        if (!add_column(l, i, rows, row, n, margins))
-            return false;
-    return true;
 }

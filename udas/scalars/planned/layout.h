@@ -43,8 +43,13 @@ void tusk_layout_approach(const tusk_layout *layout);
  * be scored as any other model scores it: it is refused, or its margin is no number. */
 bool tusk_layout_margin(const tusk_layout *layout, const tusk_named_rows *rows, uint64_t row,
                         double *margin, bool *null);
-/* The same of rows that follow each other and have no NULL; NaN where the row has to be scored
- * otherwise. False if all have. */
+/* The same in two steps, of which the first one serves all layouts of the same columns: it looks
+ * up the levels of the row, and asks for the memory of what they weigh. */
+void tusk_layout_levels(const tusk_layout *layout, const tusk_named_rows *rows, uint64_t row);
+bool tusk_layout_sum(const tusk_layout *layout, const tusk_named_rows *rows, uint64_t row,
+                     double *margin, bool *null);
+/* As tusk_layout_margin of rows that follow each other and have no NULL; NaN where the row has to
+ * be scored otherwise. False if all have. */
 bool tusk_layout_margins(const tusk_layout *layout, const tusk_named_rows *rows, uint64_t row,
                          uint64_t n, double *margins);
 
