@@ -66,6 +66,8 @@ def fetch_curve(
     arguments: SQL over the relation's columns; keys: columns of it.
     """
     columns = CURVES[name]
+    if name == "confusion" and arguments.endswith("tusk_w"):
+        columns = (*columns, "weight")
     beside = "".join(f"{key}, " for key in keys)
     grouped = f" GROUP BY {', '.join(keys)}" if keys else ""
     curves = (

@@ -35,7 +35,7 @@ Metrics = dict[str, Any]
 REGRESSION = ("rmse", "mae", "r2")
 SEVERAL = ("log_loss", "accuracy", "f1_macro")
 FUNCTIONS = {"f1_macro": "f1_score"}
-CURVE_ARGUMENTS = {"calibration": "tusk_high, tusk_p", "confusion": "tusk_y, tusk_c"}
+CURVE_ARGUMENTS = {"calibration": "tusk_high, tusk_p, 10", "confusion": "tusk_y, tusk_c"}
 
 
 @explained
@@ -100,16 +100,21 @@ def evaluate(
     source: Rows,
     label: str | None = None,
     features: str | Sequence[str] | None = None,
+    weight: str | None = None,
+    offset: str | None = None,
     group_by: str | Sequence[str] = (),
     curves: bool = False,
 ) -> Any:
     """Scores a model's predictions for the rows of a source, computed in the database.
 
     connection, model, source, features: as for `predict`. label: a column or SQL expression, by
-    default the one that the model was trained on. group_by: metrics per group, also for one model.
-    curves: adds the rows of `roc_curve`, `precision_recall_curve` and `lift`, and with
-    probabilities of `calibration`, of more than two classes those of `confusion`, as lists of
-    dicts; `tuskml.plots` draws them. They are empty where the rows do not determine them.
+    default the one that the model was trained on. weight: the row's weight, a number of at least
+    0; a row of weight 0 or NULL does not count. offset: of counts, what is added to the margin,
+    such as "ln(exposure)", so that those of such an exposure are compared. Both are columns or SQL
+    expressions. group_by: metrics per group, also for one model. curves: adds the rows of
+    `roc_curve`, `precision_recall_curve` and `lift`, and with probabilities of `calibration`, of
+    more than two classes those of `confusion`, as lists of dicts; `tuskml.plots` draws them. They
+    are empty where the rows do not determine them.
 
     Returns a dict: `n_rows`, the rows that have a label and a prediction; `rmse`, `mae` and `r2`
     for numbers; `auc`, `log_loss` and `accuracy` for `logistic`; `auc` and `accuracy` for `svm`;
@@ -133,7 +138,8 @@ def evaluate(
         text = scoring.models.label if label is None else label
         if text is None:
             raise DataError("label is not given, and the model does not know its own: give label")
-        return scoring.metrics(one(text, "label", scoring.scope.columns), curves)
+        extras = scoring.extras(weight, offset)
+        return scoring.metrics(one(text, "label", scoring.scope.columns), curves, extras)
 
 
 @dataclass(frozen=True)
@@ -175,14 +181,27 @@ class Scoring:
         shown.append(f"{self.function(kind)} AS {quoted(name)}")
         return f"SELECT {', '.join(shown)} FROM {self.matched(given)}"
 
-    def metrics(self, label: str, curves: bool = False) -> Any:
-        """The metrics of each group of keys; label: a column or SQL."""
+    def extras(self, weight: str | None, offset: str | None) -> tuple[str, ...]:
+        """SQL of the rows' weights, or of weights and offsets. DataError for an offset of models
+        whose number is not exp(margin).
+        """
+        if offset is not None and self.models.answers().response != "exp":
+            raise DataError(
+                f"offset is given for a model of task '{self.models.task}', expected a model of "
+                "'poisson', 'negative_binomial' or 'gamma'"
+            )
+        return self.scope.extras(weight, offset)
+
+    def metrics(self, label: str, curves: bool = False, extras: Sequence[str] = ()) -> Any:
+        """The metrics of each group of keys; label: a column or SQL; extras: as of `extras`."""
         answers = self.models.answers()
         if curves and not answers.classifies:
             raise DataError("curves is True for a model of numbers, expected one of classes")
         several = self.models.several
         names = SEVERAL if several else metrics_of(answers)
-        scored = self.scored(answers, self.scope.label(label, may_be_text=answers.classifies))
+        label = self.scope.label(label, may_be_text=answers.classifies)
+        scored = self.scored(answers, label, extras)
+        weighed, counts = (", tusk_w", " AND tusk_w > 0") if extras else ("", "")
         keys = [f"tusk_g{k}" for k in range(len(self.keys))]
         function = self.database.function
         arguments = {
@@ -192,10 +211,11 @@ class Scoring:
         }
         shown = [
             *keys,
-            "count(*) FILTER (WHERE tusk_y IS NOT NULL AND tusk_c IS NOT NULL)",
-            "count(*) FILTER (WHERE tusk_third)",
+            f"count(*) FILTER (WHERE tusk_y IS NOT NULL AND tusk_c IS NOT NULL{counts})",
+            f"count(*) FILTER (WHERE tusk_third{counts})",
             *(
-                f"{function(FUNCTIONS.get(name, name))}({arguments.get(name, 'tusk_y, tusk_c')})"
+                f"{function(FUNCTIONS.get(name, name))}"
+                f"({arguments.get(name, 'tusk_y, tusk_c')}{weighed})"
                 for name in names
             ),
         ]
@@ -205,7 +225,7 @@ class Scoring:
         found = self.database.fetch(query)
         by_key = {as_key(row[: len(keys)]): metrics_in(row[len(keys) :], names) for row in found}
         for name in curve_names(answers, several) if curves else ():
-            given = CURVE_ARGUMENTS.get(name, "tusk_high, tusk_m")
+            given = CURVE_ARGUMENTS.get(name, "tusk_high, tusk_m") + weighed
             points = fetch_curve(self.database, name, given, scored, keys)
             for key, metrics in by_key.items():
                 metrics[name] = points.get(key, [])
@@ -213,8 +233,8 @@ class Scoring:
             return by_key[()]
         return {key[0]: m for key, m in by_key.items()} if len(keys) == 1 else by_key
 
-    def scored(self, answers: Answers, label: str) -> str:
-        """The query of labels, classes, margins and probabilities.
+    def scored(self, answers: Answers, label: str, extras: Sequence[str] = ()) -> str:
+        """The query of labels, classes, margins, probabilities and, of extras, weights.
 
         tusk_high: whether a label is the higher class; of a model that has seen one class, that
         class is where it is above 0. tusk_third: whether it is neither of two. tusk_s: the
@@ -227,12 +247,14 @@ class Scoring:
             y = self.database.as_double("rows.tusk_label", kind)
         if answers.classifies and not several:
             third, high = sides(y, named)
+        exposed = " * exp(rows.tusk_o)" if len(extras) > 1 else ""
         shown = [
             *(f"rows.tusk_g{k}" for k in range(len(self.keys))),
             f"{y} AS tusk_y",
-            f"{self.function('predict_class' if named else 'predict')} AS tusk_c",
+            f"{self.function('predict_class' if named else 'predict')}{exposed} AS tusk_c",
             f"{high} AS tusk_high",
             f"{third} AS tusk_third",
+            *(["rows.tusk_w"] if extras else []),
         ]
         if several:
             shown.append(f"{self.function('predict_probas')} AS tusk_s")
@@ -240,7 +262,10 @@ class Scoring:
             shown.append(f"{self.function('decision')} AS tusk_m")
         if answers.has_probabilities and not several:
             shown.append(f"{self.function('predict_proba')} AS tusk_p")
-        matched = self.matched([f"{label} AS tusk_label"])
+        given = zip(extras, ("tusk_w", "tusk_o"), strict=False)
+        matched = self.matched(
+            [f"{label} AS tusk_label", *(f"{x} AS {name}" for x, name in given)]
+        )
         return f"SELECT {', '.join(shown)} FROM {matched}"
 
 

@@ -26,6 +26,7 @@ SKIPPED = {"build", "dist", "__pycache__"}
 MANY_PARAMETERS = {
     "front/training/training.py:train": "a public call, whose arguments users type by name",
     "front/prediction/prediction.py:predict": "a public call, whose arguments users type by name",
+    "front/prediction/prediction.py:evaluate": "a public call, whose arguments users type by name",
     "front/estimators/linear.py:__init__": "scikit-learn reads settings from the signature",
     "front/estimators/nets.py:__init__": "scikit-learn reads settings from the signature",
     "front/estimators/trees.py:__init__": "scikit-learn reads settings from the signature",

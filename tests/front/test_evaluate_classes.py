@@ -122,3 +122,70 @@ def test_an_estimator_of_many_classes(plants: Any) -> None:
     y, p = frame["tree"], fitted.predict_proba(frame[["x", "z"]])
     assert found["log_loss"] == pytest.approx(reference.log_loss(y, p, labels=fitted.classes_))
     assert found["accuracy"] == pytest.approx(fitted.score(frame[["x", "z"]], y))
+
+
+def test_a_group_with_one_class_among_others(session: Any) -> None:
+    """It has the probability of that class, and other labels share the rest."""
+    some = "(SELECT * FROM plants WHERE field > 0 OR tree = 'ash') AS t"
+    given = {**GIVEN, "source": f"SELECT * FROM {some}", "group_by": "field"}
+    models = train(session, "logistic", label="tree", **given)
+    assert models[0].status == "one class"
+    found = evaluate(session, models, source="plants", label="tree")
+    rows = rows_of(session, "x::float8, z::float8, tree", "field = 0")
+    p = np.array([models[0].predict_probas([row[:2]])[0][0] for row in rows])
+    ash = np.array([row[2] == "ash" for row in rows])
+    assert 0 < ash.sum() < len(ash)
+    assert found[0]["log_loss"] == pytest.approx(-np.log(np.where(ash, p, 1 - p)).mean())
+    assert found[1]["log_loss"] < found[0]["log_loss"]
+
+
+@pytest.mark.parametrize("label", ["tall", "tree"])
+def test_weights(session: Any, label: str) -> None:
+    """Metrics and curves are those of rows that count so often; weight 0 is no row."""
+    model = train(session, "logistic", label=label, **GIVEN)
+    weight, columns = "CASE WHEN i > 5 THEN i % 4 END", "x::float8, z::float8"
+    found = evaluate(session, model, source="plants", weight=weight, curves=True)
+    rows = rows_of(session, f"{columns}, {label}, i % 4", "i > 5 AND i % 4 > 0")
+    X, w = np.array([row[:2] for row in rows]), [row[3] for row in rows]
+    y, shares = [row[2] for row in rows], model.predict_probas(np.array([row[:2] for row in rows]))
+    names = model.class_names
+    predicted = [names[k] for k in shares.argmax(axis=1)]
+    assert found["n_rows"] == len(X)
+    assert found["accuracy"] == pytest.approx(
+        reference.accuracy_score(y, predicted, sample_weight=w)
+    )
+    assert found["log_loss"] == pytest.approx(
+        reference.log_loss(y, shares, labels=names, sample_weight=w)
+    )
+    if label == "tree":
+        assert sum(row["weight"] for row in found["confusion"]) == pytest.approx(sum(w))
+        return
+    high = [one == names[1] for one in y]
+    assert found["auc"] == pytest.approx(
+        reference.roc_auc_score(high, shares[:, 1], sample_weight=w)
+    )
+    fpr, tpr, _ = reference.roc_curve(high, shares[:, 1], sample_weight=w, drop_intermediate=False)
+    assert [row["tpr"] for row in found["roc_curve"]] == pytest.approx(tpr)
+    assert [row["fpr"] for row in found["roc_curve"]] == pytest.approx(fpr)
+    assert sum(row["n"] for row in found["calibration"]) == len(X)
+
+
+def test_offsets(session: Any) -> None:
+    """Counts are compared with what is predicted for their exposure; other models have none."""
+    given = {"source": "plants", "features": ["x", "z"], "offset": "ln(1 + i % 3)"}
+    model = train(session, "poisson", label="kind", **given)
+    found = evaluate(session, model, source="plants", offset="ln(1 + i % 3)", weight="1 + i % 2")
+    rows = np.array(
+        rows_of(
+            session, "x::float8, z::float8, kind::float8, (1 + i % 3)::float8, (1 + i % 2)::float8"
+        )
+    )
+    expected = model.predict(rows[:, :2]) * rows[:, 3]
+    error = reference.mean_squared_error(rows[:, 2], expected, sample_weight=rows[:, 4])
+    assert found["rmse"] == pytest.approx(error**0.5)
+    assert evaluate(session, model, source="plants")["rmse"] != pytest.approx(found["rmse"])
+    tall = train(session, "logistic", label="tall", **GIVEN)
+    with pytest.raises(
+        DataError, match="offset is given for a model of task 'logistic', expected"
+    ):
+        evaluate(session, tall, source="plants", offset="x")

@@ -76,6 +76,15 @@ def test_what_is_refused(asked: Any, label: str, shares: Any, sentence: str) -> 
         assert f"{name}: {sentence}" in asked.sentence(query)
 
 
+def test_a_model_that_has_seen_one_class(asked: Any) -> None:
+    """The rest of its probability is that of all other classes."""
+    rows = [("a", {"a": 0.75}), ("b", {"a": 0.75}), ("b", {"a": 0.75})]
+    assert asked.one("log_loss(y, p)", rows, "y, p") == pytest.approx(
+        -(np.log(0.75) + 2 * np.log(0.25)) / 3
+    )
+    assert asked.one("brier(y, p)", rows, "y, p") == pytest.approx((0.25**2 + 2 * 0.75**2) / 3)
+
+
 def test_jsonb_that_holds_no_probabilities(there: Any) -> None:
     for text, sentence in (
         ("[1]", "p is no object, expected probabilities by class such as predict_probas"),

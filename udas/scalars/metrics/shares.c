@@ -42,7 +42,15 @@ bool tusk_shares_add(tusk_shares *s, const char *name, size_t length, double p, 
     return true;
 }
 
+/* By a model that has seen one class, which leaves the rest to all others. */
+static bool judged_by_one(const tusk_shares *s, tusk_judged *row) {
+    *row = (tusk_judged){.y = s->found, .p = s->sum, .weight = 1};
+    return true;
+}
+
 bool tusk_shares_judged(const tusk_shares *s, tusk_judged *row, char *sentence) {
+    if (s->n == 1)
+        return judged_by_one(s, row);
     if (!s->found) {
         snprintf(sentence, TUSK_SENTENCE, "label is '%.*s', expected one of the %d classes of p",
                  s->length < 100 ? (int)s->length : 100, s->label, s->n);
