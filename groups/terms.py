@@ -37,20 +37,21 @@ def with_terms(models: Models) -> Models:
 def _with_tests(models: Models, place: int) -> str:
     """The options of a model as JSON, with the tests."""
     options: str = models.options.pool[models.options.code[place]]
-    coef, errors = of_list(models.coef, place), of_list(models.std_err, place)
-    d = len(coef)
-    covariance = of_list(models.covariance, place)
-    if len(covariance) != d * d:
+    errors, known = of_list(models.std_err, place), tested(models, place)
+    if known is None:
         return options
+    coef, covariance = known
     task = task_named(models.task.pool[models.task.code[place]])
     freedom = math.inf
     if task.test == "t":
         usual = models.n_rows[place] - np.isfinite(errors).sum()
         freedom = float(json.loads(options).get("freedom", usual))
     tests, first = [], 0
-    for width in widths(models, place, d):
+    for width in widths(models, place, coef.shape[1]):
         own = slice(first, first + width)
-        tests.append(wald(coef[own], covariance.reshape(d, d)[own, own], freedom))
+        term = coef[:, own].ravel()
+        spread = covariance[:, own, :, own].reshape(len(term), len(term))
+        tests.append(wald(term, spread, freedom))
         first += width
     text = json.dumps(tests, separators=(",", ":"))
     found = of_list(models.ratios, place).reshape(-1, 2)
@@ -58,6 +59,20 @@ def _with_tests(models: Models, place: int) -> str:
         return f'{options[:-1]},"terms":{text}}}'
     also = json.dumps([ratio(*one) for one in found.tolist()], separators=(",", ":"))
     return f'{options[:-1]},"terms":{text},"ratios":{also}}}'
+
+
+def tested(models: Models, place: int) -> tuple[Floats, Floats] | None:
+    """Coefficients (C, d) of a model and their covariance (C, d, C, d): C is 1, or of K > 2
+    classes K - 1, against the first one. None where the training left no covariance.
+    """
+    covariance, coef = of_list(models.covariance, place), of_list(models.coef, place)
+    if not len(covariance):
+        return None
+    classes = len(of_list(models.classes, place))
+    coef = coef.reshape(classes, -1)[1:, 1:] if classes > 2 else coef[None]
+    if len(covariance) != coef.size**2:
+        return None
+    return coef, covariance.reshape(coef.shape * 2)
 
 
 def of_list(lists: Lists, place: int) -> Floats:

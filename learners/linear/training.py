@@ -211,8 +211,7 @@ def by_classes(
         two &= labels["low"] != labels["high"]
     if many.any():
         chosen = np.flatnonzero(many)
-        some = rows.of(chosen)
-        several = train_many(some, labels[chosen], widths[chosen], request, memory, began)
+        several = train_many(given.of(chosen), request, memory, began)
         parts.append(several.numbered(chosen[several.group]))
     if two.any():
         chosen = np.flatnonzero(two)

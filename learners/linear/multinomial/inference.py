@@ -14,6 +14,7 @@ from tuskml.learners.linear.inference.outcome import Members
 from tuskml.learners.linear.inference.robust import by_clusters
 from tuskml.learners.linear.multinomial import separation
 from tuskml.learners.linear.multinomial.problem import SoftmaxProblem
+from tuskml.learners.linear.multinomial.terms import spread
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.problem import Index
@@ -29,23 +30,52 @@ DEPENDENT = 1e-10
 class Errors:
     """std_err (G, K, p), each class's intercept first, against the first class, whose own are
     NaN; dependent (G,): features depend on each other; parted (G,): there is no optimum, since a
-    direction separates classes; clusters (G,): NaN unless asked for.
+    direction separates classes; clusters (G,): NaN unless asked for; spreads: covariances of
+    groups' coefficients (`terms.py`), where these are asked for.
     """
 
     std_err: Floats
     dependent: NDArray[np.bool_]
     parted: NDArray[np.bool_]
     clusters: Floats
+    spreads: dict[int, Floats] | None = None
+
+    def of_group(self, g: int, found: "GroupErrors", problem: SoftmaxProblem) -> None:
+        """Notes what is known of one group."""
+        self.std_err[g], self.dependent[g], self.clusters[g] = (
+            found.std_err,
+            found.dependent,
+            found.clusters,
+        )
+        if self.spreads is not None and found.inverse is not None:
+            self.spreads[g] = spread(problem, found.inverse)
 
 
-def infer(problem: SoftmaxProblem, state: State, threads: int, deadline: float | None) -> Errors:
+@dataclass(frozen=True)
+class GroupErrors:
+    """The same of one group: std_err (K, p); inverse (K p, K p): the covariance of v, if known."""
+
+    std_err: Floats
+    dependent: bool = False
+    clusters: float = math.nan
+    inverse: Floats | None = None
+
+
+def infer(
+    problem: SoftmaxProblem,
+    state: State,
+    threads: int,
+    deadline: float | None,
+    spreads: bool = False,
+) -> Errors:
     """Standard errors, the root of the diagonal of the inverse curvature, as in statsmodels'
     MNLogit, or of the sandwich (`inference/robust.py`). NaN with a penalty or class weights, and
     where a training did not converge or has nothing to converge to.
     """
     n, k, p = problem.n_groups, problem.softmax.n_classes, problem.p
     lost = np.full((n, k, p), np.nan)
-    found = Errors(lost, np.zeros(n, bool), np.zeros(n, bool), np.full(n, np.nan))
+    kept: dict[int, Floats] | None = {} if spreads else None
+    found = Errors(lost, np.zeros(n, bool), np.zeros(n, bool), np.full(n, np.nan), kept)
     if problem.penalised:
         return found
     looked = state.converged & (k * p < MOST_WEIGHTS)
@@ -81,12 +111,10 @@ def _infer_some(
     for i in np.flatnonzero(~found.parted[which]).tolist():
         g, some = which[i], part.of(np.array([i]))
         assert isinstance(some, SoftmaxProblem)
-        found.std_err[g], found.dependent[g], found.clusters[g] = _of_group(
-            some, state.v[[g]], curvature[i]
-        )
+        found.of_group(int(g), _of_group(some, state.v[[g]], curvature[i]), some)
 
 
-def _of_group(problem: SoftmaxProblem, v: Floats, whole: Floats) -> tuple[Floats, bool, float]:
+def _of_group(problem: SoftmaxProblem, v: Floats, whole: Floats) -> GroupErrors:
     """The same of one group; whole (K p, K p): the summed curvature."""
     k, p = problem.softmax.n_classes, problem.p
     weights, free = problem.blocks(problem.to_caller(v)), problem.used().ravel()
@@ -94,7 +122,7 @@ def _of_group(problem: SoftmaxProblem, v: Floats, whole: Floats) -> tuple[Floats
     size = np.linalg.eigvalsh(curvature)
     out = np.full((k, p), np.nan)
     if not len(size) or size[0] <= DEPENDENT * size[-1]:
-        return out, bool(len(size)), math.nan
+        return GroupErrors(out, bool(len(size)))
     inverse = np.zeros((k * p, k * p))
     inverse[np.ix_(free, free)] = np.linalg.inv(curvature)
     clusters = math.nan
@@ -106,7 +134,7 @@ def _of_group(problem: SoftmaxProblem, v: Floats, whole: Floats) -> tuple[Floats
         block = inverse[c * p : (c + 1) * p, c * p : (c + 1) * p]
         own = np.sqrt(np.diag(units @ block @ units.T))
         out[c] = np.where(np.roll(used, 1), np.roll(own, 1), np.nan)
-    return out, False, clusters
+    return GroupErrors(out, False, clusters, inverse)
 
 
 def sandwich(

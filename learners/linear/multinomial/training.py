@@ -19,7 +19,9 @@ from tuskml.learners.linear.algorithms.parts.kept import Beginning
 from tuskml.learners.linear.descent import deadline_of, descend
 from tuskml.learners.linear.explaining.plan_text import plan_line, resolved
 from tuskml.learners.linear.explaining.timing import Timing
-from tuskml.learners.linear.multinomial.inference import infer, judge, members
+from tuskml.learners.linear.inference.modelled import Inputs
+from tuskml.learners.linear.multinomial import terms
+from tuskml.learners.linear.multinomial.inference import Errors, infer, judge, members
 from tuskml.learners.linear.multinomial.problem import SoftmaxProblem
 from tuskml.learners.linear.objective import describe
 from tuskml.learners.linear.operators import State
@@ -53,7 +55,7 @@ def many_classes(
 @dataclass(frozen=True)
 class Many:
     """What G groups with as many classes train on: rows, LABELS, classes, the rows of each
-    (G, K), and widths (G,).
+    (G, K), widths (G,), and where it is asked for the features of each term (`Inputs`).
     """
 
     rows: Pass
@@ -61,17 +63,12 @@ class Many:
     classes: Softmax
     counts: Floats
     widths: NDArray[np.int64]
+    terms: NDArray[np.int64] | None
 
 
-def train_many(
-    rows: Pass,
-    labels: NDArray[np.void],
-    widths: NDArray[np.int64],
-    request: Request,
-    memory: int,
-    began: float,
-) -> Models:
+def train_many(given: Inputs, request: Request, memory: int, began: float) -> Models:
     """The models of groups with more than two classes each."""
+    rows, labels = given.rows, given.labels
     refuse(request.options)
     refuse_large(request.task, labels)
     found, counts, sizes = classes_of(rows, MOST_CLASSES)
@@ -86,8 +83,9 @@ def train_many(
         count = np.array([counts[g] for g in which.tolist()])
         weight = class_weights(request.options, label, count)
         classes = Softmax(label, weight)
-        given = Many(rows.of(which), labels[which], classes, count, widths[which])
-        models = fit(given, request, memory, began)
+        some = given.of(which)
+        many = Many(some.rows, some.labels, classes, count, some.widths, some.terms)
+        models = fit(many, request, memory, began)
         parts.append(models.numbered(which[models.group]))
     return parts[0] if len(parts) == 1 else joined(parts)
 
@@ -274,7 +272,8 @@ def models_of(
     """The models: `coef` and `std_err` class by class, each class's intercept first."""
     widths, n_rows, began = about.given.widths, about.n_rows, about.began
     groups, n = problem.rows.groups, problem.n_groups
-    seen = infer(problem, state, plan.threads, about.deadline)
+    seen = infer(problem, state, plan.threads, about.deadline, request.options.fit)
+    tests = of_terms(problem, state, plan, seen, about) if request.options.fit else {}
     errors = seen.std_err
     status = judge(problem, state, plan, seen)
     more = members(problem, state, about.given.counts) if request.options.fit else {}
@@ -302,7 +301,31 @@ def models_of(
         plan=f"{plan_line(plan)}, {k} classes",
         seconds=n_rows / n_rows.sum() * (time.monotonic() - began),
         options=by_group(resolved(request.options, plan), n, more),
+        **tests,
     )
+
+
+def of_terms(
+    problem: SoftmaxProblem, state: State, plan: Plan, seen: Errors, about: About
+) -> dict[str, Lists]:
+    """The fields of models from which tests of terms are made."""
+    given, deadline = about.given, about.deadline
+    found = {"covariance": terms.covariances(problem, seen.spreads or {}, given.widths)}
+    if given.terms is None:
+        return found
+
+    def again(less: SoftmaxProblem, v: Floats) -> State:
+        return descend(less, Beginning(v), None, plan, deadline, Timing())
+
+    def over() -> bool:
+        return deadline is not None and time.monotonic() > deadline
+
+    likely = state.converged & ~seen.parted
+    if problem.penalised or problem.softmax.weight is not None:
+        likely[:] = False
+    tested = problem, state, np.flatnonzero(likely)
+    found["ratios"] = terms.likelihood_ratios(*tested, given.terms, again, over)
+    return found
 
 
 def by_class(values: Floats, widths: NDArray[np.int64]) -> Lists:

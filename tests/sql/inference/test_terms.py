@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.stats
 import statsmodels.api as sm
 import statsmodels.formula.api as smf
 
@@ -215,3 +216,54 @@ def test_the_reference_level_does_not_matter(here: Client, order: list[int]) -> 
     ):
         assert row[:3] == same[:3]
         assert row[3:] == pytest.approx(same[3:], rel=1e-6)
+
+
+CLASSES = 3
+SCORES = (
+    np.outer(MARGIN, [0, 1, -0.6]) + np.array([0, 0.2, 0.4]) + RANDOM.gumbel(size=(N, CLASSES))
+)
+CLASS = SCORES.argmax(axis=1).astype(float)
+FORMULAS = {"a": "y ~ C(k) + h", "k": "y ~ a + h", "h": "y ~ a + C(k)"}
+
+
+def of_classes(formula: str, rows: pd.DataFrame, **given: Any) -> Any:
+    return smf.mnlogit(formula, rows).fit(disp=0, method="newton", **given)
+
+
+@pytest.mark.parametrize("covariance", ["classic", "HC0"])
+def test_more_than_two_classes(client: Client, covariance: str) -> None:
+    """Of each class but the first a term has its coefficients: b' V^-1 b of all of them, from
+    statsmodels' estimates, and twice the gain of the log-likelihood.
+    """
+    rows = pd.DataFrame({"y": CLASS.astype(int), "a": A, "k": K, "h": H})
+    given = {} if covariance == "classic" else {"cov_type": covariance}
+    whole = of_classes("y ~ a + C(k) + h", rows, **given)
+    found = terms(client, "logistic", CLASS, covariance=covariance, likelihood_ratio=True)
+    names, width = list(whole.params.index), len(whole.params)
+    for (term, df, test, statistic, p), name in zip(found[:3], FORMULAS, strict=True):
+        own = [i for i, one in enumerate(names) if one.startswith("C(k)" if name == "k" else name)]
+        at = [c * width + i for c in range(CLASSES - 1) for i in own]
+        b = whole.params.to_numpy().T.ravel()[at]
+        expected = b @ np.linalg.solve(whole.cov_params().to_numpy()[np.ix_(at, at)], b)
+        assert (term, df, test) == (name, len(at), "chi2")
+        assert statistic == pytest.approx(expected, rel=1e-4)
+        assert p == pytest.approx(scipy.stats.chi2.sf(expected, len(at)), rel=1e-3)
+    for (term, df, test, statistic, _), (name, less) in zip(
+        found[3:], FORMULAS.items(), strict=True
+    ):
+        gain = 2 * (whole.llf - of_classes(less, rows).llf)
+        assert (term, df, test) == (name, (CLASSES - 1) * (3 if name == "k" else 1), "LR")
+        assert statistic == pytest.approx(gain, rel=1e-6)
+
+
+def test_more_than_two_classes_without_a_test(client: Client) -> None:
+    """A penalty leaves no statistic; a column that says nothing new has no direction of its own."""
+    found = terms(client, "logistic", CLASS, likelihood_ratio=True, l2=0.1)
+    assert [row[1:4] for row in found] == [
+        *((df, "chi2", None) for df in (2, 8, 4)),
+        *((df, "LR", None) for df in (2, 8, 4)),
+    ]
+    twice = {"a": "c0", "b": "2 * c0", "h": "c2"}
+    found = terms(client, "logistic", CLASS, columns=twice, likelihood_ratio=True)
+    assert [row[1] for row in found[3:]] == [0, 0, 2]
+    assert [row[3] is None for row in found[3:]] == [True, True, False]

@@ -1,0 +1,92 @@
+"""What tests of whole terms need of multinomial models: covariances and likelihood ratios.
+
+Of K classes, a term of w features has (K - 1) w coefficients, those against the first class.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.passes import Floats
+from tuskml.learners.linear.inference.determined import MOST_WEIGHTS
+from tuskml.learners.linear.inference.ratios import Spans, features
+from tuskml.learners.linear.multinomial.problem import SoftmaxProblem
+from tuskml.learners.linear.operators import State
+from tuskml.learners.linear.problem import Index
+from tuskml.learners.models import Lists
+
+Again = Callable[[SoftmaxProblem, Floats], State]
+"""Descends from weights v (G, K p)."""
+
+
+def spread(problem: SoftmaxProblem, inverse: Floats) -> Floats:
+    """The covariance (K - 1, d, K - 1, d) of one group's coefficients in the caller's units, NaN
+    of features that never vary; inverse (K p, K p): that of all weights v.
+    """
+    k, p, unit = problem.softmax.n_classes, problem.p, problem.scale[0]
+    found: Floats = inverse.reshape(k, p, k, p)[1:, :-1, 1:, :-1] * unit[:, None, None] * unit
+    found[:, unit == 0] = np.nan
+    found[..., unit == 0] = np.nan
+    return found
+
+
+def covariances(
+    problem: SoftmaxProblem, spreads: Mapping[int, Floats], widths: NDArray[np.int64]
+) -> Lists:
+    """Those of G groups, row by row, NaN where one is not known; empty lists for too many weights.
+
+    widths (G,): features.
+    """
+    others, d = problem.softmax.n_classes - 1, problem.d
+    if problem.softmax.n_classes * problem.p >= MOST_WEIGHTS:
+        d = 0
+    unknown = np.full((others, d, others, d), np.nan)
+    parts = [
+        spreads.get(g, unknown)[:, :own, :, :own].ravel() for g, own in enumerate(widths.tolist())
+    ]
+    return Lists.of_parts(parts)
+
+
+def likelihood_ratios(
+    problem: SoftmaxProblem,
+    state: State,
+    usable: Index,
+    widths: NDArray[np.int64],
+    again: Again,
+    over: Callable[[], bool],
+) -> Lists:
+    """Degrees of freedom and statistic of each term, as of two classes (`inference/ratios.py`).
+
+    usable: groups whose weights have the greatest likelihood; widths: features of each term,
+    (G, T), -1 behind a group's last one.
+    """
+    n, most = widths.shape
+    own, others = np.maximum(widths, 0), problem.softmax.n_classes - 1
+    found = np.stack([others * own.astype(float), np.full(own.shape, np.nan)], axis=2)
+    first = np.cumsum(own, axis=1) - own
+    spans = Spans(problem.of(usable)) if len(usable) else None
+    for t in range(most if spans else 0):
+        assert spans is not None
+        dropped = features(first[usable, t], own[usable, t], problem.d)
+        lost = spans.lost(dropped)
+        found[usable, t, 0] = others * lost
+        known = np.flatnonzero(lost > 0)
+        if len(known) and not over():
+            some = problem.of(usable[known]), state.v[usable[known]], dropped[known]
+            found[usable[known], t, 1] = statistics(*some, again)
+    return Lists.of_rows(found.reshape(n, 2 * most), 2 * (widths >= 0).sum(axis=1))
+
+
+def statistics(
+    problem: SoftmaxProblem, v: Floats, dropped: NDArray[np.bool_], again: Again
+) -> Floats:
+    """2 log(L / L0), (G,); dropped: features that L0 is without, (G, d)."""
+    begin = problem.blocks(v).copy()
+    begin[:, :, :-1][np.broadcast_to(dropped[:, None, :], begin[:, :, :-1].shape)] = 0.0
+    fresh = replace(problem, begun=None, before=None)
+    less = replace(fresh, scale=np.where(dropped, 0.0, problem.scale))
+    state = again(less, begin.reshape(v.shape))
+    ratio = 2 * problem.rows.weight * (less.objective(state.v) - problem.objective(v))
+    return np.where(state.converged, np.maximum(ratio, 0.0), np.nan)
