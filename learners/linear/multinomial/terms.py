@@ -74,8 +74,10 @@ def likelihood_ratios(
         found[usable, t, 0] = others * lost
         known = np.flatnonzero(lost > 0)
         if len(known) and not over():
-            some = problem.of(usable[known]), state.v[usable[known]], dropped[known]
-            found[usable[known], t, 1] = statistics(*some, again)
+            which = usable[known]
+            part = problem.of(which)
+            assert isinstance(part, SoftmaxProblem)
+            found[which, t, 1] = statistics(part, state.v[which], dropped[known], again)
     return Lists.of_rows(found.reshape(n, 2 * most), 2 * (widths >= 0).sum(axis=1))
 
 
