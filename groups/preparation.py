@@ -101,6 +101,7 @@ def told(request: Request[Any, Any], prepared: Texts) -> Request[Any, Any]:
         names = partial(prepared.texts, prepare.NAMES)
         request = replace(request, feature_names=names, categories=prepared.categories)
         request = replace(request, terms=lambda k: widths_of(prepared.text(prepare.JSON, k)))
+        request = replace(request, preparation=partial(prepared.text, prepare.JSON))
     else:
         refuse_mark(request)
         request = with_names(request)
@@ -126,6 +127,7 @@ def preparing(request: Request[Any, Any]) -> Preparing:
     options: Options = request.options
     names = classes_named(options)
     columns, texts = options.categories or (), options.text or ()
+    known = prepare.known_levels(learner_of(request.task).known_levels(options))
     products = [name for names in options.interactions or () for name in (*names, "")]
     return Preparing(
         MISSING.index(options.missing),
@@ -150,6 +152,8 @@ def preparing(request: Request[Any, Any]) -> Preparing:
         int(learner_of(request.task).numbers_levels(options)),
         None if request.mark is None else request.mark[0].encode(),
         int(request.mark is not None and request.mark[1]),
+        len(known or ()),
+        known,
     )
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from tuskml.errors import OptionError
 from tuskml.kernels.parts.sharded import Parts
 from tuskml.kernels.passes import Floats
+from tuskml.kernels.rows.prepare import KnownLevels
 from tuskml.kvstore import StoreRoot
 from tuskml.learners.explaining.explanation import document
 from tuskml.learners.explaining.text import written
@@ -40,7 +41,8 @@ class Request(Generic[OneTask_co, OneOptions_co]):
     feature of each category and how many it has; feature_names: those of a group by its place,
     where features have names; terms: how many features each column of such rows became; by_level:
     of each group, and of each of its features, 1 where values
-    are numbers of a category's levels, None: nowhere; near: from where a training
+    are numbers of a category's levels, None: nowhere; preparation: says for the place of a group
+    whose rows have names what they became, as JSON; near: from where a training
     of dense rows may start, by the groups' field `place`, and what is left there for others;
     source: the plans that were compared
     before all rows of a source were read, as `Learner.source_plans` has them, None where none
@@ -62,6 +64,7 @@ class Request(Generic[OneTask_co, OneOptions_co]):
     near: Near | None = None
     common: bool = False
     by_level: tuple[bytes, ...] | None = None
+    preparation: Callable[[int], str] | None = None
     source: Mapping[str, Any] | None = None
     mark: tuple[str, bool] | None = None
     last: bool = False
@@ -213,6 +216,10 @@ class Learner(ABC):
     def numbers_levels(self, options: Any) -> bool:
         """Whether a category is one feature, the number of its level, not one for each level."""
         return False
+
+    def known_levels(self, options: Any) -> Sequence[KnownLevels]:
+        """Levels of such categories whose numbers a training takes over from a model of before."""
+        return ()
 
     def forgets(self, request: Request[Any, Any], n_features: int) -> bool:
         """Whether dense rows leave nothing in the weights of where their training began."""

@@ -337,8 +337,7 @@ def options_text(options: Mapping[str, Any]) -> str:
 
     def plain(value: Any) -> Any:
         if isinstance(value, Model):
-            kept = {"coef": value.coef, "intercept": value.intercept, "store": value.store}
-            return {name: item for name, item in kept.items() if item is not None}
+            return as_start(value)
         if hasattr(value, "tolist"):
             return value.tolist()
         raise OptionError(
@@ -354,6 +353,15 @@ def options_text(options: Mapping[str, Any]) -> str:
         },
         default=plain,
     )
+
+
+def as_start(model: Model) -> dict[str, Any]:
+    """What a training needs to know of the model that it goes on from, by SQL's names."""
+    kept = {name: getattr(model, name) for name in ("task", "coef", "classes", "store")}
+    kept |= {"intercept": model.intercept, "options": model.options_text}
+    if model.preparation is not None:
+        kept |= {"features": model.features, "preparation": model.preparation}
+    return {name: item for name, item in kept.items() if item is not None}
 
 
 def plain_key(key: Any) -> Any:

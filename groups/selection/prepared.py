@@ -24,7 +24,7 @@ from tuskml.schedule import budget
 
 Groups = NDArray[np.void]
 Places = NDArray[np.intp]
-UNLIKE = ("threads", "cancel_mark")
+UNLIKE = ("threads", "cancel_mark", "known")
 """What the preparation of rows does not depend on."""
 
 

@@ -1,7 +1,9 @@
 """Rows with names, expanded into the dense or sparse rows that all other kernels read."""
 
 import ctypes
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -10,7 +12,7 @@ from numpy.typing import NDArray
 from tuskml.errors import DataError
 from tuskml.kernels.library import check_code, library, pointer
 from tuskml.kernels.passes import GROUP
-from tuskml.kernels.rows.structures import Preparing
+from tuskml.kernels.rows.structures import INT64, Known, Preparing
 
 REFUSED = 6
 """`TK_REFUSED`."""
@@ -38,6 +40,29 @@ class Texts(Protocol):
     def categories(self, group: int) -> tuple[tuple[int, int], ...]:
         """The first feature of each category of a group, and how many features it has."""
         ...
+
+
+@dataclass(frozen=True)
+class KnownLevels:
+    """Levels of a category that have numbers before its rows are looked at: 0 for the first one.
+
+    column: the name of the feature; missing: whether NULLs have a number too, even if none occurs.
+    """
+
+    column: str
+    levels: tuple[str, ...]
+    missing: bool
+
+
+def known_levels(all_known: Sequence[KnownLevels]) -> "ctypes.Array[Known] | None":
+    """They as the kernel reads them; None for none."""
+    found = []
+    for one in all_known:
+        texts = [level.encode() for level in one.levels]
+        ends = (INT64 * len(texts))(*accumulate(map(len, texts)))
+        text = b"".join(texts)
+        found.append(Known(one.column.encode(), text, ends, len(texts), int(one.missing)))
+    return (Known * len(found))(*found) if found else None
 
 
 @dataclass

@@ -6,6 +6,18 @@ from typing import Any
 INT32, INT64, UINT64 = ctypes.c_int32, ctypes.c_int64, ctypes.c_uint64
 
 
+class Known(ctypes.Structure):
+    """`tk_known_levels`."""
+
+    _fields_ = [
+        ("column", ctypes.c_char_p),
+        ("text", ctypes.c_char_p),
+        ("ends", ctypes.POINTER(INT64)),
+        ("n", INT64),
+        ("missing", INT32),
+    ]
+
+
 class Preparing(ctypes.Structure):
     """`tk_preparing`."""
 
@@ -33,6 +45,8 @@ class Preparing(ctypes.Structure):
         ("fold", ctypes.c_char_p),
         ("fold_in_time", INT32),
         ("census", ctypes.c_void_p),
+        ("n_known", INT32),
+        ("known", ctypes.POINTER(Known)),
     ]
 
 
@@ -74,6 +88,7 @@ class Words(ctypes.Structure):
 
 
 STRUCTURES: dict[str, Any] = {
+    "tk_known_levels": Known,
     "tk_preparing": Preparing,
     "tk_dealing": Dealing,
     "tk_hold": Hold,

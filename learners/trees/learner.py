@@ -1,11 +1,12 @@
 """Boosted trees as a learner."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tuskml.kernels.parts.sharded import Parts
+from tuskml.kernels.rows.prepare import KnownLevels
 from tuskml.learners.explaining.text import written
 from tuskml.learners.learner import Groups, Learner, Request
 from tuskml.learners.models import Models
@@ -17,6 +18,7 @@ from tuskml.learners.trees.forest_options import FOREST_OPTIONS
 from tuskml.learners.trees.options import OPTIONS, TreeOptions
 from tuskml.learners.trees.parted import training as parted
 from tuskml.learners.trees.rules import classifies
+from tuskml.learners.trees.warm_start import TreesBefore
 
 TASKS = built_in(
     Task(
@@ -83,6 +85,11 @@ class Trees(Learner):
 
     def numbers_levels(self, options: TreeOptions) -> bool:
         return options.category_encoding == "native" and not options.interactions
+
+    def known_levels(self, options: TreeOptions) -> Sequence[KnownLevels]:
+        start = options.warm_start
+        categories = start.categories if isinstance(start, TreesBefore) else ()
+        return [one.known for one in categories if self.numbers_levels(options)]
 
     def whole(self, request: Request[Task, TreeOptions]) -> str | None:
         return parted.whole(request.options)

@@ -35,6 +35,7 @@ from tuskml.learners.tasks import Task
 from tuskml.learners.trees.bounds import listed_bounds, without_names
 from tuskml.learners.trees.forest import as_numbers
 from tuskml.learners.trees.forest_options import FOREST_OPTIONS, ForestOptions
+from tuskml.learners.trees.levels_before import by_numbering
 from tuskml.learners.trees.options import OPTIONS, TreeOptions
 from tuskml.learners.trees.rules import averaged, classifies, rules_of
 from tuskml.learners.trees.signs import listed, refuse_signed
@@ -63,11 +64,11 @@ def train(
     with passes.watching_sigint():
         for alike, chosen in without_names(groups, request):
             for places in together(groups[alike]):
-                own = alike[places]
-                by_level = categories_of(groups[own], own, request)
-                refuse_signed(by_level, listed(chosen.options.monotone))
-                refuse_start(own, request, by_level)
-                yield train_together(groups[own], chosen, memory, by_level).numbered(own)
+                refuse_start(alike[places], chosen)
+                for own, numbered in by_numbering(alike[places], chosen):
+                    by_level = categories_of(groups[own], own, request)
+                    refuse_signed(by_level, listed(chosen.options.monotone))
+                    yield train_together(groups[own], numbered, memory, by_level).numbered(own)
 
 
 def categories_of(
@@ -152,8 +153,7 @@ def train_together(
     refuse_labels(given, request)
     parts = []
     for which, classes in by_classes(given, options):
-        models = grow(given.of(which, classes), request, memory)
-        parts.append(models.numbered(which))
+        parts.append(grow(given.of(which, classes), request, memory).numbered(which))
     return parts[0] if len(parts) == 1 else joined(parts)
 
 

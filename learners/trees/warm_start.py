@@ -21,6 +21,7 @@ from tuskml.learners.options.kinds import WARM_START, Kind, WarmStart
 from tuskml.learners.trees.compact import bytes_of, trees_of_payload
 from tuskml.learners.trees.forest import HEAD, MISSING, VALUE
 from tuskml.learners.trees.forest import NODE as NUMBERS
+from tuskml.learners.trees.levels_before import Category, Move, categories_of_model, renumbered
 
 if TYPE_CHECKING:
     from tuskml.learners.trees.training import Rows
@@ -32,11 +33,14 @@ BROKEN = "warm_start has coefficients that are no trees, expected a whole model 
 
 @dataclass(frozen=True)
 class TreesBefore(WarmStart):
-    """A model of trees. task, objective: where the model says; features: their names, if any."""
+    """A model of trees. task, objective: where the model says; features: their names, if any;
+    categories: those whose levels have names; moves: how their numbers change, `by_numbering`."""
 
     task: str | None = None
     objective: str | None = None
     features: tuple[str, ...] = ()
+    categories: tuple[Category, ...] = ()
+    moves: tuple[Move, ...] = ()
 
 
 def _number(value: Any) -> float:
@@ -73,6 +77,7 @@ def _trees(value: Any) -> WarmStart:
         task if isinstance(task, str) else None,
         _objective(given.get("options")),
         tuple(map(str, names)) if isinstance(names, list) else (),
+        categories_of_model(given.get("preparation")),
     )
 
 
@@ -111,21 +116,14 @@ def refuse_names(given: WarmStart, names: tuple[str, ...]) -> None:
     )
 
 
-def refuse_start(
-    places: NDArray[np.intp], request: Request[Any, Any], by_level: NDArray[np.uint8] | None
-) -> None:
+def refuse_start(places: NDArray[np.intp], request: Request[Any, Any]) -> None:
     """OptionError or DataError for a model that groups cannot go on from; places: of the groups in
-    the request; by_level: (G, d) which features are categories, or None.
+    the request.
     """
     given = request.options.warm_start
     if given is None:
         return
     refuse_model(given, request.task.name, request.options.objective)
-    if request.by_level is not None and by_level is not None and by_level.any():
-        raise OptionError(
-            "option 'warm_start' is not available where levels of a category are numbered anew: "
-            "expected option 'category_encoding' to be 'one_hot' in both trainings"
-        )
     if request.feature_names is not None:
         for place in places:
             refuse_names(given, tuple(request.feature_names(int(place))))
@@ -141,6 +139,8 @@ def started(given: "Rows", options: Any, classifies: bool) -> Forest | None:
         start, int(given.groups["dim"][0]), 1 if several is None else several.shape[1]
     )
     refuse_categories(before, given.by_level)
+    if isinstance(start, TreesBefore) and start.moves:
+        before = renumbered(before, start.moves)
     if classifies and start.classes:
         labels = given.labels
         own = np.stack([labels["low"], labels["high"]], axis=1) if several is None else several

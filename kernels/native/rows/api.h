@@ -145,6 +145,15 @@ enum tk_levels_with_feature { TK_BUT_REFERENCE, TK_ALL_LEVELS, TK_FIRST_HAS_ALL 
  * categories or go round. */
 enum tk_dates { TK_DATES_DAYS, TK_DATES_PARTS, TK_DATES_CYCLES };
 
+/* Levels of a category that have numbers before the rows are looked at, 0 for the first one. */
+typedef struct tk_known_levels {
+    const char *column; /* the name of the feature, with a 0 behind it */
+    const char *text;   /* the levels, one behind the other */
+    const int64_t *ends;
+    int64_t n;
+    int32_t missing; /* whether NULLs have a number too, even if none occurs */
+} tk_known_levels;
+
 /* Lists of names have a 0 behind each. */
 typedef struct tk_preparing {
     int32_t missing;       /* enum tk_missing */
@@ -170,6 +179,8 @@ typedef struct tk_preparing {
     const char *fold;         /* a column by whose values rows are dealt to folds; NULL: none */
     int32_t fold_in_time;     /* whether these values are in the order of time */
     const struct tk_census *census; /* of the rows of all parts of a group; NULL: no parts */
+    int32_t n_known;
+    const tk_known_levels *known; /* of categories that are numbers of levels */
 } tk_preparing;
 
 #define TK_PREPARE_ERROR 1024

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "../trees/api.h"
 #include "columns.hpp"
 
 namespace tusk {
@@ -9,6 +10,37 @@ namespace {
 
 // Trees have bins for no more; the other levels are rare ones.
 constexpr size_t MOST_NUMBERED = 255;
+// Levels and the NULLs have numbers up to this one.
+constexpr size_t MOST_NUMBER = TK_MOST_LEVEL;
+
+const tk_known_levels *known_of(const std::string &column, const tk_preparing *how) {
+    for (int32_t i = 0; i < how->n_known; i++)
+        if (column == how->known[i].column)
+            return how->known + i;
+    return nullptr;
+}
+
+std::vector<std::string_view> texts_of(const tk_known_levels *known) {
+    std::vector<std::string_view> texts;
+    int64_t begin = 0;
+    for (int64_t k = 0; known && k < known->n; begin = known->ends[k++])
+        texts.emplace_back(known->text + begin, (size_t)(known->ends[k] - begin));
+    return texts;
+}
+
+// The number that each level has already, or NONE.
+std::vector<int32_t> numbers_of(const std::vector<std::string_view> &levels,
+                                const std::vector<std::string_view> &known) {
+    std::unordered_map<std::string_view, int32_t> place;
+    for (std::string_view text : known)
+        place.emplace(text, (int32_t)place.size());
+    std::vector<int32_t> number;
+    for (std::string_view level : levels) {
+        auto found = place.find(level);
+        number.push_back(found == place.end() ? NONE : found->second);
+    }
+    return number;
+}
 
 } // namespace
 
@@ -20,25 +52,27 @@ void number_levels(const tk_preparing *how, Columns *out) {
 
 void place_levels(Column &c, const std::vector<int64_t> &count, const tk_preparing *how,
                   int32_t *next) {
+    const tk_known_levels *known = known_of(c.name, how);
+    std::vector<std::string_view> levels = texts_of(known);
+    std::vector<int32_t> number = numbers_of(c.levels, levels);
     std::vector<bool> kept = kept_levels(count, how);
     std::vector<size_t> order;
     for (size_t k = 0; k < kept.size(); k++)
-        if (kept[k])
+        if (kept[k] && number[k] == NONE)
             order.push_back(k);
     std::stable_sort(order.begin(), order.end(),
                      [&](size_t a, size_t b) { return count[a] > count[b]; });
-    order.resize(std::min(order.size(), MOST_NUMBERED));
-    std::vector<int32_t> number(count.size(), NONE);
-    std::vector<std::string_view> levels;
+    order.resize(std::min({order.size(), MOST_NUMBERED, MOST_NUMBER - levels.size()}));
     for (size_t k : order) {
         number[k] = (int32_t)levels.size();
         levels.push_back(c.levels[k]);
     }
     bool own_level = how->missing == TK_MISSING_LEVEL || how->missing == TK_MISSING_KEEP;
+    bool gaps = c.n_missing || (known && known->missing);
     c.first = (*next)++;
     c.width = 1;
-    c.other = levels.size() < c.levels.size() ? c.first : NONE;
-    c.missing = c.n_missing && own_level ? c.first : NONE;
+    c.other = std::find(number.begin(), number.end(), NONE) < number.end() ? c.first : NONE;
+    c.missing = gaps && own_level ? c.first : NONE;
     c.fill_level = levels.empty() ? NONE : 0;
     c.levels = std::move(levels);
     for (auto &part : c.feature)

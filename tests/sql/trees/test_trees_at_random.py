@@ -1,5 +1,7 @@
 """Rows that are joined with many models in no order: what each model says of them in order."""
 
+
+
 import re
 
 import duckdb
@@ -10,6 +12,9 @@ SETUP = f"""
 CREATE TABLE u AS
 SELECT i, i % {MODELS} AS g, [a, b, c, d] AS x, [a::DOUBLE / 3, b, c / 7, d] AS wide,
        [CASE WHEN i % 97 = 0 THEN 'nan'::FLOAT ELSE a END, b, c, d] AS gaps,
+       [CASE i % 89 WHEN 0 THEN 'inf'::FLOAT WHEN 1 THEN '-inf'::FLOAT ELSE a END, b, c, d]
+           AS infinite,
+       [a * CASE i % 3 WHEN 0 THEN 1e300 WHEN 1 THEN 1e-300 ELSE 1 END, b, c / 3, d] AS huge,
        [(1 + (i % 3) / 8388608.0)::FLOAT, b] AS close, a * b + sin(3 * c) + d AS y
 FROM (SELECT i, (hash(i) % 1000 / 500.0 - 1)::FLOAT AS a,
              (hash(-i) % 1000 / 500.0 - 1)::FLOAT AS b,
@@ -26,6 +31,30 @@ CASES = {
     "probabilities": ("predict_proba", "x", "gbdt", "y > 0", '{"objective": "logistic"}'),
     "levels": ("predict", "x", "gbdt", "y", '{"categorical": [3], "min_category_rows": 5}'),
     "large trees": ("predict", "x", "gbdt", "y", '{"num_leaves": 190, "min_child_rows": 1}'),
+    "trees of 33 to 128 leaves": (
+        "predict",
+        "x",
+        "gbdt",
+        "y",
+        '{"num_leaves": 60, "min_child_rows": 1, "trees": 12}',
+    ),
+    "such trees, doubles": (
+        "predict",
+        "wide",
+        "gbdt",
+        "y",
+        '{"num_leaves": 60, "min_child_rows": 1, "trees": 12}',
+    ),
+    "trees of 32 leaves": (
+        "predict",
+        "wide",
+        "gbdt",
+        "y",
+        '{"num_leaves": 32, "min_child_rows": 1, "trees": 12}',
+    ),
+    "infinities": ("predict", "infinite", "gbdt", "y", '{"trees": 10}'),
+    "infinities of doubles": ("predict", "infinite::DOUBLE[]", "gbdt", "y", '{"trees": 10}'),
+    "doubles beyond floats": ("predict", "huge", "gbdt", "y", '{"trees": 10}'),
     "many trees": ("predict", "x", "gbdt", "y", '{"trees": 1100, "num_leaves": 3}'),
     "classes": ("predict_class", "x", "gbdt", "i % 3", '{"objective": "logistic", "trees": 5}'),
     "a forest": ("predict", "x", "random_forest", "y", '{"trees": 20}'),
@@ -38,7 +67,8 @@ def test_an_order_without_order_changes_no_bit(con: duckdb.DuckDBPyConnection, n
     """Compared with rows in the order of their models, which are scored in another way."""
     answer, x, task, label, options = CASES[name]
     con.execute(SETUP)
-    seen = "x" if x == "gaps" else x
+    trained_on_x = ("gaps", "huge", "infinite", "infinite::DOUBLE[]")
+    seen = "x" if x in trained_on_x else x
     trained = f"train_model('{task}', {label}, {seen}, '{options}')"
     con.execute(f"CREATE TABLE models AS SELECT g, {trained} AS m FROM u GROUP BY g").fetchall()
 

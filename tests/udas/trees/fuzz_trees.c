@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "scalars/models/margins.h"
+#include "scalars/trees/packed.h"
 
 /* What trees.c needs of other files. */
 bool tusk_check_pairs(const tusk_sparse_row *row, char *sentence) {
@@ -57,6 +58,28 @@ static bool predicts(tusk_scorer *s, uint64_t d) {
     return tusk_tree_sparse_margin(s, &row, true, out, sentence) && done;
 }
 
+/* Packs compact trees and scores a row. Ends the program if a walk says otherwise. */
+static void pack(const tusk_compact *trees, uint64_t d) {
+    bool made_of_doubles = draw(2), f64 = draw(2);
+    size_t bytes = tusk_packed_bytes(trees, made_of_doubles);
+    if (!bytes || bytes > 1000000 || trees->head.features != d)
+        return;
+    double x[MOST_FEATURES], sum = 0, walked = 0;
+    float narrow[MOST_FEATURES];
+    for (uint64_t j = 0; j < d; j++)
+        narrow[j] = (float)(x[j] = draw(20) ? (double)draw(160) / 3 - 3 : cell());
+    const void *row = f64 ? (const void *)x : narrow;
+    tusk_packed *packed = malloc(bytes);
+    if (tusk_packed_make(trees, made_of_doubles, packed) &&
+        tusk_packed_margin(packed, row, f64, &sum) &&
+        tusk_compact_margins(trees, row, f64, d, 1, &walked) &&
+        memcmp(&sum, &walked, sizeof sum) && (sum == sum || walked == walked)) {
+        fprintf(stderr, "packed trees say %.17g, a walk %.17g\n", sum, walked);
+        exit(1);
+    }
+    free(packed);
+}
+
 static tusk_scorer scorer_of(uint64_t outputs) {
     static const double labels[8] = {0, 1, 2, 3, 4, 5, 6, 7};
     tusk_scorer s = {.task = TUSK_BOOSTED, .n_classes = outputs};
@@ -101,6 +124,7 @@ static bool of_bytes(const char *whole, uint64_t n, uint64_t d, uint64_t outputs
         s.is_compact = true;
         s.coef = (const tusk_weight *)bytes;
         s.n_coef = kept / 8;
+        pack(&s.trees, d);
         done = predicts(&s, d);
     }
     free(bytes);

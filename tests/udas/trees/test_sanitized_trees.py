@@ -36,6 +36,10 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 CASES = {
     "numbers": ("(i % 17) * (i % 13)", '{"trees": 4, "num_leaves": 9}'),
     "classes": ("i % 3", '{"trees": 3, "num_leaves": 6, "objective": "logistic"}'),
+    "trees of more than 32 leaves": (
+        "(i % 17) * (i % 13) + i % 40",
+        '{"trees": 3, "num_leaves": 60, "min_child_rows": 2}',
+    ),
     "categories": (
         "(i % 17) * (i % 5)",
         '{"trees": 3, "num_leaves": 6, "categorical": [1, 3], "min_category_rows": 1}',
@@ -48,7 +52,8 @@ def test_forged_trees_are_never_read_beyond_their_end(
     program: Path, con: duckdb.DuckDBPyConnection, tmp_path: Path, case: str
 ) -> None:
     """Cycles, children and features that are none, thresholds that are no numbers, sets of levels
-    behind the end; some forged models predict, since values of leaves may be any number."""
+    behind the end; some forged models predict, since values of leaves may be any number. Packed
+    trees say what walks say."""
     label, options = CASES[case]
     sql = (
         f"SELECT train_model('gbdt', {label}, [i % 17, i % 13, i % 40], '{options}') "

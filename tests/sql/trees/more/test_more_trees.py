@@ -117,7 +117,7 @@ def test_names_of_features(db: Database) -> None:
     coded = {"category_encoding": "one_hot"}
     first, whole = made("x1, name", coded), made("x1, name", coded | {"trees": 20})
     assert made("x1, name", coded, first[-1])[0] == whole[0]
-    with pytest.raises(wrong, match="expected option 'category_encoding' to be 'one_hot' in both"):
+    with pytest.raises(wrong, match=r"has the feature 'name\[blue\]' at place 2, expected 'name'"):
         made("x1, name", {}, first[-1])
 
 
