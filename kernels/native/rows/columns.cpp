@@ -229,7 +229,7 @@ int decide_own(const tusk_group *group, const tk_preparing *how, int threads, Co
     std::vector<Seen> seen(out->columns.size());
     bool look = needs_look(*out, how);
     if (look)
-        if (int code = look_at_rows(group, how, *out, seen))
+        if (int code = look_at_rows(group, how, threads, *out, seen))
             return code;
     bool all = how->levels != TK_BUT_REFERENCE;
     for (size_t j = 0; j < out->columns.size(); j++) {

@@ -13,7 +13,7 @@ constexpr size_t MOST_NUMBERED = 255;
 // Levels and the NULLs have numbers up to this one.
 constexpr size_t MOST_NUMBER = TK_MOST_LEVEL;
 
-const tk_known_levels *known_of(const std::string &column, const tk_preparing *how) {
+const tk_known_levels *levels_known(const std::string &column, const tk_preparing *how) {
     for (int32_t i = 0; i < how->n_known; i++)
         if (column == how->known[i].column)
             return how->known + i;
@@ -52,7 +52,7 @@ void number_levels(const tk_preparing *how, Columns *out) {
 
 void place_levels(Column &c, const std::vector<int64_t> &count, const tk_preparing *how,
                   int32_t *next) {
-    const tk_known_levels *known = known_of(c.name, how);
+    const tk_known_levels *known = levels_known(c.name, how);
     std::vector<std::string_view> levels = texts_of(known);
     std::vector<int32_t> number = numbers_of(c.levels, levels);
     std::vector<bool> kept = kept_levels(count, how);

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <mutex>
 
 #include "../shared/pool.hpp"
@@ -31,13 +32,14 @@ struct Expansion {
 };
 
 // The features of the values of a column that are plain: a number is its own feature's value, and
-// a small whole number of a category has one feature, which weighs 1.
+// a small whole number of a category has one feature, which weighs 1, or the number of its level.
 class PlainValues {
 public:
-    PlainValues(const Column &c, size_t part) : first_(c.first), number_(c.kind == Kind::NUMBER) {
-        if (c.kind == Kind::CATEGORY && !c.of_numbers)
+    PlainValues(const Column &c, size_t part)
+        : first_(c.first), number_(c.kind == Kind::NUMBER), level_(c.kind == Kind::LEVELS) {
+        if (c.is_category() && !c.of_numbers)
             features_ = c.feature[part];
-        else if (c.kind == Kind::CATEGORY && c.part == TUSK_WHOLE)
+        else if (c.is_category() && c.part == TUSK_WHOLE)
             for (int32_t code : c.code.small)
                 features_.push_back(code == NONE ? UNKNOWN : c.feature[0][(size_t)code]);
         plain_ = (number_ && c.part == TUSK_WHOLE) || !features_.empty();
@@ -57,7 +59,9 @@ public:
         const int32_t feature = features_[(size_t)(int32_t)x];
         if (feature == UNKNOWN)
             return false;
-        if (feature != NONE)
+        if (level_)
+            put(first_, feature == NONE ? std::numeric_limits<T>::quiet_NaN() : (T)feature);
+        else if (feature != NONE)
             put(feature, (T)1);
         return true;
     }
@@ -65,8 +69,8 @@ public:
 private:
     static constexpr int32_t UNKNOWN = NONE - 1;
     int32_t first_;
-    bool number_, plain_;
-    std::vector<int32_t> features_; // by value
+    bool number_, level_, plain_;
+    std::vector<int32_t> features_; // by value; of a level its number
 };
 
 // Expands the rows of one segment.

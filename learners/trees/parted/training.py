@@ -22,6 +22,7 @@ from tuskml.learners.models import Models, Strings, joined
 from tuskml.learners.tasks import Task
 from tuskml.learners.trees import training
 from tuskml.learners.trees.bounds import listed_bounds, without_names
+from tuskml.learners.trees.levels_before import by_numbering
 from tuskml.learners.trees.options import TreeOptions
 from tuskml.learners.trees.rules import classifies, rules_of
 from tuskml.learners.trees.signs import listed, refuse_signed
@@ -65,9 +66,10 @@ def train_by_parts(parts: Parts, request: Request[Task, TreeOptions]) -> Models 
         return None
     training.refuse_rows(groups, request.task.name)
     ((places, request),) = without_names(groups, request)
+    refuse_start(places, request)
+    ((places, request),) = by_numbering(places, request)
     by_level = training.categories_of(groups, places, request)
     refuse_signed(by_level, listed(request.options.monotone))
-    refuse_start(places, request, by_level)
     options = request.options
     by_class = classifies(options)
     rows = ShardedPass(

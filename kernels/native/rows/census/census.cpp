@@ -50,7 +50,7 @@ int count_own(const tusk_group *group, const tk_preparing *how, tk_census *out,
     if (int code = find_levels(group, how, how->threads, &columns))
         return code;
     std::vector<Seen> seen(columns.columns.size());
-    if (int code = look_at_rows(group, how, columns, seen))
+    if (int code = look_at_rows(group, how, how->threads, columns, seen))
         return code;
     for (size_t j = 0; j < seen.size(); j++)
         out->columns.push_back(counted(columns, how, columns.columns[j], seen[j]));

@@ -14,6 +14,14 @@ struct Seen {
     std::vector<int64_t> count; // by level
     int64_t missing = 0, n = 0;
     double sum = 0;
+
+    void add(const Seen &other) {
+        for (size_t level = 0; level < count.size(); level++)
+            count[level] += other.count[level];
+        missing += other.missing;
+        n += other.n;
+        sum += other.sum;
+    }
 };
 
 // The same by level, whatever other levels there are. Keys are texts, or the bytes of a number, of
@@ -48,8 +56,8 @@ template <class T> T of_key(const std::string &key) {
 int find_levels(const tusk_group *group, const tk_preparing *how, int threads, Columns *out);
 
 // Counts the rows of each column that is no product.
-int look_at_rows(const tusk_group *group, const tk_preparing *how, const Columns &columns,
-                 std::vector<Seen> &seen);
+int look_at_rows(const tusk_group *group, const tk_preparing *how, int threads,
+                 const Columns &columns, std::vector<Seen> &seen);
 
 } // namespace tusk
 

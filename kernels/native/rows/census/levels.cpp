@@ -126,6 +126,33 @@ void look_at(const Counted &known, const Column &c, Seen &seen) {
     }
 }
 
+// Looks at the rows of one segment.
+void look_at(const tusk_segment *s, size_t part, const tusk_schema *schema, const Columns &c,
+             std::vector<Seen> &seen) {
+    each_row_of(s, schema, [&](const auto *x) {
+        for (size_t j = 0; j < seen.size(); j++) {
+            const Column &column = c.columns[j];
+            double value = x[column.source];
+            if (column.kind == Kind::PRODUCT)
+                continue;
+            if (std::isnan(value)) {
+                seen[j].missing++;
+                continue;
+            }
+            seen[j].n++;
+            if (column.is_category())
+                seen[j].count[(size_t)column.code_of(value, part)]++;
+            else
+                seen[j].sum += tusk_part_of(value, column.part);
+        }
+    });
+}
+
+// Whether means fill gaps: sums are those of one thread, so that they do not depend on threads.
+bool needs_means(const tk_preparing *how) {
+    return how->missing == TK_MISSING_IMPUTE || how->missing == TK_MISSING_LEVEL;
+}
+
 } // namespace
 
 int find_levels(const tusk_group *group, const tk_preparing *how, int threads, Columns *out) {
@@ -145,7 +172,7 @@ int find_levels(const tusk_group *group, const tk_preparing *how, int threads, C
     return find_numbers(group, how, threads, out);
 }
 
-int look_at_rows(const tusk_group *group, const tk_preparing *how, const Columns &c,
+int look_at_rows(const tusk_group *group, const tk_preparing *how, int threads, const Columns &c,
                  std::vector<Seen> &seen) {
     for (size_t j = 0; j < seen.size(); j++)
         seen[j].count.assign(c.columns[j].levels.size(), 0);
@@ -154,23 +181,25 @@ int look_at_rows(const tusk_group *group, const tk_preparing *how, const Columns
             look_at(*known_of(how, j), c.columns[j], seen[j]);
         return TK_OK;
     }
-    return each_row(group, how->cancel_mark, [&](const auto *x, size_t part) {
-        for (size_t j = 0; j < seen.size(); j++) {
-            const Column &column = c.columns[j];
-            double value = x[column.source];
-            if (column.kind == Kind::PRODUCT)
-                continue;
-            if (std::isnan(value)) {
-                seen[j].missing++;
-                continue;
-            }
-            seen[j].n++;
-            if (column.is_category())
-                seen[j].count[(size_t)column.code_of(value, part)]++;
-            else
-                seen[j].sum += tusk_part_of(value, column.part);
-        }
+    std::vector<std::pair<const tusk_segment *, size_t>> segments;
+    each_part_segment(group, [&](const tusk_segment *s, size_t part) {
+        segments.emplace_back(s, part);
+        return (int)TK_OK;
     });
+    size_t n = segments.size(), most = needs_means(how) ? 1 : (size_t)threads;
+    size_t shares = std::clamp<size_t>(n / 2, 1, most);
+    std::vector<std::vector<Seen>> all(shares, seen);
+    parallel_for((int64_t)shares, threads, [&](int64_t share) {
+        for (size_t i = n * share / shares; i < n * (share + 1) / shares; i++)
+            if (!cancelled(how->cancel_mark))
+                look_at(segments[i].first, segments[i].second, group->parts->schema, c,
+                        all[(size_t)share]);
+    });
+    seen = std::move(all[0]);
+    for (size_t share = 1; share < shares; share++)
+        for (size_t j = 0; j < seen.size(); j++)
+            seen[j].add(all[share][j]);
+    return cancelled(how->cancel_mark) ? TK_CANCELLED : TK_OK;
 }
 
 } // namespace tusk

@@ -49,16 +49,26 @@ template <class T> bool are_levels_in(const tusk_segment *s, const uint8_t *by_l
     return all;
 }
 
+// The code of each level up to the greatest one that has a bin, and that of all others behind
+// them.
+std::vector<uint8_t> codes_of(const double *level, const double *end) {
+    std::vector<uint8_t> codes(level < end ? (size_t)end[-1] + 2 : 1, (uint8_t)(end - level));
+    for (const double *at = level; at < end; at++)
+        codes[(size_t)*at] = (uint8_t)(at - level);
+    return codes;
+}
+
 template <class T> void code(const tusk_segment *s, const Bins &bins, uint8_t *out) {
     int32_t d = bins.features();
     const T *x = (const T *)tusk_dense_values(s);
     each_category(bins.by_level.data(), d, [&](int32_t f) {
-        const double *level = bins.bound.data() + bins.first[f], *end = level + bins.values(f);
+        const double *level = bins.bound.data() + bins.first[f];
+        std::vector<uint8_t> codes = codes_of(level, level + bins.values(f));
+        double other = (double)codes.size() - 1;
         for (uint32_t i = 0; i < s->n_rows; i++) {
-            double value = (double)x[(size_t)i * d + f];
-            const double *at = std::lower_bound(level, end, value); // NaN: the first one
-            bool known = at < end && *at == value;
-            out[(size_t)i * d + f] = (uint8_t)(known ? at - level : end - level);
+            double value = (double)x[(size_t)i * d + f]; // NaN is none of the levels
+            bool known = value >= 0 && value < other && value == (double)(int32_t)value;
+            out[(size_t)i * d + f] = codes[(size_t)(known ? value : other)];
         }
     });
 }
