@@ -152,6 +152,7 @@ def preparing(request: Request[Any, Any]) -> Preparing:
         int(learner_of(request.task).numbers_levels(options)),
         None if request.mark is None else request.mark[0].encode(),
         int(request.mark is not None and request.mark[1]),
+        None,  # no census
         len(known or ()),
         known,
     )

@@ -8,6 +8,7 @@ prepared as one in a single place, but for the last digits of means.
 import ctypes
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import astuple
 from types import TracebackType
 from typing import Any, Self
 
@@ -23,13 +24,16 @@ from tuskml.kernels.rows.prepare import (
     LEVELS,
     NAMES,
     REFUSED,
+    KnownLevels,
     Prepared,
+    known_in,
+    known_levels,
     prepare,
 )
 from tuskml.kernels.rows.structures import Preparing
 
-OWN = ("threads", "cancel_mark", "census")
-"""Fields of `Preparing` that are a place's own."""
+OWN = ("threads", "cancel_mark", "census", "known", "n_known")
+"""Fields of `Preparing` that are a place's own, or told in another way."""
 LISTS = ("classes", "categories", "words", "interactions")
 """Fields that are several names, whose number is the field n_ and the name."""
 OTHER_COLUMNS = (
@@ -120,7 +124,8 @@ def as_json(how: Preparing) -> dict[str, Any]:
     """What all places have in common, for `from_json`."""
     given = {name: getattr(how, name) for name, *_ in how._fields_ if name not in OWN}
     given = {key: one.decode() if isinstance(one, bytes) else one for key, one in given.items()}
-    return given | {name: listed(how, name, given[f"n_{name}"]) for name in LISTS}
+    given |= {name: listed(how, name, given[f"n_{name}"]) for name in LISTS}
+    return given | {"known": [astuple(one) for one in known_in(how)]}
 
 
 def listed(how: Preparing, name: str, n: int) -> str | None:
@@ -138,6 +143,8 @@ def listed(how: Preparing, name: str, n: int) -> str | None:
 def from_json(given: Mapping[str, Any], threads: int, cancel_mark: int) -> Preparing:
     """The same at a place, which has so many threads."""
     fields = {key: one.encode() if isinstance(one, str) else one for key, one in given.items()}
+    known = [KnownLevels(name, tuple(levels), gaps) for name, levels, gaps in fields.pop("known")]
+    fields |= {"n_known": len(known), "known": known_levels(known)}
     return Preparing(**fields, threads=threads, cancel_mark=cancel_mark)
 
 

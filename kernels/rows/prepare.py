@@ -65,6 +65,19 @@ def known_levels(all_known: Sequence[KnownLevels]) -> "ctypes.Array[Known] | Non
     return (Known * len(found))(*found) if found else None
 
 
+def known_in(how: Preparing) -> list[KnownLevels]:
+    """The levels that `known_levels` told the kernel of."""
+    found = []
+    for one in how.known[: how.n_known]:
+        ends = one.ends[: one.n]
+        at = ctypes.c_void_p.from_buffer(one, Known.text.offset).value or 0
+        text = ctypes.string_at(at, ends[-1] if ends else 0)
+        begins = [0, *ends[:-1]]
+        levels = [text[a:b].decode() for a, b in zip(begins, ends, strict=False)]
+        found.append(KnownLevels(one.column.decode(), tuple(levels), bool(one.missing)))
+    return found
+
+
 @dataclass
 class Prepared:
     """Copies of groups (kernels.GROUP), freed at the end of the context, and texts about them."""

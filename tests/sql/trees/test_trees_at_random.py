@@ -1,7 +1,5 @@
 """Rows that are joined with many models in no order: what each model says of them in order."""
 
-
-
 import re
 
 import duckdb

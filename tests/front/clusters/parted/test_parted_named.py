@@ -105,6 +105,22 @@ def test_trees_have_the_bits_of_rows_in_one_place(
             assert getattr(other, field) == getattr(model, field), (key, field)
 
 
+def test_trees_go_on_from_a_model_with_other_levels(
+    con: duckdb.DuckDBPyConnection, source: str
+) -> None:
+    con.execute(
+        "CREATE OR REPLACE TABLE few AS FROM rows WHERE colour <> 'red' AND word IS NOT NULL"
+    )
+    more = TREES | {"features": ["x", "colour", "word"], "min_category_rows": 20}
+    before = tuskml.train(con, "gbdt", label="y", source="few", **more)
+    found, expected = both(con, source, "gbdt", **more, warm_start=before)
+    for key, model in expected.items():
+        assert found[key].coef == model.coef
+        assert found[key].preparation == model.preparation
+        assert '"red"' in model.preparation
+        assert len(model.coef) > len(before.coef)
+
+
 NET = {"objective": "logistic", "max_iter": 3, "layers": [8], "features": ["x", "colour"]}
 
 
