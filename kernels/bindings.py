@@ -230,6 +230,7 @@ NETS: dict[str, tuple[Any, list[Any]]] = {
 }
 PATHS: dict[str, tuple[Any, list[Any]]] = {
     "tk_paths_new": (INT, [PASS, ctypes.POINTER(paths.Spec), *[ADDRESS] * 3]),
+    "tk_paths_by_sums": (INT, [PASS, ctypes.POINTER(paths.Spec), INT64]),
     "tk_paths_copy": (None, [ADDRESS, INT64, ADDRESS, ADDRESS]),
     "tk_paths_free": (None, [ADDRESS]),
     "tk_path_texts_new": (INT, [ctypes.POINTER(paths.Chosen), INT, ADDRESS]),

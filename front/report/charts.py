@@ -191,8 +191,11 @@ def unit_square(lines: Sequence[Line], across: str, down: str, diagonal: bool = 
     return svg(frame, f"{down} by {across} of {len(lines)} groups", parts)
 
 
-def falling(lines: Sequence[Line], label: str) -> str:
-    """Objectives by epoch, on linear axes; the last line is in front."""
+def falling(lines: Sequence[Line], label: str, across: str = "epoch", form: str = ",.0f") -> str:
+    """Objectives by epoch, on linear axes; the last line is in front.
+
+    across: the name of the horizontal axis; form: of the numbers at it.
+    """
     frame = Frame(1070, 280, 64)
     x0, y0, x1, y1 = frame.plot
     longest = max(float(line.x[-1]) for line in lines)
@@ -207,11 +210,11 @@ def falling(lines: Sequence[Line], label: str) -> str:
         parts.append(f'<path class="grid" d="M{x0} {y:.1f}H{x1}"/>')
         parts.append(text(x0 - 8, y + 4, f"{low + share * room:.3g}", "end"))
     for tick in range(5):
-        parts.append(text(x0 + (x1 - x0) * tick / 4, y1 + 18, f"{longest * tick / 4:,.0f}"))
-    parts.append(text((x0 + x1) / 2, frame.height - 6, "epoch", style="axis"))
+        parts.append(text(x0 + (x1 - x0) * tick / 4, y1 + 18, f"{longest * tick / 4:{form}}"))
+    parts.append(text((x0 + x1) / 2, frame.height - 6, across, style="axis"))
     for line in lines:
-        across = x0 + (x1 - x0) * line.x / longest
-        parts.append(drawn(line, across, y1 - (y1 - y0) * (line.y - low) / room))
+        x = x0 + (x1 - x0) * line.x / longest
+        parts.append(drawn(line, x, y1 - (y1 - y0) * (line.y - low) / room))
     return svg(frame, label, parts)
 
 

@@ -9,7 +9,15 @@ from html import escape
 from importlib.resources import files
 
 from tuskml.databases.script import plain
-from tuskml.report import importance, one_by_one, predictions, searches, sections
+from tuskml.report import (
+    importance,
+    one_by_one,
+    paths,
+    predictions,
+    recommended,
+    searches,
+    sections,
+)
 from tuskml.report.groups import Group
 from tuskml.version import VERSION
 
@@ -42,7 +50,9 @@ LINKS = {
     "summary": "In all",
     "convergence": "Convergence",
     "searches": "Searches",
+    "paths": "Paths",
     "predictions": "Predictions",
+    "recommended": "Recommendations",
     "plans": "Plans",
     "coefficients": "Coefficients",
     "importance": "Importance",
@@ -74,7 +84,9 @@ def page(
         "summary": sections.summary(groups),
         "convergence": sections.convergence(groups),
         "searches": searches.searches(groups),
+        "paths": paths.paths(groups, features),
         "predictions": predictions.predictions(scores or {}),
+        "recommended": recommended.recommended(groups),
         "plans": sections.plans(groups),
         "coefficients": sections.coefficients(groups, features),
         "importance": importance.importance(groups, features),

@@ -35,7 +35,7 @@ def searches(groups: Sequence[Group]) -> str:
 def trials_of(group: Group) -> list[dict[str, Any]]:
     """What was tried for a group."""
     trials = group.model.trials if group.model is not None else None
-    return list(trials["trials"]) if trials else []
+    return list(trials["trials"]) if trials and "trials" in trials else []
 
 
 def named(configuration: dict[str, Any]) -> str:

@@ -11,6 +11,7 @@ from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.paths.structures import POINT, Spec
 
 SQUARED, LOGISTIC = range(2)
+Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,28 @@ def fit(
     are charged to, 0 for the heap; block: (G, d), features of a group with equal numbers are
     penalised together, None: each on its own. Raises Interrupted, MemoryError and TuskError.
     """
-    spec = Spec(
+    penalties = None if rules.penalties is None else np.array(rules.penalties)
+    spec = _spec(rules, free, block)
+    setattr(spec, "lambda", pointer(penalties))
+    points = np.zeros((rows.n_groups, rules.length), POINT)
+    handle = ctypes.c_void_p()
+    given = rows.struct, spec, memory or None, pointer(points), ctypes.addressof(handle)
+    check_code(library().tk_paths_new(*given))
+    try:
+        return points, [_weights(handle, g, points[g]) for g in range(rows.n_groups)]
+    finally:
+        library().tk_paths_free(handle)
+
+
+def fitted_by_sums(rows: Pass, rules: Rules, block: NDArray[np.int32] | None) -> Bools:
+    """Of which groups fits need sums over the rows alone, (G,)."""
+    spec = _spec(rules, None, block)
+    called = library().tk_paths_by_sums
+    return np.array([called(rows.struct, spec, group) for group in range(rows.n_groups)], np.bool_)
+
+
+def _spec(rules: Rules, free: NDArray[np.uint8] | None, block: NDArray[np.int32] | None) -> Spec:
+    return Spec(
         loss=rules.loss,
         length=rules.length,
         folds=rules.folds,
@@ -78,16 +100,6 @@ def fit(
         free=pointer(free),
         block=pointer(block),
     )
-    penalties = None if rules.penalties is None else np.array(rules.penalties)
-    setattr(spec, "lambda", pointer(penalties))
-    points = np.zeros((rows.n_groups, rules.length), POINT)
-    handle = ctypes.c_void_p()
-    given = rows.struct, spec, memory or None, pointer(points), ctypes.addressof(handle)
-    check_code(library().tk_paths_new(*given))
-    try:
-        return points, [_weights(handle, g, points[g]) for g in range(rows.n_groups)]
-    finally:
-        library().tk_paths_free(handle)
 
 
 def _weights(handle: ctypes.c_void_p, group: int, points: NDArray[np.void]) -> Weights:

@@ -2,10 +2,14 @@
 
 from collections.abc import Iterator, Mapping
 
+import numpy as np
+
+from tuskml.learners.explaining.text import written
 from tuskml.learners.learner import Groups, Learner, Request
 from tuskml.learners.models import Models
 from tuskml.learners.options.table import OptionTable
 from tuskml.learners.paths import training
+from tuskml.learners.paths.explanation import explain
 from tuskml.learners.paths.options import ELASTIC_NET, LASSO, SPARSE_LOGISTIC, PathOptions
 from tuskml.learners.paths.tasks import TASKS, PathTask
 
@@ -31,6 +35,12 @@ class Paths(Learner):
     def complexity(self, options: PathOptions) -> float:
         """The stronger the penalty, the simpler the model."""
         return -(options.penalty or 0.0)
+
+    def explain(
+        self, groups: Groups, request: Request[PathTask, PathOptions], memory: int = 0
+    ) -> Iterator[str]:
+        for group in np.split(groups, len(groups)):
+            yield written(explain(group, request), request.options.format)
 
     def train(
         self, groups: Groups, request: Request[PathTask, PathOptions], memory: int

@@ -12,7 +12,7 @@ from tuskml.kernels.paths.kept import kept_paths
 from tuskml.learners.classes import classes_in, margin_of_one_class, named_classes
 from tuskml.learners.learner import Request
 from tuskml.learners.models import FORMAT, Lists, Models, Strings, by_group
-from tuskml.learners.paths.options import PathOptions
+from tuskml.learners.paths.options import Path, PathOptions
 from tuskml.learners.paths.tasks import PathTask
 from tuskml.schedule import budget
 
@@ -136,17 +136,25 @@ def trials_of(fitted: Fitted, taken: NDArray[np.intp], options: PathOptions) -> 
     return Strings(texts, np.arange(n, dtype=np.int32))
 
 
-def plan_of(request: Request[PathTask, PathOptions]) -> str:
+def plans_of(by_sums: NDArray[np.bool_], request: Request[PathTask, PathOptions]) -> Strings:
+    """What runs, in words, of each group. by_sums: whether it needs sums over rows alone, (G,)."""
+    both = tuple(plan_of(request, by_sums=kind) for kind in (False, True))
+    return Strings(both, by_sums.astype(np.int32))
+
+
+def plan_of(request: Request[PathTask, PathOptions], *, by_sums: bool = False) -> str:
     """What runs, in words."""
     options = request.options
     threads = options.threads or budget.threads()
-    behind = f"{threads} thread{'s' if threads > 1 else ''}"
-    if options.penalty is not None:
-        return f"coordinate descent on working sets, {behind}"
-    path = options.path
-    length, folds = (100, 5) if path is None else (path.length, path.folds)
-    held = f", {folds} folds" if folds else ""
-    return f"coordinate descent on working sets, a path of {length} penalties{held}, {behind}"
+    how = "systems of equations" if by_sums else "coordinate descent"
+    of = "from sums over rows" if by_sums else "on working sets"
+    parts = [f"{how} {of}", f"{threads} thread{'s' if threads > 1 else ''}"]
+    path = options.path or Path()
+    if options.penalty is None:
+        parts.insert(1, f"a path of {path.length} penalties")
+        if path.folds:
+            parts.insert(2, f"{path.folds} folds")
+    return ", ".join(parts)
 
 
 def resolved(options: PathOptions) -> str:

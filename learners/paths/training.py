@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tuskml.errors import DataError
 from tuskml.kernels import passes
 from tuskml.kernels.passes import Pass
-from tuskml.kernels.paths.fitting import LOGISTIC, Rules, fit
+from tuskml.kernels.paths.fitting import LOGISTIC, Rules, fit, fitted_by_sums
 from tuskml.learners import events
 from tuskml.learners.classes import check_classes
 from tuskml.learners.learner import Request
@@ -22,7 +22,7 @@ from tuskml.learners.offsets import refuse_offsets
 from tuskml.learners.paths.feature_groups import blocks_of, refuse_groups
 from tuskml.learners.paths.features import found_at, names_of, refuse_unknown
 from tuskml.learners.paths.options import Path, PathOptions
-from tuskml.learners.paths.outcome import models_of, one_class_models
+from tuskml.learners.paths.outcome import models_of, one_class_models, plans_of
 from tuskml.learners.paths.tasks import PathTask
 from tuskml.schedule import budget
 
@@ -91,10 +91,12 @@ def train_alike(
     rows = rows.of(which)
     free = unpenalized(rows, places[which], request)
     block = blocks_of(rows, places[which], request)
-    points, weights = fit(rows, rules_of(request), free, memory, block)
+    rules = rules_of(request)
+    points, weights = fit(rows, rules, free, memory, block)
     n_rows = groups["n_rows"][which]
     events.tell(events.Event(len(which), int(n_rows.sum()), 0, float("nan")))
-    models = models_of(rows, labels[which], (points, weights), request)
+    plan = plans_of(fitted_by_sums(rows, rules, block), request)
+    models = replace(models_of(rows, labels[which], (points, weights), request), plan=plan)
     seconds = (time.monotonic() - began) * n_rows / max(int(n_rows.sum()), 1)
     yield replace(models, seconds=seconds).numbered(which)
 

@@ -130,3 +130,22 @@
 {% endmacro %}
 
 {% macro literal(text) %}{{ return("'" ~ (text | string | replace("'", "''")) ~ "'") }}{% endmacro %}
+
+{# The numbers from 1 to n as rows, in a list of expressions. #}
+{% macro numbers_to(n) %}{{ return(adapter.dispatch('numbers_to', 'tuskml')(n)) }}{% endmacro %}
+{% macro default__numbers_to(n) %}{{ return('generate_series(1, ' ~ n ~ ')') }}{% endmacro %}
+{% macro duckdb__numbers_to(n) %}{{ return('unnest(generate_series(1, ' ~ n ~ '))') }}{% endmacro %}
+
+{# Columns of an alias, or with none bare, each with a comma behind it. #}
+{% macro columns_of(alias, columns) %}
+  {% set found = [] %}
+  {% for column in columns %}{% do found.append((alias ~ '.' if alias else '') ~ column ~ ', ') %}{% endfor %}
+  {{ return(found | join) }}
+{% endmacro %}
+
+{# That two aliases have the same columns; without columns always. #}
+{% macro equal_columns(one, other, columns) %}
+  {% set found = [] %}
+  {% for column in columns %}{% do found.append(one ~ '.' ~ column ~ ' = ' ~ other ~ '.' ~ column) %}{% endfor %}
+  {{ return(found | join(' and ') if found else 'true') }}
+{% endmacro %}

@@ -70,6 +70,9 @@ TK_API int tk_paths_new(const tk_pass *pass, const tk_path_spec *spec, tusk_memo
 TK_API void tk_paths_copy(const tk_paths *paths, int64_t group, int32_t *feature, double *weight);
 TK_API void tk_paths_free(tk_paths *paths);
 
+/* Whether a group is fitted from sums over its rows; spec's `lambda` and `free` do not matter. */
+TK_API int tk_paths_by_sums(const tk_pass *pass, const tk_path_spec *spec, int64_t group);
+
 /* Paths of which each has a chosen penalty. */
 typedef struct tk_chosen_paths {
     int64_t n_groups;

@@ -248,6 +248,12 @@ int tk_paths_new(const tk_pass *pass, const tk_path_spec *spec, tusk_memory *mem
     });
 }
 
+int tk_paths_by_sums(const tk_pass *pass, const tk_path_spec *spec, int64_t group) {
+    using namespace tusk;
+    Rules rules{spec, spec->free, spec->block, !!pass->fit_intercept, {}, nullptr};
+    return ProductFit::fits(rules, pass->groups[group]);
+}
+
 void tk_paths_copy(const tk_paths *paths, int64_t group, int32_t *feature, double *weight) {
     for (const tusk::Weights &one : paths->weights[group]) {
         feature = std::copy(one.feature.begin(), one.feature.end(), feature);

@@ -6,12 +6,14 @@ Blocks that rotate share no vector, so they have the step and the result of one 
 the same ratings, step, penalty and rank. The objective is the mean of half the squared error and
 of l2/2 times the squares of the two vectors.
 
-python scripts/bench/schedule/rotated_factorization.py
+python scripts/bench/schedule/rotated_factorization.py [--picture FILE]
 """
 
 from __future__ import annotations
 
+import argparse
 import json
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -54,11 +56,12 @@ def objective(user: Array, item: Array, y: Array, p: Array, q: Array) -> float:
     return float(np.mean(e * e / 2 + L2 / 2 * squares))
 
 
-def bulk_synchronous(data: tuple[Array, Array, Array], workers: int, step: float) -> float:
-    """The objective after all epochs; infinite where the vectors are no numbers any more."""
+def bulk_synchronous(data: tuple[Array, Array, Array], workers: int, step: float) -> list[float]:
+    """The objective after each epoch; infinite at last where vectors are no numbers any more."""
     rng = np.random.default_rng(1)
     spread = np.sqrt(0.03 / RANK)
     p, q = (rng.uniform(-spread, spread, (n, RANK)) for n in (N_USERS, N_ITEMS))
+    found = [objective(*data, p, q)]
     for epoch in range(EPOCHS):
         eta = step * (1 - epoch / EPOCHS)
         for clock in np.array_split(rng.permutation(N), CLOCKS):
@@ -70,23 +73,58 @@ def bulk_synchronous(data: tuple[Array, Array, Array], workers: int, step: float
                 changes_q += own_q - q
             p, q = p + changes_p, q + changes_q
             if not np.isfinite(q).all() or np.abs(q).max() > 1e6:
-                return float("inf")
-    return objective(*data, p, q)
+                return [*found, float("inf")]
+        found.append(objective(*data, p, q))
+    return found
 
 
-def rotated(con: Any, workers: int, step: float) -> tuple[float, bytes]:
-    """The objective of tuskml with that many threads, and the bits of its vectors."""
+def rotated(con: Any, workers: int, step: float) -> tuple[list[float], bytes]:
+    """The objectives of tuskml with that many threads, and the bits of its vectors.
+
+    Those before the last one are sums over an epoch, whose vectors change meanwhile.
+    """
     options = {
         "scheduler": "rotation", "rank": RANK, "biases": False, "l2": L2, "step": step,
         "max_iter": EPOCHS, "threads": workers,
     }  # fmt: skip
     call = f"train_model('matrix_factorization', y, [u, i], '{json.dumps(options)}')"
     ((model,),) = con.execute(f"SELECT {call} FROM data").fetchall()
-    return model["loss"], np.array(model["coef"]).tobytes()
+    return [*model["history"], model["loss"]], np.array(model["coef"]).tobytes()
+
+
+def draw(traces: dict[tuple[float, str, int], list[float]], path: Path) -> None:
+    """The objective by epoch, one part per step."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, parts = plt.subplots(1, len(STEPS), figsize=(3.6 * len(STEPS), 3.4), sharey=True)
+    colors = {workers: f"C{place}" for place, workers in enumerate(WORKERS)}
+    for part, step in zip(parts, STEPS, strict=True):
+        for (of, kind, workers), trace in traces.items():
+            if of != step or (kind == "rotation" and workers != WORKERS[-1]):
+                continue
+            shown = [min(one, 1e3) for one in trace]
+            how = (
+                {"color": "black", "lw": 2}
+                if kind == "rotation"
+                else {"color": colors[workers], "ls": "--"}
+            )
+            part.plot(range(len(shown)), shown, label=f"{kind}, {workers} workers", **how)
+        part.set(yscale="log", ylim=(0.1, 50), title=f"step {step}", xlabel="epoch")
+    parts[0].set_ylabel("objective")
+    parts[-1].legend(fontsize=7)
+    figure.tight_layout()
+    figure.savefig(path, dpi=110)
 
 
 def main() -> None:
     """The table in Markdown."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--picture", type=Path, help="where the objectives by epoch are drawn")
+    given = parser.parse_args()
+    traces: dict[tuple[float, str, int], list[float]] = {}
     data = ratings()
     con = tuskml.connect()
     user, item, y = data
@@ -96,10 +134,14 @@ def main() -> None:
     for step in STEPS:
         _, bits = rotated(con, 1, step)
         for workers in WORKERS:
-            loss, found = rotated(con, workers, step)
+            history, found = rotated(con, workers, step)
             bulk = bulk_synchronous(data, workers, step)
-            shown = f"{bulk:.4f}" if np.isfinite(bulk) else "diverges"
-            print(f"| {step} | {workers} | {loss:.4f} | {found == bits} | {shown} |", flush=True)
+            traces[step, "rotation", workers], traces[step, "BSP", workers] = history, bulk
+            shown = f"{bulk[-1]:.4f}" if np.isfinite(bulk[-1]) else "diverges"
+            row = f"| {step} | {workers} | {history[-1]:.4f} | {found == bits} | {shown} |"
+            print(row, flush=True)
+    if given.picture is not None:
+        draw(traces, given.picture)
 
 
 if __name__ == "__main__":

@@ -199,6 +199,7 @@ def test_the_summary_is_a_table_in_text_and_in_html(late: Model, trips) -> None:
 
 NOTES = {
     "svm": ("svm", {}, "'svm' models have none"),
+    "lasso": ("lasso", {"lambda": 0.1}, "'lasso' models have none"),
     "l2": ("linear", {"l2": 1e-3}, "the model has a penalty, train it without l1 and l2"),
     "l1": ("logistic", {"l1": 1e-3}, "the model has a penalty, train it without l1 and l2"),
     "class weights": (
@@ -218,7 +219,7 @@ def test_why_there_are_no_p_values(trips, why: str) -> None:
     task, options, reason = NOTES[why]
     given = {name: value for name, value in options.items() if name != "rows"}
     source = f"(SELECT * FROM trips LIMIT {options.get('rows', 400)})"
-    label = "delay" if task == "linear" else "late"
+    label = "delay" if task in ("linear", "lasso") else "late"
     features = ["hour"]
     model = train(trips, task, source=source, label=label, features=features, **given)
     call = f"train_model('{task}', {label}, [hour], '{json.dumps(given)}')"

@@ -29,10 +29,20 @@ static bool ends_well(tusk_text status) {
            is(status, "collinear features") || is(status, "rounded feature");
 }
 
+/* Whether models of the task never have any. */
+static bool without(tusk_text task) {
+    static const char *const TASKS[] = {"svm",          "squared_hinge",        "quantile",
+                                        "lasso",        "elastic_net",          "sparse_logistic",
+                                        "gbdt",         "matrix_factorization", "mlp",
+                                        "random_forest"};
+    for (size_t i = 0; i < sizeof TASKS / sizeof *TASKS; i++)
+        if (is(task, TASKS[i]))
+            return true;
+    return false;
+}
+
 void tusk_note_none(const tusk_noted *m, char note[TUSK_NOTE]) {
-    if (is(m->task, "svm") || is(m->task, "squared_hinge") || is(m->task, "quantile") ||
-        is(m->task, "matrix_factorization") || is(m->task, "gbdt") ||
-        is(m->task, "random_forest") || is(m->task, "mlp"))
+    if (without(m->task))
         snprintf(note, TUSK_NOTE, NONE "'%.*s' models have none", (int)m->task.length,
                  m->task.data);
     else if (m->store.data)
