@@ -1,7 +1,7 @@
 """Shares of the host's cores between trainings of all processes: the table of `native/shares.h`.
 
-Who trains asks nobody. A training has an entry once it is 20 ms old, and its threads look between
-two tasks whether the entries of others leave them fewer cores, or more. The tasks stay the same,
+Who trains asks nobody. A training has a slot once it is 20 ms old, and its threads look between
+two tasks whether the trainings of others leave them fewer cores, or more. The tasks stay the same,
 so numbers that do not depend on the order of tasks do not depend on shares. The table is a file in
 memory, one an account of the system; `TUSKML_SHARES` names another file, or is `off`.
 """
@@ -11,21 +11,21 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tuskml.errors import TuskError
-from tuskml.schedule import budget, pool
+from tuskml.schedule import budget, pool, replay
 
 SETTING, WEIGHT = "TUSKML_SHARES", "TUSKML_WEIGHT"
-OFF = "off"
-MOST_ENTRIES = 512
+MOST, SENTENCE = 512, 4352
+"""Of `table.h`: trainings, and bytes of a sentence."""
+LEAST_WEIGHT, MOST_WEIGHT = 0.01, 100.0
 
 
-class Entry(ctypes.Structure):
-    """`ts_entry`."""
+class Slot(ctypes.Structure):
+    """`tusk_running`."""
 
     _fields_ = [
         ("pid", ctypes.c_int64),
@@ -35,20 +35,55 @@ class Entry(ctypes.Structure):
         ("seconds", ctypes.c_double),
         ("groups", ctypes.c_int64),
         ("done", ctypes.c_int64),
+        ("rows_per_second", ctypes.c_double),
+        ("progress", ctypes.c_double),
+        ("left", ctypes.c_double),
+        ("rho", ctypes.c_double),
+        ("program", ctypes.c_char * 16),
         ("task", ctypes.c_char * 32),
-        ("plan", ctypes.c_char * 96),
+        ("plan", ctypes.c_char * 160),
     ]
+
+
+class Beginning(ctypes.Structure):
+    """`ts_beginning`."""
+
+    _fields_ = [
+        ("program", ctypes.c_char_p),
+        ("task", ctypes.c_char_p),
+        ("groups", ctypes.c_int64),
+        ("cores", ctypes.c_int32),
+        ("takes_part", ctypes.c_int32),
+        ("weight", ctypes.c_double),
+    ]
+
+
+@dataclass(frozen=True)
+class Host:
+    """Whose trainings they are: the program's name, and what its settings say of shares.
+
+    shares: whether its trainings take part; weight: None: as the environment says.
+    """
+
+    program: bytes = b"python"
+    shares: bool = True
+    weight: float | None = None
 
 
 @dataclass(frozen=True)
 class Running:
     """A training that runs on this host.
 
-    wanted, share: threads; seconds: since it began; groups: of it, and done: those of them that
-    have a model; plan: the algorithm of the groups that train now, empty where nobody said.
+    program: whose process it is; wanted, share: threads; seconds: since it began; groups: of it,
+    and done: those of them that have a model; plan: the algorithm of the groups that train now,
+    empty where nobody said; rows_per_second: a row counts once for each pass over it; progress:
+    part of the work that is done, and left: estimated seconds, None where nothing tells; rho: the
+    estimated time in all over that with an equal part of the cores, by weight (Mahajan 2021,
+    equation 3.1), threads counting alike.
     """
 
     pid: int
+    program: str
     task: str
     plan: str
     wanted: int
@@ -57,17 +92,32 @@ class Running:
     seconds: float
     groups: int
     done: int
+    rows_per_second: float
+    progress: float | None
+    left: float | None
+    rho: float | None
 
 
 @contextmanager
-def training(task: bytes, groups: int) -> Iterator[None]:
-    """The calling thread trains so many groups; it has its share of the cores meanwhile."""
-    if open_table():  # there is none, which is no reason to fail
+def training(task: bytes, groups: int, host: Host | None = None) -> Iterator[None]:
+    """The calling thread trains so many groups; it has its share of the cores meanwhile.
+
+    TuskError where shares are to be replayed and cannot be read.
+    """
+    host = host or Host()
+    recorded = replay.asked()
+    taking_part = host.shares and pool.library().ts_shares_open() == 0
+    if not taking_part and recorded is None:
         yield
         return
     library = pool.library()
-    library.ts_training_begin(task, groups, budget.processors())
+    weight = own_weight() if host.weight is None else host.weight
+    cores = budget.processors()
+    given = Beginning(host.program, task, groups, cores, taking_part, weight)
+    library.ts_training_begin(ctypes.byref(given))
     try:
+        if recorded is not None:
+            recorded.given_to(library)
         yield
     finally:
         library.ts_training_end()
@@ -106,24 +156,44 @@ def progress(groups: int) -> None:
     pool.library().ts_training_progress(groups)
 
 
+def step(part: float, groups: int, rows: int) -> None:
+    """How much of the work on so many groups is done; nothing where the thread does not train.
+
+    part: 0 to 1, NaN where nothing tells; rows: that were read since the last call.
+    """
+    pool.library().ts_training_step(part, groups, rows)
+
+
+def now(wanted: int) -> int:
+    """Threads that the calling thread's training may have now, of so many that it wants."""
+    return int(pool.library().ts_training_share(wanted))
+
+
+def age() -> float:
+    """Seconds since the calling thread's training began; 0 where it does not train."""
+    return float(pool.library().ts_training_age())
+
+
 def activity() -> list[Running]:
     """The trainings of this account that run on the host, the oldest first.
 
-    TuskError where there is no table of them.
+    TuskError where nobody knows.
     """
-    problem = open_table()
-    if problem:
-        raise TuskError(problem)
-    entries = (Entry * MOST_ENTRIES)()
-    n = pool.library().ts_shares_list(entries, MOST_ENTRIES, budget.processors())
-    return [running(entry) for entry in entries[:n]]
+    slots, sentence = (Slot * MOST)(), ctypes.create_string_buffer(SENTENCE)
+    n = pool.library().ts_activity(slots, sentence)
+    if n < 0:
+        raise TuskError(os.fsdecode(sentence.value))
+    return [running(slot) for slot in slots[:n]]
 
 
-def running(entry: Entry) -> Running:
-    """The entry with its texts decoded."""
-    given = {name: getattr(entry, name) for name, *_ in entry._fields_}
-    texts = {name: given[name].decode(errors="replace") for name in ("task", "plan")}
-    return Running(**given | texts)
+def running(slot: Slot) -> Running:
+    """The slot with its texts decoded, and None for what is unknown."""
+    given = {name: getattr(slot, name) for name, *_ in slot._fields_}
+    for name in ("program", "task", "plan"):
+        given[name] = given[name].decode(errors="replace")
+    for name in ("progress", "left", "rho"):
+        given[name] = None if np.isnan(given[name]) else given[name]
+    return Running(**given)
 
 
 def max_min(wanted: ArrayLike, weight: ArrayLike, cores: int) -> NDArray[np.int32]:
@@ -140,26 +210,6 @@ def max_min(wanted: ArrayLike, weight: ArrayLike, cores: int) -> NDArray[np.int3
     return share
 
 
-def open_table() -> str:
-    """A sentence that says why there is no table; empty where there is one."""
-    asked = os.environ.get(SETTING, "")
-    if asked.lower() == OFF:
-        pool.library().ts_shares_close()
-        return f"{SETTING} is '{OFF}', so trainings have no entries: unset it"
-    path = asked or str(table_path())
-    problem: int = pool.library().ts_shares_open(os.fsencode(path), own_weight())
-    if problem:
-        return f"the table of running trainings, {path}, cannot be opened: {os.strerror(problem)}"
-    return ""
-
-
-def table_path() -> Path:
-    """The account's table, in memory where the system has such a folder."""
-    memory = Path("/dev/shm")
-    folder = memory if memory.is_dir() else Path("/tmp")
-    return folder / f"tuskml-shares-{os.geteuid()}"
-
-
 def own_weight() -> float:
     """Of this process's trainings, beside 1 of others; from the setting, 1 unless it is a number
     between 0.01 and 100."""
@@ -167,4 +217,4 @@ def own_weight() -> float:
         weight = float(os.environ.get(WEIGHT, "1"))
     except ValueError:
         return 1.0
-    return weight if 0.01 <= weight <= 100 else 1.0
+    return weight if LEAST_WEIGHT <= weight <= MOST_WEIGHT else 1.0

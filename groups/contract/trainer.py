@@ -60,6 +60,9 @@ class _Batch(ctypes.Structure):
         ("answered", ctypes.c_int32),
         ("began", ctypes.c_double),
         ("most_threads", ctypes.c_int32),
+        ("unshared", ctypes.c_int32),
+        ("weight", ctypes.c_double),
+        ("program", ctypes.c_char_p),
     ]
 
 
@@ -85,12 +88,17 @@ def answer(library: ctypes.CDLL, pointer: Any, account: int | None = None) -> No
         for number in range(batch.n_specs):
             places, texts = np.flatnonzero(spec == number), batch.specs[number]
             if batch.request == TRAIN:
-                with shares.training(texts.task, len(places)):
+                with shares.training(texts.task, len(places), host_of(batch)):
                     answer_training(library, pointer, texts, groups[places], places, account)
             elif batch.request == EXPLAIN:
                 answer_training(library, pointer, texts, groups[places], places, account)
             else:
                 answer_offline(library, pointer, texts, groups[places], places, account)
+
+
+def host_of(batch: Any) -> shares.Host:
+    """Whose trainings those of the batch are."""
+    return shares.Host(batch.program, not batch.unshared, batch.weight or None)
 
 
 def most_threads(batch: Any) -> int:

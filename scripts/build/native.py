@@ -70,6 +70,7 @@ KERNEL_FOLDERS = [
     )
 ]
 MAPPED = "kvstore/mapped"  # C of the store that both databases have too
+ACTIVITY = "udas/scalars/activity"  # C of the shares that both databases have too
 STORE_FOLDERS = tuple(f"kvstore/native{part}" for part in ("", "/leveldb", "/cache", "/routes"))
 
 COMMON_FLAGS = ["-O3", "-fPIC", "-fvisibility=hidden", "-Iudas", "-Wall", "-Wextra"]
@@ -131,7 +132,7 @@ def libraries() -> list[Library]:
     extension = [*folders_below("udas/duckdb"), "udas/rowblock", *folders_below("udas/scalars")]
     partitioner = Library(PARTITIONER, ["partitioner/native"], KERNEL_FLAGS)
     store = Library(STORE, [*STORE_FOLDERS, MAPPED], ["-pthread"])
-    pool = Library(POOL, ["schedule/native"], ["-pthread"])
+    pool = Library(POOL, ["schedule/native", ACTIVITY], ["-pthread"])
     duckdb = Library(EXTENSION, [*extension, MAPPED], ["-pthread"])
     return [*kernels, pool, partitioner, store, duckdb]
 

@@ -228,7 +228,7 @@ def test_an_entry_of_an_earlier_process_of_that_number_is_removed(tmp_path):
         entry = np.fromfile(tmp_path / "table", np.int64)
         place = int(np.flatnonzero(entry == os.getpid())[0])
         table = np.memmap(tmp_path / "table", np.int64, "r+")
-        size = (len(entry) - 2) // shares.MOST_ENTRIES
+        size = (len(entry) - 2) // shares.MOST
         forged = slice(place + size, place + 2 * size)
         table[forged] = table[place : place + size]
         table[forged.start] = later.pid  # which began later than the entry says

@@ -31,6 +31,8 @@ typedef struct database {
     const v1 *v1;                  /* NULL with DuckDB 2.0 or later */
     _Atomic int64_t looked_at;     /* when the settings were last read: ms */
     _Atomic int64_t readable_at;   /* when the current root was last found readable: ms */
+    _Atomic int32_t unshared;      /* 1: its trainings take no part in the shares of cores */
+    _Atomic double weight;         /* of its trainings among these; 0: as the environment says */
     int references;
     int process; /* forks_so_far() when the database was loaded */
 } database;
@@ -72,6 +74,7 @@ bool register_coherence(duckdb_connection connection);
  * would store the macro in its file. */
 bool create_macros(duckdb_connection connection);
 bool register_settings(duckdb_connection connection, database *d);
+bool register_activity(duckdb_connection connection, database *d);
 bool register_store_root(duckdb_connection connection, database *d);
 
 /* The states of n rows, as an array. NULL if DuckDB 1.x leaves open which states they are. */

@@ -78,7 +78,8 @@ DUCKDB_EXTENSION_ENTRYPOINT(duckdb_connection connection, duckdb_extension_info 
                 register_sparse_ids(connection) && register_sparse(connection) &&
                 register_payload(connection) && register_tree_numbers(connection) &&
                 register_topics(connection) && register_coherence(connection) &&
-                register_recommend(connection, d) && create_macros(connection);
+                register_recommend(connection, d) && register_activity(connection, d) &&
+                create_macros(connection);
     if (d)
         database_release(d);
     if (!done)

@@ -14,6 +14,8 @@
 extern char *tuskml_python_path;
 extern int tuskml_memory_limit; /* kB; -1: work_mem * hash_mem_multiplier, at least 256 MB */
 extern int tuskml_threads;
+extern bool tuskml_shares;
+extern double tuskml_weight;
 extern bool tuskml_progress;
 extern char *tuskml_store_root; /* relative to the data directory, or absolute */
 

@@ -28,6 +28,8 @@ char *tuskml_python_path;
 static char *tuskml_modules;
 int tuskml_memory_limit;
 int tuskml_threads;
+bool tuskml_shares;
+double tuskml_weight;
 bool tuskml_progress;
 char *tuskml_store_root;
 
@@ -56,6 +58,13 @@ void _PG_init(void) {
                             "0: one more than max_parallel_workers_per_gather, at least 2, at "
                             "most the processors.",
                             &tuskml_threads, 0, 0, 1024, PGC_USERSET, 0, NULL, NULL, NULL);
+    DefineCustomBoolVariable("tuskml.shares",
+                             "Trainings share the host's cores with others that run.",
+                             "Off: a training takes its threads whatever others do.",
+                             &tuskml_shares, true, PGC_USERSET, 0, NULL, NULL, NULL);
+    DefineCustomRealVariable(
+        "tuskml.weight", "Weight of trainings when cores are shared, beside 1 of others.",
+        "Superusers only.", &tuskml_weight, 1, 0.01, 100, PGC_SUSET, 0, NULL, NULL, NULL);
     DefineCustomBoolVariable(
         "tuskml.progress", "Report the progress of long trainings by NOTICE and application_name.",
         NULL, &tuskml_progress, true, PGC_USERSET, 0, NULL, NULL, NULL);

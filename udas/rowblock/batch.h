@@ -52,6 +52,9 @@ typedef struct tusk_batch {
     int32_t answered;       /* 1: with everything that it emitted */
     double began; /* when its first rows came, seconds of the monotonic clock; 0: unknown */
     int32_t most_threads; /* the database's limit if no number is given; 0: no limit */
+    int32_t unshared;     /* 1: its trainings take no part in the shares of the host's cores */
+    double weight;        /* of its trainings among these; 0: as the environment says */
+    const char *program;  /* the database's name in a list of trainings */
 } tusk_batch;
 
 typedef int (*tusk_trainer)(tusk_batch *batch);

@@ -98,7 +98,10 @@ static const char *train_batch(const overload *o, duckdb_aggregate_state *states
                             .memory = o->database->memory,
                             .store_root = store_root(o->database),
                             .statement = run ? run_statement(run) : 0,
-                            .began = run ? run_began(run) : 0};
+                            .began = run ? run_began(run) : 0,
+                            .unshared = o->database->unshared,
+                            .weight = o->database->weight,
+                            .program = "duckdb"};
         answer a = {result, c.row, c.emitted, false, o->database, run ? run->era->born : -1};
         batch.context = &a;
         bool whole = fill_batch(&c, &batch, states, result, n, offset);

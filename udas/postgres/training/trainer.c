@@ -234,6 +234,9 @@ static work *work_new(FunctionCallInfo fcinfo, enum tusk_request request, int64 
                             .memory = backend_memory(),
                             .context = w,
                             .store_root = backend_own_root(),
+                            .unshared = !tuskml_shares,
+                            .weight = tuskml_weight,
+                            .program = "postgres",
                             .began = statement_began()};
     note_owner();
     return w;

@@ -1,0 +1,221 @@
+#include "training_state.hpp"
+
+#include <new>
+
+#include <time.h>
+#include <unistd.h>
+
+namespace tusk {
+
+namespace {
+
+constexpr double YOUNG = 0.02;      // seconds without a slot
+constexpr double LOOK_EVERY = 0.25; // seconds, at slots of processes that ended
+
+std::mutex entering;
+std::atomic<int64_t> own_pid{0}, own_began{0};
+
+// As tusk_table_now, to some milliseconds, in a tenth of the time.
+double coarse_now() {
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+void changed(tusk_table *table) {
+    __atomic_add_fetch(&table->generation, 1, __ATOMIC_SEQ_CST);
+}
+
+} // namespace
+
+void Training::process_changed() {
+    new (&entering) std::mutex;
+    own_pid = getpid();
+    own_began = tusk_process_began(own_pid);
+}
+
+void Training::begin(const ts_beginning &given, tusk_table *in) {
+    table_ = in;
+    tusk_put_text(program_, sizeof program_, given.program);
+    tusk_put_text(task_, sizeof task_, given.task);
+    plan_[0] = 0;
+    groups_ = given.groups;
+    done_ = rows_ = 0;
+    progress_ = NAN;
+    weight_ = given.weight;
+    cores_ = given.cores;
+    began = coarse_now();
+    wanted_ = 1;
+    share_ = INT_MAX;
+    generation_ = 0;
+    looked_ = began;
+    enter_at_ = began + YOUNG;
+    parts = 1;
+    replay_seconds_.clear();
+    replay_threads_.clear();
+}
+
+void Training::inherited() {
+    slot_ = nullptr;
+    new (&looking_) std::mutex;
+}
+
+int Training::threads(int of_part) {
+    const double time = coarse_now();
+    const int n = parts.load(std::memory_order_relaxed), asked = of_part * n;
+    tusk_slot *mine = slot_.load(std::memory_order_relaxed);
+    if (!mine && time >= enter_at_.load(std::memory_order_relaxed)) {
+        enter(asked, time);
+        mine = slot_.load();
+    }
+    if (mine) {
+        if (asked > wanted_.load(std::memory_order_relaxed)) {
+            wanted_ = asked;
+            TUSK_STORE(mine->wanted, asked);
+            changed(table_);
+        }
+        const uint64_t now = __atomic_load_n(&table_->generation, __ATOMIC_ACQUIRE);
+        if (now != generation_.load() || time - looked_.load() > LOOK_EVERY)
+            look(time);
+    }
+    if (!replay_seconds_.empty())
+        return std::min(of_part, replayed(time) / n);
+    return std::min(of_part, share_.load(std::memory_order_relaxed) / n);
+}
+
+int Training::replayed(double time) const {
+    const auto after =
+        std::upper_bound(replay_seconds_.begin(), replay_seconds_.end(), time - began);
+    return after == replay_seconds_.begin()
+               ? INT_MAX
+               : replay_threads_[(size_t)(after - replay_seconds_.begin()) - 1];
+}
+
+void Training::replay(int n, const double *seconds, const int32_t *threads) {
+    replay_seconds_.assign(seconds, seconds + n);
+    replay_threads_.assign(threads, threads + n);
+}
+
+void Training::leave() {
+    std::lock_guard lock(entering);
+    tusk_slot *mine = slot_.exchange(nullptr);
+    if (mine && is_mine(*mine)) {
+        tusk_release(mine);
+        changed(table_);
+    }
+}
+
+// A host whose process numbers mean others than here may have taken the slot away.
+bool Training::is_mine(tusk_slot &slot) const {
+    return TUSK_LOAD(slot.pid) == own_pid && TUSK_LOAD(slot.process_began) == own_began &&
+           TUSK_LOAD(slot.began) == began;
+}
+
+void Training::enter(int asked, double time) {
+    std::lock_guard lock(entering);
+    if (slot_.load())
+        return;
+    enter_at_ = table_ ? time + LOOK_EVERY : INFINITY;
+    if (!table_)
+        return;
+    for (tusk_slot &one : table_->slots) {
+        int64_t free = 0;
+        if (!__atomic_compare_exchange_n(&one.pid, &free, own_pid.load(), false, __ATOMIC_SEQ_CST,
+                                         __ATOMIC_SEQ_CST))
+            continue;
+        fill(one, asked, time);
+        wanted_ = asked;
+        slot_ = &one;
+        TUSK_STORE(one.ready, 1);
+        changed(table_);
+        return;
+    }
+    tusk_remove_gone(table_);
+    share_ = std::max(1, cores_ / TUSK_SLOTS); // as if all had one
+}
+
+void Training::fill(tusk_slot &slot, int asked, double time) {
+    TUSK_STORE(slot.ready, 0);
+    TUSK_STORE(slot.process_began, own_began.load());
+    TUSK_STORE(slot.wanted, asked);
+    TUSK_STORE(slot.cores, cores_);
+    TUSK_STORE(slot.weight, weight_);
+    TUSK_STORE(slot.began, began);
+    TUSK_STORE(slot.groups, groups_);
+    TUSK_STORE(slot.done, done_);
+    TUSK_STORE(slot.rows, rows_);
+    TUSK_STORE(slot.progress, progress_);
+    TUSK_STORE(slot.progress_at, progress_at_);
+    TUSK_STORE(slot.ideal, time - began);
+    TUSK_STORE(slot.ideal_at, time);
+    TUSK_STORE(slot.pace, 1.0);
+    tusk_put_text(slot.program, sizeof slot.program, program_);
+    tusk_put_text(slot.task, sizeof slot.task, task_);
+    tusk_put_text(slot.plan, sizeof slot.plan, plan_);
+}
+
+// One thread of the training looks, others go on with what they know.
+void Training::look(double time) {
+    std::unique_lock lock(looking_, std::try_to_lock);
+    tusk_slot *mine = slot_.load();
+    if (!lock || !mine)
+        return;
+    if (!is_mine(*mine)) {
+        slot_ = nullptr;
+        enter_at_ = time;
+        return;
+    }
+    if (time - looked_.load() > LOOK_EVERY)
+        tusk_remove_gone(table_);
+    generation_ = __atomic_load_n(&table_->generation, __ATOMIC_ACQUIRE);
+    looked_ = time;
+    tusk_slot *slots[TUSK_SLOTS];
+    int32_t share[TUSK_SLOTS];
+    const int32_t n = tusk_share_slots(table_, cores_, slots, share);
+    for (int32_t i = 0; i < n; i++)
+        if (slots[i] == mine) {
+            share_ = share[i];
+            note_pace(*mine, tusk_pace(n, slots, share, cores_, i), time);
+        }
+}
+
+void Training::note_pace(tusk_slot &slot, double pace, double time) {
+    const double since = time - TUSK_LOAD(slot.ideal_at);
+    TUSK_STORE(slot.ideal, TUSK_LOAD(slot.ideal) + since * TUSK_LOAD(slot.pace));
+    TUSK_STORE(slot.ideal_at, time);
+    TUSK_STORE(slot.pace, pace);
+}
+
+void Training::note_plan(const char *plan) {
+    tusk_put_text(plan_, sizeof plan_, plan);
+    if (tusk_slot *slot = slot_.load())
+        tusk_put_text(slot->plan, sizeof slot->plan, plan);
+}
+
+void Training::note_models(int64_t groups) {
+    done_ += groups;
+    if (tusk_slot *slot = slot_.load())
+        TUSK_STORE(slot->done, done_);
+    note_progress((double)done_ / (double)std::max<int64_t>(groups_, 1));
+}
+
+void Training::note_step(double part, int64_t of_groups, int64_t more_rows) {
+    rows_ += more_rows;
+    if (tusk_slot *slot = slot_.load())
+        TUSK_STORE(slot->rows, rows_);
+    if (part >= 0) {
+        const double done = (double)done_ + std::min(part, 1.0) * (double)of_groups;
+        note_progress(done / (double)std::max<int64_t>(groups_, 1));
+    }
+}
+
+void Training::note_progress(double of_all) {
+    progress_ = std::min(of_all, 1.0);
+    progress_at_ = coarse_now();
+    if (tusk_slot *slot = slot_.load()) {
+        TUSK_STORE(slot->progress_at, progress_at_);
+        TUSK_STORE(slot->progress, progress_);
+    }
+}
+
+} // namespace tusk

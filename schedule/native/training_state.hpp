@@ -1,0 +1,65 @@
+// One training of this process: its slot in the table, and the share that it has.
+#ifndef TUSK_TRAINING_STATE_HPP
+#define TUSK_TRAINING_STATE_HPP
+
+#include <algorithm>
+#include <atomic>
+#include <climits>
+#include <cmath>
+#include <mutex>
+#include <vector>
+
+#include "../../udas/scalars/activity/table.h"
+#include "shares.h"
+#include "training.hpp"
+
+namespace tusk {
+
+struct Training {
+    int depth = 0, forks = 0;
+    std::atomic<int> parts{1}; // threads that train for it at the same time
+    double began = 0;
+
+    // Of this process, which another one is after a fork.
+    static void process_changed();
+
+    void begin(const ts_beginning &given, tusk_table *in);
+    void leave();
+    // A child's copy of a training of its parent, which keeps the slot.
+    void inherited();
+
+    int threads(int of_part);
+
+    void replay(int n, const double *seconds, const int32_t *threads);
+    void note_plan(const char *plan);
+    void note_models(int64_t groups);
+    void note_step(double part, int64_t of_groups, int64_t more_rows);
+
+private:
+    void enter(int asked, double time);
+    void fill(tusk_slot &slot, int asked, double time);
+    void look(double time);
+    void note_pace(tusk_slot &slot, double pace, double time);
+    void note_progress(double of_all);
+    bool is_mine(tusk_slot &slot) const;
+    int replayed(double time) const;
+
+    char program_[TUSK_PROGRAM_BYTES] = {}, task_[TUSK_TASK_BYTES] = {},
+         plan_[TUSK_PLAN_BYTES] = {};
+    int64_t groups_ = 0, done_ = 0, rows_ = 0;
+    double progress_ = NAN, progress_at_ = 0, weight_ = 1;
+    int32_t cores_ = 1;
+    std::vector<double> replay_seconds_;
+    std::vector<int32_t> replay_threads_;
+
+    tusk_table *table_ = nullptr;
+    std::atomic<tusk_slot *> slot_{nullptr};
+    std::atomic<int32_t> wanted_{1}, share_{INT_MAX};
+    std::atomic<uint64_t> generation_{0};
+    std::atomic<double> looked_{0};
+    std::atomic<double> enter_at_{0}; // when a slot is asked for, again where there was none
+    std::mutex looking_;
+};
+
+} // namespace tusk
+#endif

@@ -1,0 +1,59 @@
+/* tuskml_activity(): the trainings that run on the host, as far as the server's account sees
+ * them. */
+#include "backend.h"
+
+#include <math.h>
+
+#include "funcapi.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+#include "utils/tuplestore.h"
+
+#include "../scalars/activity/columns.h"
+#include "../scalars/activity/table.h"
+
+static Datum of_WHOLE(int64 value, bool *null) {
+    *null = false;
+    return Int64GetDatum(value);
+}
+
+static Datum of_TEXT(const char *value, bool *null) {
+    *null = false;
+    return CStringGetTextDatum(value);
+}
+
+static Datum of_NUMBER(double value, bool *null) {
+    *null = isnan(value);
+    return Float8GetDatum(value);
+}
+
+static Datum of_WHEN(double seconds, bool *null) {
+    *null = !(seconds < 1e10);
+    return TimestampTzGetDatum(GetCurrentTimestamp() + (*null ? 0 : (int64)(seconds * 1e6)));
+}
+
+#define COUNT(name, KIND, value) +1
+enum { COLUMNS = 0 TUSK_ACTIVITY_COLUMNS(COUNT) };
+
+PG_FUNCTION_INFO_V1(tuskml_activity);
+Datum tuskml_activity(PG_FUNCTION_ARGS) {
+    ReturnSetInfo *set = (ReturnSetInfo *)fcinfo->resultinfo;
+    InitMaterializedSRF(fcinfo, 0);
+    tusk_running *running = palloc(TUSK_SLOTS * sizeof *running);
+    char *sentence = palloc(TUSK_ACTIVITY_SENTENCE);
+    int32 n = tusk_activity(running, sentence);
+    if (n < 0)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("tuskml_activity: %s", sentence)));
+    for (const tusk_running *r = running; r < running + n; r++) {
+        Datum values[COLUMNS];
+        bool nulls[COLUMNS];
+        int i = 0;
+#define PUT(name, KIND, value)               \
+    values[i] = of_##KIND(value, nulls + i); \
+    i++;
+        TUSK_ACTIVITY_COLUMNS(PUT)
+        tuplestore_putvalues(set->setResult, set->setDesc, values, nulls);
+    }
+    return (Datum)0;
+}

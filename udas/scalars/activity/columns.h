@@ -1,0 +1,22 @@
+/* The columns of tuskml_activity(): name, kind, and the value of a tusk_running `r`. A NaN is
+ * NULL; WHEN is so many seconds from now. */
+#ifndef TUSK_ACTIVITY_COLUMNS_H
+#define TUSK_ACTIVITY_COLUMNS_H
+
+#define TUSK_ACTIVITY_COLUMNS(X)                   \
+    X(session, WHOLE, r->pid)                      \
+    X(program, TEXT, r->program)                   \
+    X(task, TEXT, r->task)                         \
+    X(plan, TEXT, r->plan)                         \
+    X(n_groups, WHOLE, r->groups)                  \
+    X(n_models, WHOLE, r->done)                    \
+    X(share, WHOLE, r->share)                      \
+    X(threads, WHOLE, r->wanted)                   \
+    X(weight, NUMBER, r->weight)                   \
+    X(seconds, NUMBER, r->seconds)                 \
+    X(rows_per_second, NUMBER, r->rows_per_second) \
+    X(progress, NUMBER, r->progress)               \
+    X(estimated_end, WHEN, r->left)                \
+    X(rho, NUMBER, r->rho)
+
+#endif

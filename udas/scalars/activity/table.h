@@ -1,0 +1,118 @@
+/* The table of a host's running trainings, in shared memory: one slot per training. Processes of
+ * one account map the same file (schedule/native/shares.cpp writes it), and whoever lists the
+ * trainings reads it, the functions of both databases too.
+ *
+ * Numbers are read and written atomically, because other processes do so at any time. Texts end
+ * with a NUL that is never overwritten, and may be mixed while they change. Times are seconds of
+ * the monotonic clock, which all processes of a host read alike and which nobody sets.
+ */
+#ifndef TUSK_ACTIVITY_TABLE_H
+#define TUSK_ACTIVITY_TABLE_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TUSK_TABLE_MAGIC 0x3273657261687374 /* "tshares2" */
+#define TUSK_TABLE_SETTING "TUSKML_SHARES"
+
+enum {
+    TUSK_SLOTS = 512, /* trainings beyond have none */
+    TUSK_PROGRAM_BYTES = 16,
+    TUSK_TASK_BYTES = 32,
+    TUSK_PLAN_BYTES = 160
+};
+
+typedef struct tusk_slot {
+    int64_t pid;           /* 0: free; -1: being removed */
+    int64_t process_began; /* ticks since the host started */
+    int32_t ready, wanted; /* threads that the training asks for */
+    int32_t cores, unused; /* of the host or the container, as its owner sees it */
+    double weight, began;
+    int64_t groups, done; /* of the groups, how many have a model */
+    int64_t rows;         /* read until now, a row counting once for each pass over it */
+    double progress;      /* part of the work that is done; NaN: unknown */
+    double progress_at;
+    double ideal; /* seconds that an equal part of the cores would have taken for what is done */
+    double ideal_at;
+    double pace; /* how `ideal` goes on from there, per second */
+    char program[TUSK_PROGRAM_BYTES], task[TUSK_TASK_BYTES], plan[TUSK_PLAN_BYTES];
+} tusk_slot;
+
+typedef struct tusk_table {
+    uint64_t magic;
+    uint64_t generation; /* rises whenever shares may change */
+    tusk_slot slots[TUSK_SLOTS];
+} tusk_table;
+
+#define TUSK_LOAD(x)                                     \
+    __extension__({                                      \
+        __typeof__(x) loaded_;                           \
+        __atomic_load(&(x), &loaded_, __ATOMIC_SEQ_CST); \
+        loaded_;                                         \
+    })
+#define TUSK_STORE(x, value)                              \
+    do {                                                  \
+        __typeof__(x) stored_ = (value);                  \
+        __atomic_store(&(x), &stored_, __ATOMIC_SEQ_CST); \
+    } while (0)
+
+/* What the environment says: a path, "" for the account's own table. NULL: trainings share
+ * nothing. */
+const char *tusk_table_setting(void);
+/* Opens the table of a setting. Without `make` a file that is missing is ENOENT. Returns 0 or an
+ * errno: EPERM where the file is another account's and not one of a group of this one, EPROTO
+ * where it is of another version. */
+int tusk_table_open(const char *setting, int make, tusk_table **out);
+void tusk_table_close(tusk_table *table);
+
+double tusk_table_now(void);
+/* When a process began, in ticks since the host started; 0: there is none; -1: unknown. */
+int64_t tusk_process_began(int64_t pid);
+/* Frees slots whose processes have ended. */
+void tusk_remove_gone(tusk_table *table);
+void tusk_release(tusk_slot *slot);
+/* Copies what fits of a text; the last byte stays 0. */
+void tusk_put_text(char *to, int size, const char *text);
+
+/* A training that runs. */
+typedef struct tusk_running {
+    int64_t pid;
+    int32_t wanted, share; /* threads */
+    double weight;
+    double seconds;         /* since it began */
+    int64_t groups, done;   /* of the groups, how many have a model */
+    double rows_per_second; /* in the mean; a row counts once for each pass over it */
+    double progress;        /* 0 to 1; NaN: unknown */
+    double left;            /* estimated seconds; NaN: unknown */
+    /* The estimated time in all over that with an equal part of the cores, by weight (Mahajan
+     * 2021, equation 3.1); threads count alike. */
+    double rho;
+    char program[TUSK_PROGRAM_BYTES], task[TUSK_TASK_BYTES], plan[TUSK_PLAN_BYTES];
+} tusk_running;
+
+/* Who shares, in the order in which the trainings began: slots (out, room for TUSK_SLOTS) and
+ * max-min shares of so many cores. Returns how many. */
+int32_t tusk_share_slots(tusk_table *table, int32_t cores, tusk_slot **slots, int32_t *share);
+/* How fast the training at `place` goes with its share, beside an equal part of the cores. */
+double tusk_pace(int32_t n, tusk_slot *const *slots, const int32_t *share, int32_t cores,
+                 int32_t place);
+/* The trainings that run on the host, the oldest first; room for TUSK_SLOTS of them. Returns how
+ * many there are, or -1 with a sentence that says why that is not known. */
+#define TUSK_ACTIVITY_SENTENCE 4352
+int32_t tusk_activity(tusk_running *out, char *sentence);
+
+/* Max-min shares of `cores` threads: wanted (n,) at least 1, weight (n,) positive, in the order in
+ * which the trainings began; share (n,) is out. Each has at least 1, though that be more in all
+ * than there are. Max-min fairness (Bertsekas and Gallager, Data Networks, 1992, section 6.5.2) in
+ * whole threads: no training can have one more unless another one, which has no more per weight,
+ * has one less. */
+void tusk_max_min(int32_t n, const int32_t *wanted, const double *weight, int32_t cores,
+                  int32_t *share);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
