@@ -1,8 +1,12 @@
-"""What trainings report while they run, for progress bars."""
+"""What trainings report while they run, for progress bars and the host's list of trainings."""
 
+import math
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from tuskml.schedule import shares
 
 
 @dataclass(frozen=True)
@@ -38,3 +42,33 @@ def tell(event: Event) -> None:
     """Hands the event to all listeners."""
     for listener in tuple(_listeners):
         listener(event)
+
+
+EVERY = 0.05
+"""Seconds, at least, between two times that it is told: that costs short trainings nothing."""
+
+
+@dataclass
+class Pace:
+    """Of groups that train together; rows: of all of them; read: of the rows, how many were."""
+
+    groups: int
+    rows: int
+    read: float = 0.0
+    next: float = field(default_factory=lambda: time.monotonic() + EVERY)
+
+    def is_due(self) -> bool:
+        """Whether it is time to tell."""
+        return time.monotonic() >= self.next
+
+    def tell(self, part: float, passes: float) -> None:
+        """part: of the work, 0 to 1, NaN where nothing tells; passes: over the rows until now."""
+        self.next = time.monotonic() + EVERY
+        read = self.rows * passes
+        shares.step(part, self.groups, round(max(read - self.read, 0.0)))
+        self.read = read
+
+    def epochs(self, done: int, of_all: int) -> None:
+        """Tells it, where it is time, by epochs that read all rows."""
+        if self.is_due():
+            self.tell(done / of_all if of_all else math.nan, done)

@@ -77,7 +77,7 @@ class Running:
     program: whose process it is; wanted, share: threads; seconds: since it began; groups: of it,
     and done: those of them that have a model; plan: the algorithm of the groups that train now,
     empty where nobody said; rows_per_second: a row counts once for each pass over it; progress:
-    part of the work that is done, and left: estimated seconds, None where nothing tells; rho: the
+    part of the work that is done, and left: estimated seconds; None where nothing tells; rho: the
     estimated time in all over that with an equal part of the cores, by weight (Mahajan 2021,
     equation 3.1), threads counting alike.
     """
@@ -92,7 +92,7 @@ class Running:
     seconds: float
     groups: int
     done: int
-    rows_per_second: float
+    rows_per_second: float | None
     progress: float | None
     left: float | None
     rho: float | None
@@ -191,7 +191,7 @@ def running(slot: Slot) -> Running:
     given = {name: getattr(slot, name) for name, *_ in slot._fields_}
     for name in ("program", "task", "plan"):
         given[name] = given[name].decode(errors="replace")
-    for name in ("progress", "left", "rho"):
+    for name in ("rows_per_second", "progress", "left", "rho"):
         given[name] = None if np.isnan(given[name]) else given[name]
     return Running(**given)
 

@@ -70,13 +70,15 @@ class Epochs:
         self.history: list[float] = []
         self.converged = False
         self.status = "ok"
+        self.n_rows = 0
 
     def epochs(self, step: float, before: Sequence[float] = ()) -> None:
         """One descent from the start, or from behind the epochs of which these are objectives."""
-        settings = self.settings
+        settings, pace = self.settings, events.Pace(1, self.n_rows)
         self.history, self.status, self.converged = list(before), "ok", False
         for epoch in range(len(before), settings.max_iter):
             self.history.append(self.visit(epoch, settings.step_of(epoch, step)))
+            pace.epochs(epoch + 1, settings.max_iter)
             if events.anyone():
                 events.tell(events.Event(0, 0, epoch + 1, self.history[-1]))
             if self.ran_away() or self.settled() or self.overfits() or self.out_of_time():

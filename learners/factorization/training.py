@@ -119,6 +119,7 @@ def fit(group: NDArray[np.void], settings: Settings, memory: int, mark: int) -> 
             stack.enter_context(failures())
         model = stack.enter_context(factors(kept, memory, shape, settings))
         run = Run(model, held if counts_any(held) else None, settings, began)
+        run.n_rows = int(group["n_rows"][0])
         run.descend()
         mean, coef = model.vectors()
         loss = model.objective()

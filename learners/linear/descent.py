@@ -7,13 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.passes import Floats
+from tuskml.kernels.rows.meter import Meter
 from tuskml.learners import events
 from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.algorithms.parts.epochs import finish as finish_epochs
 from tuskml.learners.linear.algorithms.parts.kept import Beginning
 from tuskml.learners.linear.explaining.timing import Timing
 from tuskml.learners.linear.gap import WithinGap, settle_gap, wants_gap
-from tuskml.learners.linear.guard.behind import Guard
+from tuskml.learners.linear.guard.pace import telling
+from tuskml.learners.linear.guard.watching import Watching
 from tuskml.learners.linear.operators import State, run
 from tuskml.learners.linear.own.assembled import operators_of
 from tuskml.learners.linear.own.checks import refuse_lost
@@ -30,17 +32,16 @@ def descend(
     plan: Plan,
     deadline: float | None,
     timing: Timing,
-    guard: Guard | None = None,
+    watch: Watching | None = None,
 ) -> State:
     """Runs the plan's stages, each from where the one before it ended.
 
-    held: rows to stop early by, if any; guard: what may give the plan up, which is then not at an
+    held: rows to stop early by, if any; watch: what may give the plan up, which is then not at an
     end.
     """
     v, kept = begin.v, begin.kept
     iterations = np.zeros(problem.n_groups, np.int64)
-    state = State.at(v)
-    monitor = None
+    state, monitor = State.at(v), None
     for part, settings in stages(problem, plan):
         left = plan.max_iter - int(iterations.max())
         if left <= 0 and settings is not plan:
@@ -48,21 +49,22 @@ def descend(
         if held is not None and settings is plan:
             monitor = EarlyStop(part, held)
         within = replace(settings, max_iter=min(settings.max_iter, left))
-        meter = None if guard is None else guard.work.meter
+        meter = Meter() if watch is None else watch.meter
         timed = part.on(replace(part.rows, deadline=deadline, meter=meter))
         chosen = operators_of(timed, within, v, deadline)
         if kept is not None:
             chosen, kept = kept.taken_over(chosen, timed), None
         if settings is plan and ends_by_gap(problem, plan):
             chosen = replace(chosen, converge=WithinGap(timed, plan.epsilon))
+        chosen = telling(chosen, timed, plan, int(iterations.max()))
         operators, clock = timing.watched(chosen)
-        if guard is not None:
-            operators = guard.watching(operators, part.rows.stride > 1, settings is plan)
+        if watch is not None:
+            operators = watch.watching(operators, part.rows.stride > 1, settings is plan)
         state = run(timed, operators, monitor or report)
         timing.add(state, clock, part.rows.stride > 1)
         iterations += state.iterations
         v = usable(problem, state.v, v)
-        if guard is not None and guard.given_up:
+        if watch is not None and watch.given_up:
             state.v, state.iterations = v, iterations
             return state
     state.iterations = iterations

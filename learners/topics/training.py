@@ -133,7 +133,7 @@ def open_topics(
 
 def run(topics: Sampler | Online, rows: Pass, options: TopicOptions) -> Progress:
     """Reads all tokens until the option `max_iter` or the option `time` ends it."""
-    found = Progress()
+    found, pace = Progress(), events.Pace(rows.n_groups, int(rows.groups["n_rows"].sum()))
     tokens = np.maximum(topics.about["tokens"], 1)
     while found.sweeps < options.passes and not found.late:
         n = passes_until(found.sweeps, options)
@@ -143,6 +143,7 @@ def run(topics: Sampler | Online, rows: Pass, options: TopicOptions) -> Progress
             else:
                 topics.pass_over(rows, n)
             found.sweeps += n
+            pace.epochs(found.sweeps, options.passes)
         except OutOfTime:
             found.late = True
         interval = options.optimize_interval

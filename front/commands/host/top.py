@@ -3,10 +3,13 @@
 import argparse
 import json
 import time
-from dataclasses import asdict
-from typing import Any
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
 
 from tuskml.terminal.usage import Commands, add_command, add_json
+
+if TYPE_CHECKING:
+    from tuskml.schedule.shares import Running
 
 EXAMPLES = """
 what runs now:
@@ -14,7 +17,10 @@ what runs now:
 every two seconds, until Ctrl-C:
   tuskml top --every 2
 """
-COLUMNS = ("process", "task", "plan", "groups", "models", "threads", "asked", "seconds")
+SHORT = (
+    "session", "program", "task", "plan", "models", "share", "seconds", "rows/s", "progress",
+    "end", "rho",
+)  # fmt: skip
 
 
 def add_top(commands: "Commands[Any]") -> None:
@@ -47,13 +53,47 @@ def listed(json_wanted: bool) -> str:
     from tuskml.schedule import shares
     from tuskml.text.table import table
 
-    found = shares.activity()
+    found = [columns_of(one) for one in shares.activity()]
     if json_wanted:
-        return json.dumps([asdict(one) for one in found])
+        return json.dumps(found, default=datetime.isoformat)
     if not found:
         return "no training runs"
-    rows = [
-        (f.pid, f.task, f.plan, f.groups, f.done, f.share, f.wanted, round(f.seconds, 1))
-        for f in found
-    ]
-    return table(COLUMNS, rows)
+    return table(SHORT, [shown(one) for one in found])
+
+
+def columns_of(one: "Running") -> dict[str, Any]:
+    """A training by the columns of `tuskml_activity()`."""
+    left = None if one.left is None else timedelta(seconds=one.left)
+    return {
+        "session": one.pid,
+        "program": one.program,
+        "task": one.task,
+        "plan": one.plan,
+        "n_groups": one.groups,
+        "n_models": one.done,
+        "share": one.share,
+        "threads": one.wanted,
+        "weight": one.weight,
+        "seconds": one.seconds,
+        "rows_per_second": one.rows_per_second,
+        "progress": one.progress,
+        "estimated_end": None if left is None else datetime.now().astimezone() + left,
+        "rho": one.rho,
+    }
+
+
+def shown(one: dict[str, Any]) -> tuple[Any, ...]:
+    """A training's cells for people."""
+    end, done, speed, rho = (
+        one[name] for name in ("estimated_end", "progress", "rows_per_second", "rho")
+    )
+    return (
+        *(one[name] for name in ("session", "program", "task", "plan")),
+        f"{one['n_models']}/{one['n_groups']}",
+        f"{one['share']}/{one['threads']}",
+        round(one["seconds"], 1),
+        None if speed is None else f"{speed:.2g}",
+        None if done is None else f"{done:.0%}",
+        None if end is None else f"{end:%H:%M:%S}",
+        None if rho is None else round(rho, 2),
+    )

@@ -44,6 +44,7 @@ def fit(group: NDArray[np.void], settings: ImplicitSettings, memory: int, mark: 
     refuse_too_long(shape, memory)
     with Interactions(rows, memory, shape, settings.alpha, settings.seed) as model:
         run = (Epochs if settings.ranks else Solving)(visit_of(model, settings), settings, began)
+        run.n_rows = int(group["n_rows"][0])
         run.epochs(settings.step)
         if run.ran_away():  # steps are too long
             run.status = "diverged"

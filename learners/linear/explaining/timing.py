@@ -9,7 +9,7 @@ from tuskml.learners.linear.estimates.costs import Cost
 from tuskml.learners.linear.estimates.question import Question
 from tuskml.learners.linear.operators import Loop, Operators, State
 from tuskml.learners.linear.plan import Plan
-from tuskml.learners.linear.planner.choice import Candidate, Choice
+from tuskml.learners.linear.planner.choice import Choice
 from tuskml.learners.linear.planner.costs import PlanCosts
 from tuskml.optimizer import constants
 from tuskml.optimizer.constants import layout_of
@@ -70,10 +70,14 @@ class Timing:
         if chosen.plan.estimated is not None:
             self.expected = cost_of(chosen)
 
-    def switched(self, chosen: Choice, before: Candidate) -> None:
+    def switched(self, chosen: Choice, before: str, estimated: float | None = None) -> None:
         """Begins again with another plan; keeps what the one before it took."""
-        took = {"algorithm": before.plan.algorithm, "iterations": self.iterations + self.on_sample}
-        took["iterations_estimated"] = round(before.counted.point)
+        took: dict[str, Any] = {
+            "algorithm": before,
+            "iterations": self.iterations + self.on_sample,
+        }
+        if estimated is not None:
+            took["iterations_estimated"] = round(estimated)
         took["seconds"] = digits(self.seconds + self.sampled)
         self.given_up.append(took)
         self.iterations, self.seconds, self.on_sample, self.sampled = 0, 0.0, 0, 0.0

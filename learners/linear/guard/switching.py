@@ -22,12 +22,15 @@ from tuskml.learners.linear.descent import deadline_of, descend
 from tuskml.learners.linear.estimates.question import Question
 from tuskml.learners.linear.explaining.timing import Timing
 from tuskml.learners.linear.guard.behind import GUESSED, SURE, Guard
+from tuskml.learners.linear.guard.replanning import replanning_for
+from tuskml.learners.linear.guard.watching import Watching
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.choice import Candidate, Choice, dependable
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import LinearOptions
 from tuskml.optimizer.curves import Interval
+from tuskml.schedule import shares
 
 MOST_SWITCHES = 4
 """Of plans, after which the last one trains to the end."""
@@ -57,11 +60,11 @@ class Run:
         problem: Problem,
         begin: Beginning,
         plan: Plan,
-        guard: Guard | None = None,
+        watch: Watching | None = None,
     ) -> State:
         """Runs a plan."""
         held = self.held if self.options.validation else None
-        return descend(problem, begin, held, plan, self.deadline, self.timing, guard)
+        return descend(problem, begin, held, plan, self.deadline, self.timing, watch)
 
     def again(self, plan: Plan) -> Callable[[Problem, Floats], State]:
         """The same plan on a problem that has changed."""
@@ -94,17 +97,28 @@ def run_guarded(
 ) -> tuple[State, Choice]:
     """Where the training ended from weights v (G, p), and the choice with the last plan."""
     before, made, begin = Before(), 0, Beginning(v, chosen.kept)
+    replanning = replanning_for(problem, chosen, question)
     while True:
         guard = guard_for(problem, chosen, question, before)
-        state = run(problem, begin, chosen.plan, guard)
+        watch = Watching(guard, replanning)
+        state = run(problem, begin, chosen.plan, watch)
         used_up = not state.converged.all() and int(state.iterations.max()) >= chosen.plan.max_iter
         state.iterations += made
+        made = int(state.iterations.max())
+        if replanning is not None and replanning.next is not None and not run.is_over():
+            name = chosen.plan.algorithm
+            chosen, begin = replanning.switched(chosen, made), replanning.beginning()
+            run.timing.switched(chosen, name)
+            shares.note_plan(chosen.plan.algorithm)
+            continue
         if guard is None or not (guard.given_up or used_up) or run.is_over():
             return state, chosen
-        made, begin = int(state.iterations.max()), Beginning(state.v)
+        begin = Beginning(state.v)
         before.add(guard, state)
         chosen = switched(chosen, guard, before.names, made)
-        run.timing.switched(chosen, guard.mine)
+        run.timing.switched(chosen, guard.mine.plan.algorithm, guard.mine.counted.point)
+        if replanning is not None:
+            replanning.follow(chosen)
 
 
 def guard_for(

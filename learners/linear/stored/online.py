@@ -49,6 +49,7 @@ class Online:
     def run(self) -> None:
         """Epochs until the loss stops falling, they are done, or the time is over."""
         progress, run = self.progress, self.run_of
+        told = events.Pace(1, self.n_rows)
         if self.held is not None and progress.epoch:  # resumed at the best weights so far
             self.held.improves(progress.model)
         while progress.epoch < run.plan.max_iter:
@@ -58,6 +59,7 @@ class Online:
             loss = self._epoch()
             progress.history.append(loss)
             progress.epoch += 1
+            told.epochs(progress.epoch, run.plan.max_iter)
             events.tell(events.Event(0, 0, progress.epoch, loss))
             if self._settled():
                 self.converged, self.status = True, "ok"

@@ -1,6 +1,7 @@
 """`tuskml top`: what runs on this host."""
 
 import json
+import os
 import threading
 import time
 
@@ -36,12 +37,14 @@ def test_a_statement_that_trains(capsys):
         header, _, line = capsys.readouterr().out.splitlines()
         con.interrupt()
         training.join()
-    assert (listed["task"], listed["plan"], listed["groups"]) == ("logistic", "bgd", 1)
-    assert 1 <= listed["share"] <= listed["wanted"]
+    assert (listed["program"], listed["task"], listed["plan"]) == ("duckdb", "logistic", "bgd")
+    assert (listed["session"], listed["n_groups"]) == (os.getpid(), 1)
+    assert 1 <= listed["share"] <= listed["threads"]
     assert header.split() == [
-        "process", "task", "plan", "groups", "models", "threads", "asked", "seconds"
+        "session", "program", "task", "plan", "models", "share", "seconds", "rows/s", "progress",
+        "end", "rho",
     ]  # fmt: skip
-    assert line.split()[:3] == [str(listed["pid"]), "logistic", "bgd"]
+    assert line.split()[:4] == [str(os.getpid()), "duckdb", "logistic", "bgd"]
     assert shares.activity() == []
 
 
@@ -63,5 +66,5 @@ def test_it_says_why_it_cannot(capsys, monkeypatch):
     monkeypatch.setenv(shares.SETTING, "off")
     assert cli.main(["top"]) == 1
     assert capsys.readouterr().err == (
-        "tuskml: TUSKML_SHARES is 'off', so trainings have no entries: unset it\n"
+        "tuskml: TUSKML_SHARES is 'off', so nobody knows of running trainings: unset it\n"
     )

@@ -79,6 +79,12 @@ static bool fill_batch(call *c, tusk_batch *batch, duckdb_aggregate_state *state
     return true;
 }
 
+/* How the database's trainings take part in the shares of the host's cores. */
+static void take_part(const database *d, tusk_batch *batch) {
+    batch->unshared = d->unshared;
+    batch->weight = d->weight;
+}
+
 /* Returns why there are no models, or NULL if there are. The sentence may lie in `room`. */
 static const char *train_batch(const overload *o, duckdb_aggregate_state *states,
                                duckdb_vector result, idx_t n, idx_t offset, run *run,
@@ -99,9 +105,8 @@ static const char *train_batch(const overload *o, duckdb_aggregate_state *states
                             .store_root = store_root(o->database),
                             .statement = run ? run_statement(run) : 0,
                             .began = run ? run_began(run) : 0,
-                            .unshared = o->database->unshared,
-                            .weight = o->database->weight,
                             .program = "duckdb"};
+        take_part(o->database, &batch);
         answer a = {result, c.row, c.emitted, false, o->database, run ? run->era->born : -1};
         batch.context = &a;
         bool whole = fill_batch(&c, &batch, states, result, n, offset);

@@ -128,13 +128,14 @@ static int32_t cores_of(tusk_table *table) {
 static tusk_running running_of(tusk_slot *slot, double now) {
     const double began = TUSK_LOAD(slot->began), at = TUSK_LOAD(slot->progress_at);
     const double progress = TUSK_LOAD(slot->progress), seconds = fmax(now - began, 0);
+    const int64_t rows = TUSK_LOAD(slot->rows);
     tusk_running one = {.pid = TUSK_LOAD(slot->pid),
                         .wanted = TUSK_LOAD(slot->wanted),
                         .weight = usable_weight(slot),
                         .seconds = seconds,
                         .groups = TUSK_LOAD(slot->groups),
                         .done = TUSK_LOAD(slot->done),
-                        .rows_per_second = (double)TUSK_LOAD(slot->rows) / fmax(seconds, 1e-6),
+                        .rows_per_second = rows > 0 ? (double)rows / fmax(seconds, 1e-6) : NAN,
                         .progress = progress >= 0 && progress <= 1 ? progress : NAN,
                         .left = NAN};
     if (progress > 0 && progress <= 1)

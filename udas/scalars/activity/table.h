@@ -84,7 +84,7 @@ typedef struct tusk_running {
     double weight;
     double seconds;         /* since it began */
     int64_t groups, done;   /* of the groups, how many have a model */
-    double rows_per_second; /* in the mean; a row counts once for each pass over it */
+    double rows_per_second; /* in the mean, a row once for each pass over it; NaN: unknown */
     double progress;        /* 0 to 1; NaN: unknown */
     double left;            /* estimated seconds; NaN: unknown */
     /* The estimated time in all over that with an equal part of the cores, by weight (Mahajan

@@ -1,0 +1,302 @@
+"""Goes on by another plan where the training's share of the cores changes, or its memory (QOOP).
+
+Mahajan, Enabling Fair and Efficient Sharing in Shared Clusters, 2021, sections 2.3.3 and 2.3.4.
+At the border of an iteration the training asks for its share. Where that is another one than the
+plan was judged for, what is left of the plan is compared with each candidate, all at the new share
+and by the optimizer's own estimates. Weights are all that plans have in common, so whatever one of
+them has reached is progress of all (the thesis calls it progress propagation): a candidate begins
+at the best weights that are known, those of an earlier plan where they are better, and has the
+decades of its error left that these lack. The policy (`schedule/replanning/policy.py`) says which
+one goes on.
+"""
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from tuskml.kernels.charged import FLOOR, memory_use
+from tuskml.kernels.passes import Floats
+from tuskml.learners.linear.algorithms import ALGORITHMS
+from tuskml.learners.linear.algorithms.parts.kept import Beginning
+from tuskml.learners.linear.estimates.question import Question
+from tuskml.learners.linear.guard.progress import Point, iterations_left
+from tuskml.learners.linear.operators import Loop, Operators, State
+from tuskml.learners.linear.plan import Plan
+from tuskml.learners.linear.planner.choice import Candidate, Choice, assess, dependable
+from tuskml.learners.linear.planner.costs import PlanCosts
+from tuskml.learners.linear.problem import Problem
+from tuskml.optimizer import constants
+from tuskml.optimizer.constants import Constants
+from tuskml.schedule import shares
+from tuskml.schedule.replanning.policy import next_plan, worth_considering
+
+SHORT = 0.02
+"""Seconds: what takes less, or has less left, keeps its plan."""
+FEWEST = 4
+"""Errors that tell how many iterations are left of a plan that follows gradients."""
+LEAST_ITERATIONS = 1.0
+"""Of a plan that takes over."""
+
+
+@dataclass
+class Resources:
+    """What a training may use: threads, and bytes beside what it has."""
+
+    threads: int
+    room: float
+
+    def changed_to(self, other: "Resources") -> str:
+        """In words, for the model's plan."""
+        if self.threads != other.threads:
+            return f"share {self.threads} -> {other.threads}"
+        return f"memory {mebibytes(self.room)} -> {mebibytes(other.room)} MiB"
+
+
+def mebibytes(size: float) -> str:
+    """So many, to the hundredth where they are few."""
+    found = size / 2**20
+    return f"{found:,.0f}" if found >= 1 else f"{found:.2f}"
+
+
+@dataclass
+class Checkpoint:
+    """Weights v (1, p) that a plan has reached, and their violation."""
+
+    v: Floats
+    violation: float
+
+
+@dataclass
+class Replanning:
+    """Of one training of one group.
+
+    chosen: the plan that runs and the candidates; wanted: threads that it asks for; seen: the
+    resources that the plan was judged for; first: the error of the start; points: errors of the
+    plan that runs, by its iterations; best: of all plans; next: the candidate that is to go on;
+    told: the switches, for the model's plan; began: of the plan that runs, by the
+    monotonic clock; judged: candidates by threads.
+    """
+
+    chosen: Choice
+    question: Question
+    wanted: int
+    memory: int
+    seen: Resources
+    first: float = math.nan
+    points: list[Point] = field(default_factory=list)
+    best: Checkpoint | None = None
+    next: Candidate | None = None
+    told: list[str] = field(default_factory=list)
+    began: float = 0.0
+    judged: dict[int, tuple[Candidate, ...]] = field(default_factory=dict)
+
+    def watching(self, operators: Operators) -> Operators:
+        """The same operators, which stop where another plan is to go on."""
+        self.points, self.began = [], time.monotonic()
+        return replace(operators, loop=Watched(operators.loop, self))
+
+    def note(self, state: State) -> None:
+        """Takes down how far the plan is from its end."""
+        if state.known.all():
+            error = float(state.violation.max())
+            self.points.append((state.iteration, error))
+            if math.isnan(self.first):
+                self.first = error
+
+    def look(self, state: State) -> None:
+        """Chooses a plan to go on by, where the resources have changed."""
+        now = self.resources()
+        if now.threads == self.seen.threads and now.room >= self.least_room(now):
+            return
+        if shares.age() < SHORT or not self.points:
+            return
+        before, self.seen = self.seen, now
+        candidates = self.candidates(now.threads)
+        running = self.running(candidates)
+        if running is None or self.takes_short(candidates[running]):
+            return
+        self.keep(state)
+        order = considered(candidates, running)
+        left = [self.left(candidates[i], i == running, now) for i in order]
+        place = next_plan(left, order.index(running))
+        if place is None or order[place] == running:
+            return
+        self.next = self.taking_over(candidates[order[place]], left[place])
+        names = f"{self.chosen.plan.algorithm} -> {self.next.plan.algorithm}"
+        self.told.append(f"{names} at iteration {{made}}: {before.changed_to(now)}")
+
+    def resources(self) -> Resources:
+        """Those of now."""
+        use = memory_use(self.memory)
+        room = max(use.budget - use.resident, use.budget // 4, FLOOR)
+        return Resources(max(shares.now(self.wanted), 1), float(room))
+
+    def least_room(self, now: Resources) -> float:
+        """Bytes below which the plan that runs would not have been possible."""
+        return 0.0 if now.room >= self.seen.room else self.cost_memory
+
+    @property
+    def cost_memory(self) -> float:
+        """Bytes of the plan that runs."""
+        running = self.running(self.chosen.candidates)
+        return 0.0 if running is None else self.chosen.candidates[running].cost.memory
+
+    def candidates(self, threads: int) -> tuple[Candidate, ...]:
+        """Those that are known well, judged for so many threads."""
+        if threads not in self.judged:
+            names = [one.plan.algorithm for one in self.chosen.candidates if dependable(one)]
+            known = constants.of_host()
+            asked = at_share(self.question, threads, known)
+            found = assess(asked, known, self.chosen.known, names)
+            common = PlanCosts(asked, known).common()
+            self.judged[threads] = tuple(
+                replace(one, cost=replace(one.cost, setup=max(one.cost.setup - common, 0.0)))
+                for one in found
+            )
+        return self.judged[threads]
+
+    def running(self, candidates: Sequence[Candidate]) -> int | None:
+        """The place of the plan that runs."""
+        names = [one.plan.algorithm for one in candidates]
+        mine = self.chosen.plan.algorithm
+        return names.index(mine) if mine in names else None
+
+    def takes_short(self, running: Candidate) -> bool:
+        """Whether so little is left that another plan is not worth a thought, as things go."""
+        made = self.points[-1][0]
+        each = (time.monotonic() - self.began) / made if made else 0.0
+        slower = max(each / max(running.cost.iteration, 1e-12), 1.0)
+        return slower * self.left_of_running(running) < SHORT
+
+    def keep(self, state: State) -> None:
+        """Keeps the weights of now as a checkpoint, if they are the best."""
+        error = self.points[-1][1]
+        if self.best is None or error < self.best.violation:
+            self.best = Checkpoint(state.v.copy(), error)
+
+    def left(self, one: Candidate, runs: bool, now: Resources) -> float:
+        """Seconds that are left of a plan; infinite where it cannot go on from here."""
+        if one.cost.memory > now.room:
+            return math.inf
+        if runs:
+            return self.left_of_running(one)
+        known = one.refusal is None or one.short
+        if not known or not ALGORITHMS[one.plan.family].resumes:
+            return math.inf
+        doubt = one.expected / max(one.seconds.point, 1e-12)  # a mean over what it may take
+        return doubt * (one.cost.setup + self.iterations(one) * one.cost.iteration) + rest(one)
+
+    def iterations(self, one: Candidate) -> float:
+        """Of a plan that goes on from the best weights: a share of all it takes, by decades."""
+        assert self.best is not None
+        goal = one.plan.epsilon
+        whole = math.log(max(self.first, goal * 10) / goal)
+        lacking = math.log(max(self.best.violation, goal) / goal)
+        return max(one.iterations.point * min(lacking / whole, 1.0), LEAST_ITERATIONS)
+
+    def left_of_running(self, one: Candidate) -> float:
+        """Seconds that are left of the plan that runs."""
+        made, error = self.points[-1]
+        goal = one.plan.epsilon
+        whole = math.log(max(self.first, goal * 10) / goal)
+        expected = one.iterations.point * min(math.log(max(error, goal) / goal) / whole, 1.0)
+        if not ALGORITHMS[one.plan.family].speeds_up and len(self.points) >= FEWEST:
+            told = iterations_left(self.points, goal)
+            expected = told if math.isfinite(told) else max(expected, made)
+        return max(expected, LEAST_ITERATIONS) * one.cost.iteration + rest(one)
+
+    def taking_over(self, one: Candidate, seconds: float) -> Candidate:
+        """The candidate as the plan that goes on."""
+        told = (round(self.iterations(one)), seconds)
+        plan = replace(one.plan, threads=self.wanted, sample_stride=1, estimated=told)
+        return replace(one, plan=plan)
+
+    def switched(self, chosen: Choice, made: int) -> Choice:
+        """The choice of the plan that goes on; made: iterations until now."""
+        assert self.next is not None
+        self.told[-1] = self.told[-1].format(made=f"{made:,}")
+        plan = replace(self.next.plan, reason=self.told[-1], after="; ".join(self.told))
+        before = {one.plan.algorithm: one for one in self.candidates(self.seen.threads)}
+        candidates = tuple(before.get(one.plan.algorithm, one) for one in chosen.candidates)
+        self.chosen, self.next = replace(chosen, plan=plan, candidates=candidates), None
+        return self.chosen
+
+    def follow(self, chosen: Choice) -> None:
+        """The guard has chosen another plan."""
+        self.chosen, self.next = chosen, None
+
+    def beginning(self) -> Beginning:
+        """Where the plan that goes on begins: at the best weights that are known."""
+        assert self.best is not None
+        return Beginning(self.best.v)
+
+
+@dataclass
+class Watched:
+    """Loop: as the inner one, until another plan is to go on."""
+
+    inner: Loop
+    replanning: Replanning
+
+    def __call__(self, state: State) -> bool:
+        self.replanning.note(state)
+        if not self.inner(state):
+            return False
+        self.replanning.look(state)
+        return self.replanning.next is None
+
+
+def at_share(question: Question, threads: int, known: Constants) -> Question:
+    """The question of a training that has so many threads; passes that were timed take longer."""
+    asked = replace(question, threads=threads, spent=0.0)
+    before, after = PlanCosts(question, known), PlanCosts(asked, known)
+    timed = dict(question.measured)
+    for name, one in timed.items():
+        kind = name.removeprefix("pass ")
+        if kind != name and one.failure is None:
+            slower = before.speedup(kind) / after.speedup(kind)
+            timed[name] = replace(one, iteration=slower * one.iteration)
+    return replace(asked, measured=timed)
+
+
+def rest(one: Candidate) -> float:
+    """Seconds after the iterations."""
+    return one.cost.finish
+
+
+def considered(candidates: Sequence[Candidate], running: int) -> list[int]:
+    """Places of the candidates that the policy considers, those that need least threads first."""
+    need = [2.0 if ALGORITHMS[one.plan.family].lock_free else 1.0 for one in candidates]
+    work = [one.expected * by for one, by in zip(candidates, need, strict=True)]
+    kept = worth_considering(need, work)
+    places = sorted(range(len(candidates)), key=lambda i: need[i])
+    return [i for i in places if kept[i] or i == running]
+
+
+def replanning_for(
+    problem: Problem, chosen: Choice, question: Question | None
+) -> Replanning | None:
+    """What watches the share of a training; None where its plan must stay, or nothing is known.
+
+    Deterministic trainings keep their plan, and so do batches of several groups, whose iterations
+    say little of one group's, and those whose losses have corners, where errors are gaps.
+    """
+    if question is None or question.options.ordered or question.gpu or problem.n_groups > 1:
+        return None
+    if not problem.task.smooth or not chosen.candidates or not settled_by_gradient(chosen.plan):
+        return None
+    if question.options.validation or question.options.max_iter:
+        return None
+    memory = 0 if problem.rows.charges is None else problem.rows.charges.memory
+    wanted = chosen.plan.threads
+    made = Replanning(chosen, chosen.asked or question, wanted, memory, Resources(wanted, np.inf))
+    made.seen = replace(made.resources(), threads=wanted)
+    return made
+
+
+def settled_by_gradient(plan: Plan) -> bool:
+    """Whether the plan ends at a small gradient, of which the errors tell."""
+    return plan.epsilon > 0 and plan.converge == "gradient" and plan.base is None

@@ -1,0 +1,141 @@
+"""`tuskml_activity()` in both databases, and the settings that say who takes part."""
+
+import threading
+import time
+from contextlib import contextmanager
+
+import duckdb
+import psycopg
+import pytest
+
+import tuskml
+from tuskml.schedule import shares
+
+COLUMNS = [
+    "session", "program", "task", "plan", "n_groups", "n_models", "share", "threads", "weight",
+    "seconds", "rows_per_second", "progress", "estimated_end", "rho",
+]  # fmt: skip
+ROWS = "SELECT i % 2 AS y, {array} AS x FROM {series}(1, 200000) AS t(i)"
+TRAIN = """SELECT train_model('logistic', y, x,
+    '{"algorithm": "bgd", "epsilon": 0, "max_iter": 100000000, "step": 0.001}') FROM activity"""
+
+
+@pytest.fixture(autouse=True)
+def own_table(tmp_path, monkeypatch):
+    monkeypatch.setenv(shares.SETTING, str(tmp_path / "table"))
+
+
+def listed(connection):
+    """The running trainings by column."""
+    found = connection.execute("SELECT * FROM tuskml_activity()")
+    names = [column[0] for column in found.description]
+    assert names == COLUMNS
+    return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+
+
+def until(connection, holds):
+    """The only training, once it holds."""
+    end = time.monotonic() + 60
+    while True:
+        found = listed(connection)
+        if len(found) == 1 and holds(found[0]):
+            return found[0]
+        assert time.monotonic() < end, found
+        time.sleep(0.01)
+
+
+@contextmanager
+def training(connection, cancel):
+    """The connection trains meanwhile."""
+    failed = []
+
+    def run():
+        try:
+            connection.execute(TRAIN).fetchall()
+        except (duckdb.Error, psycopg.Error) as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        cancel()
+        thread.join()
+    assert failed  # it never ends by itself
+
+
+@pytest.fixture
+def other(session, cluster, database):
+    """Another connection to the session's database, or to another one of DuckDB."""
+    if session[0] == "post":
+        with cluster.connect(database) as connection:
+            yield connection
+    else:
+        with tuskml.connect() as connection:
+            yield connection
+
+
+def made(session):
+    name, connection = session
+    array, series = ("[i % 7, 1 / i]", "range") if name == "duck" else (
+        "ARRAY[i % 7, 1.0 / i]::float8[]", "generate_series")  # fmt: skip
+    text = ROWS.format(array=array, series=series)
+    connection.execute("DROP TABLE IF EXISTS activity")
+    connection.execute(f"CREATE TABLE activity AS {text}")
+    return connection.interrupt if name == "duck" else connection.cancel
+
+
+def test_a_training_says_how_far_it_is(session, other):
+    name, connection = session
+    cancel = made(session)
+    assert listed(other) == []
+    with training(connection, cancel):
+        seen = until(other, lambda one: one["progress"] and one["rows_per_second"])
+        program = {"duck": "duckdb", "post": "postgres"}[name]
+        assert (seen["program"], seen["task"], seen["plan"]) == (program, "logistic", "bgd")
+        assert (seen["n_groups"], seen["n_models"], seen["weight"]) == (1, 0, 1.0)
+        assert 1 <= seen["share"] <= seen["threads"]
+        assert 0 < seen["progress"] < 0.01  # of a hundred million iterations
+        assert seen["estimated_end"].timestamp() > time.time() + 60
+        assert seen["rho"] == pytest.approx(1, abs=0.05)  # it is alone
+        if name == "post":
+            assert seen["session"] == connection.info.backend_pid
+        later = until(other, lambda one: one["progress"] > seen["progress"])
+        assert later["seconds"] > seen["seconds"]
+    assert listed(other) == []
+
+
+def test_trainings_that_take_no_part_are_not_listed(session, other):
+    name, connection = session
+    cancel = made(session)
+    off = "SELECT tuskml_set_shares(false)" if name == "duck" else "SET tuskml.shares = off"
+    on = "SELECT tuskml_set_shares(true)" if name == "duck" else "SET tuskml.shares = on"
+    connection.execute(off)
+    with training(connection, cancel):
+        time.sleep(0.3)
+        assert listed(other) == []
+    connection.execute(on)
+    with training(connection, cancel):
+        until(other, lambda one: one["plan"] == "bgd")
+
+
+def test_weights_are_a_setting(session, other):
+    name, connection = session
+    cancel = made(session)
+    weight = "SELECT tuskml_set_weight(2.5)" if name == "duck" else "SET tuskml.weight = 2.5"
+    connection.execute(weight)
+    with training(connection, cancel):
+        assert until(other, lambda one: one["plan"])["weight"] == 2.5
+    if name == "duck":
+        with pytest.raises(duckdb.Error, match="out of range"):
+            connection.execute("SELECT tuskml_set_weight(0)")
+    else:
+        with pytest.raises(psycopg.Error, match="outside the valid range"):
+            connection.execute("SET tuskml.weight = 0")
+
+
+def test_off_in_the_environment_is_an_error_in_duckdb(con, monkeypatch):
+    monkeypatch.setenv(shares.SETTING, "off")
+    with pytest.raises(duckdb.Error, match="tuskml_activity: TUSKML_SHARES is 'off'"):
+        con.execute("FROM tuskml_activity()")
