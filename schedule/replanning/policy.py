@@ -1,12 +1,12 @@
 """The policy of re-planning, without knowledge of what the plans are.
 
-Mahajan, Enabling Fair and Efficient Sharing in Shared Clusters, 2021, chapter 2: whenever its
-resources change, a query goes on by the plan that takes least of those that can run, as if they
-never changed again (pseudocode 2). What a plan has done is kept, so that a query that comes back to
-it goes on where it left off. Plans that need more than another one and do not at least halve its
-work are not considered. Whatever the resources do, such a query ends before one that knows all of
-them has run the best single plan four times, and twice where no plan was dropped (theorem 2.2); no
-policy that does not know the future does better than twice (theorem 2.1).
+Mahajan, Scheduler-driven Strategies for Fair and Efficient Data Analytics Systems, 2021, chapter
+2: whenever its resources change, a query goes on by the plan that takes least of those that can
+run, as if they never changed again (pseudocode 2). What a plan has done is kept, so that a query
+that comes back to it goes on where it left off. Plans that need more than another one and do not
+at least halve its work are not considered. Whatever the resources do, such a query ends before one
+that knows all of them has run the best single plan four times, and twice where no plan was dropped
+(theorem 2.2); no policy that does not know the future does better than twice (theorem 2.1).
 """
 
 import math

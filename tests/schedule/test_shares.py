@@ -1,6 +1,5 @@
 """Shares of cores between trainings of several processes."""
 
-import ctypes
 import itertools
 import os
 import signal
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sharing_work import CORES, Functions, Work, of_activity, until
 
 from tuskml.errors import TuskError
 from tuskml.groups.selection.scheduled import side_by_side
@@ -20,67 +20,10 @@ from tuskml.schedule import pool, shares
 
 pytestmark = pytest.mark.native
 
-CORES = 8
-
-
-class Functions(ctypes.Structure):
-    """`tusk_pool`."""
-
-    TASK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int64)
-    RUN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64, ctypes.c_int32, TASK, ctypes.c_void_p)
-    _fields_ = (("run", RUN), ("on_worker", ctypes.c_void_p))
-
-
-class Work:
-    """A computation of a training: tasks of a millisecond on up to eight threads, until `stop`."""
-
-    def __init__(self, task=b"logistic"):
-        self.inside, self.most, self.stopped = 0, 0, False
-        self.lock = threading.Lock()
-        self.task = task
-
-    def one(self, _, number):
-        with self.lock:
-            self.inside += 1
-            self.most = max(self.most, self.inside)
-        time.sleep(0.001)
-        with self.lock:
-            self.inside -= 1
-        return self.stopped  # a failure ends the tasks
-
-    def run(self):
-        functions = Functions.from_address(pool.functions().value)
-        with shares.training(self.task, 3):
-            shares.note_plan("newton")
-            functions.run(10**9, CORES, Functions.TASK(self.one), None)
-
-    def __enter__(self):
-        self.thread = threading.Thread(target=self.run)
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.stopped = True
-        self.thread.join()
-
 
 @pytest.fixture(autouse=True)
-def own_table(tmp_path, monkeypatch):
-    """A table that no other process has, of a host with eight cores."""
-    monkeypatch.setenv(shares.SETTING, str(tmp_path / "table"))
-    monkeypatch.setattr(shares.budget, "processors", lambda: CORES)
-
-
-def until(holds, seconds=30):
-    """Waits until it holds."""
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end, shares.activity()
-        time.sleep(0.005)
-
-
-def of_activity(field):
-    return [getattr(one, field) for one in shares.activity()]
+def of_eight_cores(own_table):
+    """All tests have a table of their own."""
 
 
 @given(
@@ -179,10 +122,10 @@ def test_the_outermost_training_counts():
 OTHER = """
 import sys
 sys.path.insert(0, sys.argv[1])
-import test_shares
+import sharing_work
 from tuskml.schedule import budget
-budget.processors = lambda: test_shares.CORES
-with test_shares.Work(b"poisson"):
+budget.processors = lambda: sharing_work.CORES
+with sharing_work.Work(b"poisson"):
     print("begun", flush=True)
     sys.stdin.read()
 """

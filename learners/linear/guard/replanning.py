@@ -1,13 +1,13 @@
 """Goes on by another plan where the training's share of the cores changes, or its memory (QOOP).
 
-Mahajan, Enabling Fair and Efficient Sharing in Shared Clusters, 2021, sections 2.3.3 and 2.3.4.
-At the border of an iteration the training asks for its share. Where that is another one than the
-plan was judged for, what is left of the plan is compared with each candidate, all at the new share
-and by the optimizer's own estimates. Weights are all that plans have in common, so whatever one of
-them has reached is progress of all (the thesis calls it progress propagation): a candidate begins
-at the best weights that are known, those of an earlier plan where they are better, and has the
-decades of its error left that these lack. The policy (`schedule/replanning/policy.py`) says which
-one goes on.
+Mahajan, Scheduler-driven Strategies for Fair and Efficient Data Analytics Systems, 2021, sections
+2.3.3 and 2.3.4. At the border of an iteration the training asks for its share. Where that is
+another one than the plan was judged for, what is left of the plan is compared with each candidate,
+all at the new share and by the optimizer's own estimates. Weights are all that plans have in
+common, so whatever one of them has reached is progress of all (the thesis calls it progress
+propagation): a candidate begins at the best weights that are known, those of an earlier plan where
+they are better, and has the decades of its error left that these lack. The policy
+(`schedule/replanning/policy.py`) says which one goes on.
 """
 
 import math

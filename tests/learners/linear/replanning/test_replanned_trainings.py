@@ -21,7 +21,8 @@ N, D = 40_000, 24
 ROWS = f"""
 CREATE TABLE rows AS
 SELECT (hash(i, 99) % 1000 / 1000 < 1 / (1 + exp(-3 * x[1] + 2 * x[2])))::INT AS y, x
-FROM (SELECT i, [(hash(i, j) % 1000 + 5 * (hash(i) % 1000)) / 3000 - 1 FOR j IN range({D})]::FLOAT[] AS x
+FROM (SELECT i, [(hash(i, j) % 1000 + 5 * (hash(i) % 1000)) / 3000 - 1
+                 FOR j IN range({D})]::FLOAT[] AS x
       FROM range({N}) r(i))
 """
 """Correlated features, so that plans which follow gradients take a while."""
