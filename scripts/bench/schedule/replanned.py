@@ -1,0 +1,240 @@
+"""Re-planning when shares change, beside the plan that was chosen at the start (Mahajan 2021).
+
+    python scripts/bench/run.py replanned --part trainings --traces 3
+    python scripts/bench/run.py replanned --part plans
+    python scripts/bench/run.py replanned --part queries
+
+`trainings`: real ones, whose share of two cores is replayed and changes between two threads and
+one. `plans`: the optimizer's estimates of their candidates on a host of 16 cores, run in a
+simulation under three profiles of volatility. `queries`: the thesis's abstract model under the
+same profiles. A speed-up is the time with the first plan over that with re-planning.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import machine
+import numpy as np
+from numpy.typing import NDArray
+
+import tuskml
+from tuskml.learners.linear.guard import replanning, switching
+from tuskml.schedule import replay
+from tuskml.schedule.replanning.adversaries import Profile
+from tuskml.schedule.replanning.model import Queries, Rules, simulate
+from tuskml.schedule.replanning.policy import next_plan
+
+PROFILES = {"low": (0.02, 0.1), "medium": (0.1, 0.2), "high": (0.2, 0.6)}
+"""Parts of a cluster by which a share changes at once (section 2.6.2.1)."""
+ASKED = {"low": 1.05, "medium": 1.1, "high": 1.4}
+PROBLEMS = (
+    (400_000, 28, "logistic", "{}"),
+    (150_000, 100, "logistic", "{}"),
+    (60_000, 250, "logistic", "{}"),
+    (30_000, 500, "logistic", "{}"),
+    (60_000, 250, "poisson", "{}"),
+    (30_000, 500, "logistic", '{"l2": 0.001}'),
+    (400_000, 28, "logistic", '{"epsilon": 0.001}'),
+    (150_000, 100, "huber", "{}"),
+)
+TABLE = """
+CREATE OR REPLACE TABLE t AS
+SELECT (hash(i, 99) % 1000 / 1000 < 1 / (1 + exp(-3 * x[1] + 2 * x[2])))::INT AS y, x
+FROM (SELECT i, [(hash(i, j) % 1000 + {together} * (hash(i) % 1000)) / 1000 FOR j IN range({d})]
+      ::FLOAT[] AS x FROM range({n}) r(i))
+"""
+STEPS = 1000
+CORES = 16
+
+
+def profile(
+    draws: np.random.Generator, change: tuple[float, float], units: float, steps: int
+) -> NDArray[np.float64]:
+    """What is given, (steps,): it changes every 5 to 40 steps."""
+    given, at = np.empty(steps), 0
+    now = units * draws.uniform(0.4, 1)
+    while at < steps:
+        length = int(draws.integers(5, 40))
+        given[at : at + length] = now
+        at += length
+        by = units * draws.uniform(*change) * draws.choice([-1, 1])
+        now = float(np.clip(now + by if 1 <= now + by <= units else now - by, 1, units))
+    return given
+
+
+def main() -> None:
+    """Prints the parts that are asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--part", choices=["trainings", "plans", "queries"], default="trainings")
+    parser.add_argument("--traces", type=int, default=3)
+    given = parser.parse_args()
+    print(machine.sentence(machine.facts()), "load", os.getloadavg())
+    if given.part == "queries":
+        queries()
+        return
+    with tuskml.connect() as con:
+        con.execute("SET enable_progress_bar = false")
+        if given.part == "plans":
+            plans(con)
+        else:
+            trainings(con, given.traces)
+
+
+def prepared(con: duckdb.DuckDBPyConnection, problem: tuple[int, int, str, str]) -> str:
+    """The statement that trains a problem, whose table is made."""
+    n, d, task, options = problem
+    con.execute(TABLE.format(n=n, d=d, together=1 if d < 200 else 0))
+    return f"SELECT train_model('{task}', y, x, '{options}') AS m FROM t"
+
+
+def trainings(con: duckdb.DuckDBPyConnection, traces: int) -> None:
+    """Real trainings: seconds with their first plan and with re-planning, in turn."""
+    found = []
+    short = replanning.SHORT
+    for problem in PROBLEMS:
+        statement = prepared(con, problem)
+        alone = min(timed(con, statement)[0] for _ in range(3))
+        for trace in range(traces):
+            with shares_of(trace, alone):
+                seconds: dict[str, list[float]] = {"first": [], "replanned": []}
+                plan = ""
+                for _ in range(3):
+                    for name, least in (("first", np.inf), ("replanned", short)):
+                        replanning.SHORT = least
+                        took, told = timed(con, statement)
+                        seconds[name].append(took)
+                        plan = told if name == "replanned" else plan
+            quotient = min(seconds["first"]) / min(seconds["replanned"])
+            found.append(quotient)
+            print(f"{problem} trace {trace}: alone {alone:.3f} s, speed-up {quotient:.2f}; {plan}")
+    low, middle, high = np.percentile(found, [0, 50, 100])
+    print(f"{len(found)} trainings: median {middle:.2f}, {low:.2f} to {high:.2f}")
+
+
+def timed(con: duckdb.DuckDBPyConnection, statement: str) -> tuple[float, str]:
+    """Seconds of a statement's training, and the model's plan."""
+    model: Any = con.execute(statement).fetchall()[0][0]
+    return float(model["seconds"]), str(model["plan"])
+
+
+class shares_of:  # noqa: N801, a context
+    """Shares of two threads and one in turn, each for 10 to 60 % of a training alone."""
+
+    def __init__(self, seed: int, alone: float) -> None:
+        draws = np.random.default_rng(seed)
+        changes = np.cumsum(alone * draws.uniform(0.1, 0.6, 40))
+        threads = [1 + (i + seed) % 2 for i in range(41)]
+        lines = zip([0.0, *changes], threads, strict=True)
+        self.folder = tempfile.TemporaryDirectory(prefix="tuskml-")
+        self.path = Path(self.folder.name) / "shares"
+        self.path.write_text("\n".join(f"{at:.4f} {number}" for at, number in lines))
+
+    def __enter__(self) -> None:
+        os.environ[replay.SETTING] = str(self.path)
+
+    def __exit__(self, *_: object) -> None:
+        del os.environ[replay.SETTING]
+        self.folder.cleanup()
+
+
+@dataclass
+class Estimated:
+    """Of one problem: seconds by threads (CORES + 1, plans) of each plan, and of beginning it."""
+
+    seconds: NDArray[np.float64]
+    setup: NDArray[np.float64]
+
+    def run(self, given: NDArray[np.float64], each: float, policy: bool) -> float:
+        """Seconds until a training ends under a profile whose steps take so long each."""
+        left, running, took, due = 1.0, None, 0.0, 0.0
+        for share in given:
+            now = self.seconds[int(share)]
+            if running is None or policy:
+                more = self.setup * (np.arange(len(now)) != running)
+                best = next_plan(list(left * now + more), running)
+                assert best is not None
+                due += 0.0 if best == running or running is None else self.setup[best]
+                running = best
+            pause = min(due, each)
+            due -= pause
+            if left * now[running] <= each - pause:
+                return took + pause + left * float(now[running])
+            left -= (each - pause) / now[running]
+            took += each
+        raise AssertionError("the profile is too short")
+
+
+def plans(con: duckdb.DuckDBPyConnection) -> None:
+    """The candidates of real problems by the optimizer's estimates, in a simulation."""
+    every = [estimated(con, problem) for problem in PROBLEMS]
+    for name, change in PROFILES.items():
+        draws = np.random.default_rng(1)
+        found = []
+        for problem in every:
+            each = float(problem.seconds[CORES // 2].min()) / 60
+            for _ in range(50):
+                given = profile(draws, change, CORES, STEPS)
+                found.append(problem.run(given, each, False) / problem.run(given, each, True))
+        told(name, np.array(found))
+
+
+def estimated(con: duckdb.DuckDBPyConnection, problem: tuple[int, int, str, str]) -> Estimated:
+    """What the optimizer expects of each plan by the training's threads."""
+    kept: list[replanning.Replanning] = []
+    usual = switching.replanning_for
+
+    def spy(*given: Any) -> replanning.Replanning | None:
+        made = usual(*given)
+        kept.extend([] if made is None else [made])
+        return made
+
+    switching.replanning_for = spy  # type: ignore[assignment]
+    con.execute(prepared(con, problem)).fetchall()
+    switching.replanning_for = usual
+    by_threads = [kept[0].candidates(max(threads, 1)) for threads in range(CORES + 1)]
+    possible = [i for i, one in enumerate(by_threads[1]) if one.refusal is None]
+    seconds = np.array([[some[i].expected for i in possible] for some in by_threads])
+    setup = np.array([by_threads[1][i].cost.setup for i in possible])
+    best = [by_threads[n][possible[int(seconds[n].argmin())]].plan.algorithm for n in (1, 2, 16)]
+    print(f"{problem}: best by 1, 2 and 16 threads: {best}")
+    return Estimated(seconds, setup)
+
+
+def queries() -> None:
+    """The abstract model: plans that need up to 16 times more take less work."""
+    k = 2000
+    for name, change in PROFILES.items():
+        draws = np.random.default_rng(2)
+        need = np.sort(np.exp(draws.uniform(0, np.log(CORES), (k, 6))), axis=1)
+        need[:, 0] = 1.0
+        work = 3000.0 * np.cumprod(draws.uniform(0.3, 0.9, (k, 6)), axis=1)
+        some = Queries(need, work)
+        given = np.array([profile(draws, change, CORES, STEPS) for _ in range(k)])
+        fixed, _ = simulate(some, Profile(given), STEPS, Rules(switches=False))
+        for error in (0.0, 0.25):
+            wrong = draws.uniform(1 - error, 1 + error, work.shape)
+            began = time.perf_counter()
+            took, _ = simulate(some, Profile(given), STEPS, Rules(0.2, estimates=wrong))
+            seconds = time.perf_counter() - began
+            told(f"{name}, estimates off by {error:.0%} ({seconds:.1f} s)", fixed / took)
+
+
+def told(name: str, found: NDArray[np.float64]) -> None:
+    """Prints how much sooner trainings ended."""
+    at = np.percentile(found, [0, 10, 50, 90, 100])
+    asked = ASKED[name.split(",")[0]]
+    gains = f"{(found > 1.01).mean():.0%} gain, {(found < 0.99).mean():.0%} lose"
+    spread = ", ".join(f"{one:.2f}" for one in at)
+    print(f"{name}: median {at[2]:.2f} (asked {asked}), least to most {spread}; {gains}")
+
+
+if __name__ == "__main__":
+    main()
