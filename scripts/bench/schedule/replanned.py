@@ -103,7 +103,7 @@ def trainings(con: duckdb.DuckDBPyConnection, traces: int) -> None:
         statement = prepared(con, problem)
         alone = min(timed(con, statement)[0] for _ in range(3))
         for trace in range(traces):
-            with shares_of(trace, alone):
+            with SharesOf(trace, alone):
                 seconds: dict[str, list[float]] = {"first": [], "replanned": []}
                 plan = ""
                 for _ in range(3):
@@ -125,7 +125,7 @@ def timed(con: duckdb.DuckDBPyConnection, statement: str) -> tuple[float, str]:
     return float(model["seconds"]), str(model["plan"])
 
 
-class shares_of:  # noqa: N801, a context
+class SharesOf:
     """Shares of two threads and one in turn, each for 10 to 60 % of a training alone."""
 
     def __init__(self, seed: int, alone: float) -> None:
@@ -230,7 +230,7 @@ def queries() -> None:
 def told(name: str, found: NDArray[np.float64]) -> None:
     """Prints how much sooner trainings ended."""
     at = np.percentile(found, [0, 10, 50, 90, 100])
-    asked = ASKED[name.split(",")[0]]
+    asked = ASKED[name.partition(",")[0]]
     gains = f"{(found > 1.01).mean():.0%} gain, {(found < 0.99).mean():.0%} lose"
     spread = ", ".join(f"{one:.2f}" for one in at)
     print(f"{name}: median {at[2]:.2f} (asked {asked}), least to most {spread}; {gains}")
