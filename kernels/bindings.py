@@ -103,6 +103,7 @@ LINEAR: dict[str, tuple[Any, list[Any]]] = {
     "tk_newton_groups": (INT, [PASS, ctypes.POINTER(newton.Newton)]),
     "tk_lanczos": (INT64, [*[ADDRESS] * 3, ctypes.POINTER(s.Tridiagonal)]),
     "tk_quadrature": (INT, [INT64, *[ADDRESS] * 3]),
+    "tk_try_hinge": (INT64, [ctypes.POINTER(s.Tried), INT, ADDRESS]),
     "tk_speculate": (INT64, [ctypes.POINTER(s.Quadratic), INT, ADDRESS, ADDRESS]),
 }
 HINGE: dict[str, tuple[Any, list[Any]]] = {

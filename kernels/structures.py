@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tuskml.kernels.hinge.structures import Tried
 from tuskml.kernels.robust import Robust
 
 ADDRESS = ctypes.c_void_p
@@ -382,6 +383,7 @@ STRUCTURES = {
     "tk_system": System,
     "tk_tridiagonal": Tridiagonal,
     "tk_quadratic": Quadratic,
+    "tk_tried": Tried,
     "tk_epoch": Epoch,
     "tk_dual_group": DUAL_GROUP,
     "tk_dual": Dual,

@@ -42,6 +42,25 @@ TK_API int tk_dual_epoch(const tk_pass *pass, tk_dual *dual, double *weights);
 /* Computes objective, bound and intercept of each group. */
 TK_API int tk_dual_check(const tk_pass *pass, tk_dual *dual, const double *weights);
 
+/* L-BFGS or the steps of Barzilai and Borwein on a few dense rows, to the duality gap (tried.cpp):
+ * how many iterations a training takes. */
+typedef struct tk_tried {
+    int64_t n, p;          /* rows; features, and the intercept */
+    const float *z;        /* (p - 1, n), column by column */
+    const double *sign;    /* (n,), the class, -1 or 1 */
+    const double *l2;      /* (p - 1,), of each weight, or null: no penalty */
+    const double *corners; /* (n_corners,), from blunt to sharp */
+    int64_t n_corners;
+    double epsilon, weight_unit;
+    int fit_intercept;
+    int64_t most;   /* iterations of all corners */
+    double seconds; /* of the calling thread's processor time */
+} tk_tried;
+/* Trains from weights (p,), which it overwrites. The result is how many iterations were made to
+ * the optimum, or less one times how many were made where that was not reached. method is one of
+ * TK_QUASI_NEWTON and TK_SPECTRAL_STEPS. */
+TK_API int64_t tk_try_hinge(const tk_tried *rows, int method, double *weights);
+
 /* An interior-point method for the hinge (interior.cpp). In arrays with one item per row, the
  * items of group g begin at offset[g], in the order in which the pass reads its rows. */
 enum tk_interior_mode {

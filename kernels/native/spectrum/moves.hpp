@@ -1,0 +1,83 @@
+// What methods that follow gradients have in common, where one problem is descended: the moves that
+// L-BFGS remembers, and how steps shrink. As `learners/linear/algorithms/` has them for batches.
+#ifndef TUSK_SPECTRUM_MOVES_HPP
+#define TUSK_SPECTRUM_MOVES_HPP
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "vectors.hpp"
+
+namespace tusk {
+
+constexpr int64_t MEMORY = 10;       // moves that L-BFGS remembers
+constexpr int64_t LAST = 10;         // objectives, the highest of which is not to be passed
+constexpr double SUFFICIENT = 1e-4;  // of the decrease that the slope promises
+constexpr double LEAST_SHRUNK = 0.5; // of a step that failed
+constexpr double MOST_SHRUNK = 0.02;
+constexpr int MOST_TRIALS = 40;
+
+using Vector = std::vector<double>;
+
+inline double dot(const Vector &a, const Vector &b) {
+    return dot(a.data(), b.data(), a.size());
+}
+
+// Of a step by which an objective rose so much, the share where it is least by a parabola.
+inline double shrunk(double risen, double promised) {
+    const double above = risen - promised;
+    const double share = above > 0 ? -promised / (2 * above) : 0;
+    return std::clamp(share, MOST_SHRUNK, LEAST_SHRUNK);
+}
+
+// The step of Barzilai and Borwein after a move.
+inline double spectral_step(const Vector &move, const Vector &change, double step) {
+    const double sy = dot(move, change), ss = dot(move, move);
+    return sy > 1e-14 * ss ? ss / sy : 2 * step;
+}
+
+// The inverse curvature by the last moves (Liu and Nocedal, 1989).
+struct Moves {
+    std::vector<Vector> s, y; // the n-th move at n % MEMORY
+    Vector rho, alpha = Vector(MEMORY);
+    double gamma = 0;
+    int64_t count = 0;
+
+    void remember(const Vector &move, const Vector &change) {
+        const double sy = dot(move, change), yy = dot(change, change);
+        if (!(sy > 1e-10 * std::sqrt(dot(move, move) * yy)))
+            return;
+        if (s.size() < MEMORY) {
+            s.emplace_back();
+            y.emplace_back();
+            rho.push_back(0);
+        }
+        s[count % MEMORY] = move;
+        y[count % MEMORY] = change;
+        rho[count % MEMORY] = 1 / sy;
+        gamma = sy / yy;
+        count++;
+    }
+
+    void towards(const Vector &gradient, Vector &direction) {
+        const int64_t n = direction.size(), known = s.size();
+        direction = gradient;
+        for (int64_t back = 1; back <= known; back++) {
+            const int64_t k = (count - back) % MEMORY;
+            alpha[k] = rho[k] * dot(s[k], direction);
+            add(-alpha[k], y[k].data(), direction.data(), n);
+        }
+        for (double &one : direction)
+            one *= gamma;
+        for (int64_t back = known; back >= 1; back--) {
+            const int64_t k = (count - back) % MEMORY;
+            add(alpha[k] - rho[k] * dot(y[k], direction), s[k].data(), direction.data(), n);
+        }
+    }
+};
+
+} // namespace tusk
+
+#endif
