@@ -106,6 +106,11 @@ def given_layout(
     if isinstance(options.partition, str):
         if root is None:
             raise StoreError("there is no directory of stores here")
+        if "layout" in options.given:
+            raise OptionError(
+                f"option 'layout' is {options.layout!r}, but partitioning {options.partition!r} "
+                "says already which features share a key: leave one of them out"
+            )
         return bounded(root.partitioning(options.partition), several)
     if not options.partition:
         return IndexMap.by_rule(1)
