@@ -25,7 +25,7 @@ double processor_seconds() {
 }
 
 class Rows {
-  public:
+public:
     explicit Rows(const tk_tried &given)
         : t_(given), d_(given.p - 1), margin_(given.n), slope_(given.n) {}
 
@@ -82,7 +82,7 @@ class Rows {
         return squared <= t_.epsilon;
     }
 
-  private:
+private:
     const tk_tried &t_;
     const int64_t d_;
     Vector margin_, slope_;
@@ -163,7 +163,7 @@ class Rows {
 };
 
 class Descent {
-  public:
+public:
     Descent(const tk_tried &given, int method, double *weights)
         : t_(given), quasi_(method == TK_QUASI_NEWTON), rows_(given),
           v_(weights, weights + given.p), gradient_(given.p), direction_(given.p),
@@ -185,7 +185,7 @@ class Descent {
 
     const Vector &weights() const { return v_; }
 
-  private:
+private:
     const tk_tried &t_;
     const bool quasi_;
     Rows rows_;

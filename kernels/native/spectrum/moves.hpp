@@ -1,5 +1,6 @@
-// What methods that follow gradients have in common, where one problem is descended: the moves that
-// L-BFGS remembers, and how steps shrink. As `learners/linear/algorithms/` has them for batches.
+// What methods that follow gradients have in common, where one problem is descended: the moves
+// that L-BFGS remembers, and how steps shrink. As `learners/linear/algorithms/` has them for
+// batches.
 #ifndef TUSK_SPECTRUM_MOVES_HPP
 #define TUSK_SPECTRUM_MOVES_HPP
 

@@ -68,7 +68,7 @@ class Question:
     (`spread.py`), where they are known; spread_with_l2: with what the penalty adds; rarer: the
     rarer class's share of the rows, at the hinge; sketch: a
     model of the objective (`sketch.py`); corner: what methods did at the hinge on a sample
-    (`planner/cornered.py`); measured: what was timed instead of being computed,
+    (`guard/cornered.py`); measured: what was timed instead of being computed,
     by algorithm or as "pass gradient" and "pass curvature"; spent: seconds of a pass that was made
     and is of use only to plans that begin by the curvature; gpu: whether the rows are on one;
     shown: what batches of the same call showed (`guard/few_groups.py`).

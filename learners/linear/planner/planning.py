@@ -12,10 +12,11 @@ from tuskml.kernels.passes import Floats, Pass
 from tuskml.learners.linear.algorithms import ALGORITHMS, LAST_CHOICE
 from tuskml.learners.linear.algorithms.parts.kept import Kept
 from tuskml.learners.linear.estimates.question import Question, Statistics
+from tuskml.learners.linear.guard import cornered
 from tuskml.learners.linear.guard.few_groups import with_groups_tried
 from tuskml.learners.linear.own.operators import named
 from tuskml.learners.linear.plan import Plan
-from tuskml.learners.linear.planner import choice, cornered, sketching
+from tuskml.learners.linear.planner import choice, sketching
 from tuskml.learners.linear.planner.choice import Candidate, Choice
 from tuskml.learners.linear.planner.elsewhere import assess_elsewhere
 from tuskml.learners.linear.planner.own_costs import measured

@@ -12,9 +12,10 @@ from tuskml.kernels.hinge.tried import Corner
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.speculated import Method
 from tuskml.learners.linear import training
+from tuskml.learners.linear.guard import cornered
 from tuskml.learners.linear.objective import describe, start
 from tuskml.learners.linear.options import parse
-from tuskml.learners.linear.planner import choice, cornered, planning
+from tuskml.learners.linear.planner import choice, planning
 from tuskml.learners.linear.planner.choice import assess
 from tuskml.learners.linear.planner.made_rows import groups_of
 from tuskml.learners.linear.planner.rule import corners
