@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 TOLERANCE = 1.1
 """By how much an honest estimate may be exceeded."""
+OVERRUN = 2.0
+"""Of the work that was done, what a claim that was exceeded becomes."""
 
 
 @dataclass
@@ -23,7 +25,7 @@ class Claim:
     def audit(self, done: float) -> None:
         """So much was done, and the app goes on."""
         while done > self.work * TOLERANCE:
-            self.work = 2 * done
+            self.work = OVERRUN * done
             self.overruns += 1
 
     def rho(self, elapsed: float, done: float, ideal_of_one: float, wait: float) -> float:

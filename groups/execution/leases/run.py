@@ -78,10 +78,14 @@ class LeasedRun(Run):
         self.starting[worker.hello.remote()] = worker
         self.nodes[worker] = node
 
+    def hand_out(self) -> None:
+        """The same, but not to workers whose lease has ended: these go between two units."""
+        self.follow()
+        super().hand_out()
+
     def look(self) -> Iterator[Outcome]:
         """The same with the arbiter's answers."""
         self.tenant.look()
-        self.follow()
         if not self.tenant.held and self.tenant.answered > self.last_seen:
             self.last_seen = self.tenant.answered  # it waits for a lease, not for a worker
         yield from super().look()

@@ -88,7 +88,7 @@ def plots(found: list[Any], folder: Path) -> None:
     axes[2].set_title("GPU time (figs. 3.11, 3.12)")
     for axis in (axes[0], axes[2]):
         axis.set_xticks([1, 2, 4])
-    axes[2].legend(fontsize=8, ncols=2)
+    axes[2].legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     figure.suptitle("A simulation: 120 apps, half of them network-intensive")
     figure.tight_layout()
     figure.savefig(folder / "fair_contention.png", dpi=90)

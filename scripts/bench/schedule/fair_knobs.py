@@ -106,7 +106,7 @@ def plots(found: dict[str, Any], folder: Path) -> None:
     axes[0, 2].set(xlabel="network-intensive apps", ylabel="greatest rho", yscale="log")
     axes[0, 2].set_title("fig. 3.15")
     axes[1, 0].set(xlabel="network-intensive apps", ylabel="GPU hours", title="fig. 3.16")
-    axes[1, 0].legend(fontsize=8)
+    axes[0, 2].legend(fontsize=8)
     values = sorted(found["error"])
     axes[1, 1].plot(values, [found["error"][v][0] for v in values], marker="o")
     axes[1, 1].set(xlabel="error of an app's estimates", ylabel="greatest rho", ylim=(0, None))
@@ -117,7 +117,7 @@ def plots(found: dict[str, Any], folder: Path) -> None:
             mean = [100 * np.mean(found[kind][k]) for k in factors]
             axes[1, 2].plot(factors, mean, marker="o", color=color, label=kind)
     axes[1, 2].set(xscale="log", xlabel="factor by which rho is overstated")
-    axes[1, 2].set(ylabel="% that the liar ends earlier", title="fig. 3.18: lies")
+    axes[1, 2].set(ylabel="% that the liar ends earlier", title="fig. 3.18: lies", ylim=(-60, 60))
     axes[1, 2].axhline(2, color="gray", lw=0.8)
     axes[1, 2].legend(["claims are audited", "not audited (as in the thesis)", "2 %"])
     figure.suptitle("A simulation: Themis at a contention of 4x")
