@@ -26,6 +26,7 @@ LEASE = 6.0
 def leased(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(units, "BATCH_ROWS", 3_000)
     monkeypatch.setenv(actor.SETTING, str(LEASE))
+    monkeypatch.setenv("TUSKML_CLUSTER_TIMEOUT", "300")  # a slow machine; and others hold leases
 
 
 @pytest.fixture(scope="module")
@@ -159,6 +160,7 @@ def test_a_killed_and_a_stopped_arbiter_hold_up_no_training(
     assert pids[0] != pids[1]
 
 
+@pytest.mark.nightly
 def test_one_that_lies_and_one_that_never_answers_hold_up_nobody(
     local_ray: Any, source: str, expected: tuskml.Models, runs: list[LeasedRun]
 ) -> None:
