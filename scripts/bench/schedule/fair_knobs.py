@@ -99,7 +99,7 @@ def plots(found: dict[str, Any], folder: Path) -> None:
         other.plot(values, [found[kind][v][1] for v in values], marker="s", ls="--", color="C1")
         other.set_ylabel("GPU hours (dashed)")
         axis.set_title("fig. 3.19")
-    for name in {name for name, _ in found["network"]}:
+    for name in dict.fromkeys(name for name, _ in found["network"]):
         pairs = sorted((part, v) for (which, part), v in found["network"].items() if which == name)
         for axis, place in ((axes[0, 2], 0), (axes[1, 0], 1)):
             axis.plot([p for p, _ in pairs], [v[place] for _, v in pairs], marker="o", label=name)
