@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from tuskml.schedule.forks import held_in_forks
 
 log = logging.getLogger("tuskml.cluster")
 _lock = held_in_forks(threading.Lock())
-_running: dict[object, tuple[str, int, str, float]] = {}
+_running: dict[object, tuple[Unit, str, float]] = {}
 
 
 @dataclass(frozen=True)
@@ -36,15 +36,23 @@ def activity() -> list[Activity]:
     """
     now = time.monotonic()
     with _lock:
-        found = sorted(_running.values(), key=lambda one: one[3])
-    return [Activity(name, rows, where, now - began) for name, rows, where, began in found]
+        found = sorted(_running.values(), key=lambda one: one[2])
+    return [
+        Activity(unit.name, int(unit.size), where, now - since) for unit, where, since in found
+    ]
+
+
+Heard = Callable[[Unit, str, float], None]
+"""Hears of a unit, how it ended and after how many seconds."""
+hearers: list[Heard] = []
+"""Who hears of each unit that has ended, such as the metrics of a cluster."""
 
 
 def begin(unit: Unit, where: str) -> object:
     """Notes that a worker has begun; returns what `end` takes."""
     mark = object()
     with _lock:
-        _running[mark] = (unit.name, int(unit.size), where, time.monotonic())
+        _running[mark] = (unit, where, time.monotonic())
     log.info("%s, %d rows: begun by %s", unit.name, unit.size, where)
     return mark
 
@@ -54,8 +62,11 @@ def end(mark: object, how: str) -> None:
     with _lock:
         found = _running.pop(mark, None)
     if found is not None:
-        name, _, where, began = found
-        log.info("%s: %s after %.2f s by %s", name, how, time.monotonic() - began, where)
+        unit, where, began = found
+        seconds = time.monotonic() - began
+        log.info("%s: %s after %.2f s by %s", unit.name, how, seconds, where)
+        for hear in list(hearers):
+            hear(unit, how, seconds)
 
 
 @contextmanager

@@ -79,7 +79,7 @@ class RayCluster:
     def run(
         self, work: str, units: Sequence[Unit], leaders: Leaders | None = None
     ) -> Iterator[Outcome]:
-        with ray_session.connected(self.address) as ray:
+        with ray_session.connected(self.address) as ray, ray_session.metrics():
             self.workers = ray_session.processors(ray)
             yield from self.new(ray, work, units, leaders or leading.none()).outcomes()
 

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from tuskml.errors import ClusterError, ExtensionError
-from tuskml.groups.execution import packages
+from tuskml.groups.execution import activity, packages
+from tuskml.groups.execution.executor import Unit
 
 OLDEST = (2, 50)
 REACH_SECONDS = 5.0
@@ -120,3 +121,35 @@ def memory_per_processor(ray: Any) -> int:
         if node["Alive"] and node["Resources"].get("CPU") and node["Resources"].get("memory")
     ]
     return int(min(shares, default=0))
+
+
+SECONDS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
+"""Boundaries of the histogram of how long units took."""
+
+
+@contextmanager
+def metrics() -> Iterator[None]:
+    """Tells Ray's metrics, which its dashboard and Prometheus show, of each unit that ends here.
+
+    `tuskml_units` and `tuskml_rows` count units and their rows, `tuskml_unit_seconds` is how long
+    they took, all by `outcome`: trained, failed, lost, given up or stopped.
+    """
+    from ray.util.metrics import Counter, Histogram
+
+    keys = ("outcome",)
+    units = Counter("tuskml_units", "Units of groups that workers have ended with", keys)
+    rows = Counter("tuskml_rows", "Rows of these units", keys)
+    took = Histogram("tuskml_unit_seconds", "Seconds of these units", list(SECONDS), keys)
+
+    def hear(unit: Unit, how: str, seconds: float) -> None:
+        tags = {"outcome": how}
+        units.inc(len(unit.each), tags)
+        if unit.size > 0:  # Ray counts nothing but increases
+            rows.inc(unit.size, tags)
+        took.observe(seconds, tags)
+
+    activity.hearers.append(hear)
+    try:
+        yield
+    finally:
+        activity.hearers.remove(hear)

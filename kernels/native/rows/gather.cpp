@@ -5,8 +5,12 @@
 // that their waits overlap. Later passes then read contiguous memory. The order of the rows is
 // kept.
 #include <cstring>
+#include <utility>
+#include <vector>
 
+#include "../shared/pool.hpp"
 #include "../shared/rows.hpp"
+#include "../shared/segments.hpp"
 #include "api.h"
 
 namespace tusk {
@@ -66,6 +70,45 @@ void gather(const tusk_group *groups, int n, char *memory, const int64_t *place,
     }
 }
 
+// A segment of its own with the rows of another.
+void copy_segment(tusk_segment *to, const tusk_segment *from, tusk_shape shape) {
+    const size_t n = from->n_rows, size = tusk_value_size(shape.kind);
+    to->n_rows = from->n_rows;
+    std::memcpy(tusk_labels(to), tusk_labels(from), n * sizeof(double));
+    if (!tusk_is_sparse(shape.kind)) {
+        std::memcpy(tusk_dense_values(to), tusk_dense_values(from), n * (size_t)shape.dim * size);
+    } else {
+        to->nnz = from->nnz;
+        std::memcpy(tusk_row_starts(to), tusk_row_starts(from), (n + 1) * sizeof(uint32_t));
+        std::memcpy(tusk_indices(to), tusk_indices(from), from->nnz * sizeof(int32_t));
+        std::memcpy(tusk_sparse_values(to), tusk_sparse_values(from), from->nnz * size);
+    }
+    tusk_copy_extras(to, shape, 0, from, shape, 0, from->n_rows);
+}
+
+int keep_group(const tusk_group &group, tusk_memory *memory, int threads, int64_t mark,
+               tusk_group *kept) {
+    const tusk_shape shape = tusk_shape_of(&group);
+    std::vector<std::pair<tusk_segment *, const tusk_segment *>> pairs;
+    *kept = group;
+    kept->head = kept->wide = nullptr;
+    tusk_segment **link = const_cast<tusk_segment **>(&kept->head);
+    for (const tusk_segment *s : SegmentsOf(group)) {
+        int failed = TUSK_OK;
+        tusk_segment *to = tusk_segment_new(memory, shape, s->n_rows, s->nnz, &failed);
+        if (!to)
+            return failed == TUSK_DISK_FULL ? TK_DISK_FULL : TK_NO_MEMORY;
+        *link = to;
+        link = &to->next;
+        pairs.emplace_back(to, s);
+    }
+    parallel_for((int64_t)pairs.size(), threads, [&](int64_t i) {
+        if (!cancelled(mark))
+            copy_segment(pairs[(size_t)i].first, pairs[(size_t)i].second, shape);
+    });
+    return cancelled(mark) ? TK_CANCELLED : TK_OK;
+}
+
 } // namespace
 } // namespace tusk
 
@@ -89,4 +132,19 @@ int tk_gather(const tk_pass *pass, void *memory, const int64_t *place, tusk_grou
         });
         return (int)TK_OK;
     });
+}
+
+int tk_keep(const tk_pass *pass, tusk_memory *memory, tusk_group *kept) {
+    using namespace tusk;
+    std::memset(kept, 0, pass->n_groups * sizeof *kept);
+    int code = code_of([&] {
+        for (int64_t g = 0; g < pass->n_groups; g++)
+            if (int failed = keep_group(pass->groups[g], memory, pass->threads, pass->cancel_mark,
+                                        kept + g))
+                return failed;
+        return (int)TK_OK;
+    });
+    if (code)
+        tk_free_groups(kept, pass->n_groups);
+    return code;
 }

@@ -319,17 +319,6 @@ int shuffle_group(const Shuffling &all, int64_t g, int threads, int64_t held_out
     return code;
 }
 
-int keep_group(const tusk_group &group, tusk_memory *memory, int threads, tusk_group *kept) {
-    std::vector<Key> keys;
-    keys.reserve(group.n_rows);
-    for (const tusk_segment *s : SegmentsOf(group))
-        for (uint32_t row = 0; row < s->n_rows; row++)
-            keys.push_back({0, s, row});
-    int code = copy_rows(group, memory, threads, keys.data(), (int64_t)keys.size(), kept);
-    kept->n_skipped = group.n_skipped;
-    return code;
-}
-
 int shuffle(const tk_pass *pass, tusk_memory *memory, uint64_t seed, const int64_t *held_out,
             tusk_group *kept, tusk_group *held) {
     const Shuffling all{pass, memory, seed};
@@ -340,19 +329,6 @@ int shuffle(const tk_pass *pass, tusk_memory *memory, uint64_t seed, const int64
 
 } // namespace
 } // namespace tusk
-
-int tk_keep(const tk_pass *pass, tusk_memory *memory, tusk_group *kept) {
-    using namespace tusk;
-    std::memset(kept, 0, pass->n_groups * sizeof *kept);
-    int code = code_of([&] {
-        return for_each_group(pass, [&](int64_t g, int threads) {
-            return keep_group(pass->groups[g], memory, threads, kept + g);
-        });
-    });
-    if (code)
-        tk_free_groups(kept, pass->n_groups);
-    return code;
-}
 
 int tk_row_hashes(const tk_pass *pass, uint64_t seed, uint64_t *out) {
     using namespace tusk;

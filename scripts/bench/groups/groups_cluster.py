@@ -4,11 +4,13 @@ Measured: seconds of tuskml.train on Parquet shards, interleaved, medians. `quer
 the database, `threads` the units of a cluster in threads of this process, `ray` the same on a
 cluster that runs since `--settle` seconds, `ray, cold` with its start and its end. `peer` is Ray's
 own way on a cluster that runs already: Dataset.groupby(...).map_groups with scikit-learn's
-LogisticRegression (lbfgs, the same objective), twice as many partitions as workers. Rows: groups
+LogisticRegression (lbfgs, the same objective), or for `--task gbdt` with LightGBM (as many trees,
+leaves, bins and rows of a leaf, on one thread), twice as many partitions as workers. Rows: groups
 of Zipf sizes.
 The goals are ray, cold <= 1.15 threads + 4 s, and peer >= 5 ray.
 
     python scripts/bench/run.py groups_cluster --rows 4000000 --groups 280
+    python scripts/bench/run.py groups_cluster --rows 400000 --task gbdt --repeat 1
 """
 
 from __future__ import annotations
@@ -20,8 +22,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import machine
+import numpy as np
 import pandas as pd
 
 import tuskml
@@ -29,6 +33,12 @@ from tuskml.shards.manifest import read_manifest
 
 FEATURES = 10
 L2 = 1e-3
+TREES = {"trees": 20, "num_leaves": 31, "min_child_rows": 20, "max_bins": 255, "l2": 0.0}
+TASKS: dict[str, dict[str, Any]] = {
+    "logistic": {"algorithm": "lbfgs", "l2": L2},
+    "gbdt": {"objective": "logistic", "learning_rate": 0.1, **TREES},
+}
+"""Tasks with their options."""
 ROWS = """
 SELECT (exp(ln({groups}) * (hash(i) % 1000003) / 1000003))::INTEGER AS g, {features},
        (hash(i, -1) % 1000) / 1000 < 1 / (1 + exp(-x0 + x1)) AS y
@@ -43,6 +53,7 @@ def main() -> None:
     parser.add_argument("--groups", type=int, default=280)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--task", choices=list(TASKS), default="logistic")
     settle = "seconds between Ray's start and a training on it"
     parser.add_argument("--settle", type=float, default=0.0, help=settle)
     parser.add_argument("--without-peer", action="store_true", help="leaves Ray Data out")
@@ -57,8 +68,7 @@ def main() -> None:
             f"{manifest.rows:,} rows, {len(manifest.groups)} groups, "
             f"{len(manifest.shards)} shards, {manifest.bytes / 1e6:,.0f} MB"
         )
-        peer = not given.without_peer
-        seconds = timed(con, manifest.source, given.repeat, given.workers, peer, given.settle)
+        seconds = timed(con, manifest.source, given)
     for name, times in seconds.items():
         runs = ", ".join(f"{one:.2f}" for one in times)
         print(f"{name:10} {statistics.median(times):6.2f} s ({runs})")
@@ -79,26 +89,24 @@ def shards(con: object, rows: int, groups: int, folder: Path) -> tuskml.shards.m
     return tuskml.split(con, source=query, group_by="g", into=folder)
 
 
-def timed(
-    con: object, source: str, repeat: int, workers: int, peer_too: bool, settle: float
-) -> dict[str, list[float]]:
+def timed(con: object, source: str, asked: argparse.Namespace) -> dict[str, list[float]]:
     """Seconds of each way, run by run."""
     import ray
 
     given = {
         "source": source, "label": "y", "features": [f"x{k}" for k in range(FEATURES)],
-        "group_by": "g", "algorithm": "lbfgs", "l2": L2,
+        "group_by": "g", **TASKS[asked.task],
     }  # fmt: skip
 
     def peer() -> None:
-        map_groups(Path(source).parent, 2 * workers)
+        map_groups(Path(source).parent, 2 * asked.workers, PEERS[asked.task])
 
     def train(executor: str | None) -> Callable[[], None]:
-        return lambda: tuskml.train(con, "logistic", executor=executor, **given)
+        return lambda: tuskml.train(con, asked.task, executor=executor, **given)
 
     def start() -> None:
         ray.init(
-            num_cpus=workers,
+            num_cpus=asked.workers,
             include_dashboard=False,
             log_to_driver=False,
             logging_level="ERROR",
@@ -111,21 +119,21 @@ def timed(
         ray.shutdown()
 
     seconds: dict[str, list[float]] = {}
-    for _ in range(repeat):
+    for _ in range(asked.repeat):
         note(seconds, "query", train(None))
         note(seconds, "threads", train("threads"))
         note(seconds, "ray, cold", cold)
         start()
-        time.sleep(settle)
+        time.sleep(asked.settle)
         note(seconds, "ray", train("ray"))
-        if peer_too:
+        if not asked.without_peer:
             note(seconds, "peer", peer)
         ray.shutdown()
     return seconds
 
 
-def map_groups(folder: Path, partitions: int) -> None:
-    """One scikit-learn model per group, by Ray Data."""
+def map_groups(folder: Path, partitions: int, fitted: Callable[..., pd.DataFrame]) -> None:
+    """One model of the peer per group, by Ray Data."""
     import ray.data
 
     ray.data.DataContext.get_current().enable_progress_bars = False
@@ -141,6 +149,24 @@ def fitted(group: pd.DataFrame) -> pd.DataFrame:
     rows = group[[f"x{k}" for k in range(FEATURES)]]
     model = LogisticRegression(C=1 / (L2 * len(group))).fit(rows, group["y"])
     return pd.DataFrame({"g": [group["g"].iloc[0]], "coef": [model.coef_[0].tolist()]})
+
+
+def boosted(group: pd.DataFrame) -> pd.DataFrame:
+    """The trees of one group by LightGBM, as text."""
+    import lightgbm
+
+    x, y = group[[f"x{k}" for k in range(FEATURES)]], group["y"]
+    rows = lightgbm.Dataset(x.to_numpy(np.float64), y.to_numpy(np.float64))
+    options = {
+        "objective": "binary", "learning_rate": 0.1, "num_threads": 1, "verbose": -1,
+        "num_leaves": TREES["num_leaves"], "min_data_in_leaf": TREES["min_child_rows"],
+        "max_bin": TREES["max_bins"], "lambda_l2": TREES["l2"],
+    }  # fmt: skip
+    model = lightgbm.train(options, rows, TREES["trees"])
+    return pd.DataFrame({"g": [group["g"].iloc[0]], "model": [model.model_to_string()]})
+
+
+PEERS = {"logistic": fitted, "gbdt": boosted}
 
 
 def note(seconds: dict[str, list[float]], name: str, work: Callable[[], None]) -> None:
