@@ -26,6 +26,7 @@ PUBLIC_HELPERS = {
     '_tuskml_predict_class_columns(tuskml_model,text[],"any")': "the planner calls it for predict_class, if the caller may call that; columns in, the answer out",
     '_tuskml_predict_probas_columns(tuskml_model,text[],"any")': "the planner calls it for predict_probas, if the caller may call that; columns in, the answer out",
     '_tuskml_predict_proba_of_columns(tuskml_model,text[],"any","any")': "the planner calls it for predict_proba of a class, if the caller may call that; columns in, the answer out",
+    "_tuskml_row(record)": "queries that train put rows into it, and the planner takes their columns out; a row in, the row out",
     "_tuskml_divide(double precision,double precision)": "model_summary runs with its caller's rights; numbers in, a number out",
     "_tuskml_refuse_stored(text)": "model_summary runs with its caller's rights; a text in, an error out",
     "_tuskml_need_registry(text)": "the registry's functions run with their caller's rights; a text in, an error out",
