@@ -17,7 +17,17 @@
 {# The tasks that tuskml has, all but those of the user's own. #}
 {% macro known_tasks() %}
   {{ return(['linear', 'logistic', 'svm', 'squared_hinge', 'poisson', 'negative_binomial', 'gamma', 'huber', 'quantile',
-             'matrix_factorization', 'gbdt', 'random_forest', 'mlp', 'lasso', 'elastic_net', 'sparse_logistic']) }}
+             'matrix_factorization', 'gbdt', 'random_forest', 'mlp', 'lasso', 'elastic_net', 'sparse_logistic', 'lda']) }}
+{% endmacro %}
+
+{# Whether the rows of a task are documents, which have no labels. #}
+{% macro has_no_label(task) %}
+  {{ return(task == 'lda') }}
+{% endmacro %}
+
+{# The metrics that are better the lower they are. #}
+{% macro lower_is_better() %}
+  {{ return(['log_loss', 'mae', 'rmse', 'perplexity']) }}
 {% endmacro %}
 
 {# Whether labels are classes, and whether the model has probabilities of them. #}
@@ -38,6 +48,7 @@
     {% do exceptions.raise_compiler_error("evaluate: task is '" ~ task ~ "', expected one of " ~ tasks | join(', ')) %}
   {% endif %}
   {% set arguments = '(' ~ model ~ ', ' ~ tuskml.features_of(features) ~ ')' %}
+  {% if tuskml.has_no_label(task) %}{{ return({'perplexity': 'perplexity' ~ arguments}) }}{% endif %}
   {% set predicted = ('predict_class' if text else 'predict') ~ arguments %}
   {% set predicted = '(' ~ predicted ~ ' * exp(' ~ offset ~ '))' if offset is not none else predicted %}
   {% set end = (', ' ~ weight if weight is not none else '') ~ ')' %}

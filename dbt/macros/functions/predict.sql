@@ -2,17 +2,18 @@
 
    model: a column with a model, or the name of a deployed one as an SQL text, "'late'"; group: of a model by name and
    group, the group's column; answer: 'class' (the class as a number, or the number), 'class_name', 'probability' (of the higher of
-   two classes), 'probabilities' (of all, by name) or 'margin'. #}
+   two classes), 'probabilities' (of all, by name), 'margin', or 'topics' (the proportions of topics in a document). #}
 {% macro predict(model, features, group=none, answer='class') %}
   {{ return(adapter.dispatch('predict', 'tuskml')(model, features, group, answer)) }}
 {% endmacro %}
 
 {% macro default__predict(model, features, group=none, answer='class') %}
   {% set functions = {'class': 'predict', 'class_name': 'predict_class', 'probability': 'predict_proba',
-                      'probabilities': 'predict_probas', 'margin': 'decision'} %}
+                      'probabilities': 'predict_probas', 'margin': 'decision',
+                      'topics': 'predict_topics'} %}
   {% if answer not in functions %}
     {% do exceptions.raise_compiler_error(
-        "predict: answer is '" ~ answer ~ "', expected 'class', 'class_name', 'probability', 'probabilities' or 'margin'") %}
+        "predict: answer is '" ~ answer ~ "', expected 'class', 'class_name', 'probability', 'probabilities', 'margin' or 'topics'") %}
   {% endif %}
   {% set arguments = [model] %}
   {% if group is not none %}{% do arguments.append('(' ~ group ~ ')::text') %}{% endif %}

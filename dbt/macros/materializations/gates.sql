@@ -37,7 +37,7 @@
 {% endmacro %}
 
 {% macro gate_bound(name, bound) %}
-  {{ return(('at most ' if name in ['log_loss', 'mae', 'rmse'] else 'at least ') ~ bound) }}
+  {{ return(('at most ' if name in tuskml.lower_is_better() else 'at least ') ~ bound) }}
 {% endmacro %}
 
 {# A gate's value, SQL over a row `m` of the registry. #}
@@ -50,7 +50,7 @@
   {% if name == 'converged' %}
     {{ return('coalesce((m.model).converged, false)' if bound else 'true') }}
   {% endif %}
-  {% set sign = ' <= ' if name in ['log_loss', 'mae', 'rmse'] else ' >= ' %}
+  {% set sign = ' <= ' if name in tuskml.lower_is_better() else ' >= ' %}
   {{ return('coalesce(' ~ tuskml.gate_value(name) ~ sign ~ bound ~ ', false)') }}
 {% endmacro %}
 

@@ -12,6 +12,16 @@
   {% for key in keys %}
     {% do given.update({key: config.get(key, meta.get(key))}) %}
   {% endfor %}
+  {% if tuskml.has_no_label(given['task']) %}
+    {% if given['label'] is not none %}
+      {% do exceptions.raise_compiler_error("task '" ~ given['task'] ~ "' has no label: leave label out of the config") %}
+    {% endif %}
+    {% if given['features'] is not string %}
+      {% do exceptions.raise_compiler_error(
+          "task '" ~ given['task'] ~ "' takes documents: features is one text, a column of lists of words or sparse(ids, counts)") %}
+    {% endif %}
+    {% do given.update({'label': 'null'}) %}
+  {% endif %}
   {% for key in ['task', 'label', 'features'] if not given[key] %}
     {% do exceptions.raise_compiler_error(
         "materialization 'model' has no " ~ key ~ ", expected config(" ~ key ~ "=...): task is a name such as 'linear' or "

@@ -37,6 +37,8 @@
     {% endfor %}
   {% endif %}
   {% set text = tuskml.is_text(types[0]) %}
+  {% set number = tuskml.as_double(settings['label'], types[0]) %}
+  {% set label = number if tuskml.has_no_label(settings['task']) else '(' ~ settings['label'] ~ ')' %}
   {% do settings.update({'row': row, 'text_label': text}) %}
   {% set query %}
     select
@@ -44,8 +46,8 @@
       src.{{ key }},
       {%- endfor %}
       {{ tuskml.group_key_of(settings['group_by']) }} as tuskml_group,
-      ({{ settings['label'] }}) as tuskml_label,
-      {{ 'cast((' ~ settings['label'] ~ ') as text)' if text else tuskml.as_double(settings['label'], types[0]) }} as tuskml_number,
+      {{ label }} as tuskml_label,
+      {{ 'cast((' ~ settings['label'] ~ ') as text)' if text else number }} as tuskml_number,
       {%- for name, column in row.items() %}
       ({{ given[loop.index0] }}) as {{ column }},
       {%- else %}
@@ -121,9 +123,10 @@
 
 {# Trains the groups that are due, on the rows that are not held out; returns how many of them have a model now. #}
 {% macro train_due(settings) %}
+  {% set label = 'null' if tuskml.has_no_label(settings['task']) else 'r.tuskml_label' %}
   {% set query %}
     select r.tuskml_group as group_key,
-           {{ tuskml.train_model(settings['task'], 'r.tuskml_label', tuskml.taken_features(settings, 'r'), settings['options'],
+           {{ tuskml.train_model(settings['task'], label, tuskml.taken_features(settings, 'r'), settings['options'],
                                  tuskml.extra_of(settings, 'weight', 'r'), tuskml.extra_of(settings, 'offset', 'r')) }} as model
     from {{ tuskml.temporary('rows') }} as r
     join {{ tuskml.temporary('groups') }} as g on g.group_key = r.tuskml_group
@@ -159,7 +162,8 @@
     from {{ tuskml.temporary('rows') }} as r
     join o on o.group_key = r.tuskml_group and o.held_out = r.tuskml_held_out
     join {{ tuskml.temporary('trained') }} as t on t.group_key = r.tuskml_group
-    where (t.model).task is not null and r.tuskml_number is not null
+    where (t.model).task is not null
+      {%- if not tuskml.has_no_label(settings['task']) %} and r.tuskml_number is not null{% endif %}
     group by t.group_key, o.held_out
   {% endset %}
   {% do tuskml.create_temporary('metrics', query) %}

@@ -243,7 +243,9 @@ std::vector<uint32_t> sorted_ids(const tk_topic_words &words) {
     };
     std::vector<uint32_t> ids(words.n);
     std::iota(ids.begin(), ids.end(), 0u);
-    std::sort(ids.begin(), ids.end(), [&](uint32_t a, uint32_t b) { return word(a) < word(b); });
+    auto before = [&](uint32_t a, uint32_t b) { return word(a) < word(b); };
+    if (!std::is_sorted(ids.begin(), ids.end(), before)) // packers sort them
+        std::sort(ids.begin(), ids.end(), before);
     return ids;
 }
 

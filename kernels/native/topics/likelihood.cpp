@@ -90,7 +90,7 @@ double Model::words_likelihood(const tk_pass &pass, int threads) const {
 
 // psi(x + n) - psi(x) is the sum of 1 / (x + i) below n, so it takes how many documents have a
 // topic more than i times.
-void Model::optimize(int64_t steps) {
+int Model::optimize(const tk_pass &pass, int64_t steps) {
     std::vector<std::vector<uint32_t>> more(spec_.topics); // by topic and i
     std::vector<uint32_t> longer;
     auto count = [](std::vector<uint32_t> &of, uint32_t n) {
@@ -100,6 +100,8 @@ void Model::optimize(int64_t steps) {
     };
     Tally tally(spec_.topics);
     for (int64_t d = 0; d < corpus_.documents; d++) {
+        if (d % DOCUMENTS == 0 && cancelled(pass.cancel_mark))
+            return TK_CANCELLED;
         uint32_t first = corpus_.start(d), n = corpus_.start(d + 1) - first;
         count(longer, n);
         tally.each(topic_.data() + first, n,
@@ -124,6 +126,7 @@ void Model::optimize(int64_t steps) {
         for (int32_t k = 0; k < spec_.topics; k++)
             alpha_[k] = std::max(1e-5, alpha_[k] * digammas(more[k], alpha_[k]) / below);
     }
+    return TK_OK;
 }
 
 } // namespace tusk::topics

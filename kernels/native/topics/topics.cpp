@@ -66,8 +66,7 @@ int tk_topics_likelihood(tk_topics *topics, const tk_pass *pass, double *out) {
 int tk_topics_optimize(tk_topics *topics, const tk_pass *pass, int64_t steps) {
     return code_of([&] {
         return each_group(*pass, (int64_t)topics->models.size(), [&](int64_t g, int) {
-            topics->models[g].optimize(steps);
-            return (int)TK_OK;
+            return topics->models[g].optimize(*pass, steps);
         });
     });
 }

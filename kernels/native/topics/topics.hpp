@@ -17,7 +17,7 @@ public:
               tusk_memory *memory, tk_topics_about &about);
     int sweep(const tk_pass &pass, int threads);
     double likelihood(const tk_pass &pass, int threads) const;
-    void optimize(int64_t steps);
+    int optimize(const tk_pass &pass, int64_t steps);
 
     int64_t bytes(const tk_topic_words *words) const;
     void write(const tk_topic_words *words, char *out) const;

@@ -5,11 +5,12 @@ PEERS/bin/python scripts/bench/topics/lda.py --contender tomotopy --topics 100 -
 python scripts/bench/run.py lda --corpus docstrings --topics 100 --sweeps 300
 
 PEERS is an environment with tomotopy. A contender runs in a process of its own, on documents that
-are the same for both. Scale 1 has 50 million tokens. The seconds are those of the sweeps alone,
-after the documents were read. A line of JSON per look has the sweeps, the seconds, the tokens per
-second of the sweeps since the last look, log p(w, z) per token, by the same formula, and the bytes
-per token that the process has more than before it had the documents for the contender: of ours
-the packed rows too.
+are the same for both. Scale 1 has 50 million tokens. With --kept and --wait several processes can
+read their documents first, and then sweep one after the other on a quiet machine. The seconds are
+those of the sweeps alone, after the documents were read. A line of JSON per look has the sweeps,
+the seconds, the tokens per second of the sweeps since the last look, log p(w, z) per token, by the
+same formula, and the bytes per token that the process has more than before it had the documents
+for the contender: of ours the packed rows too.
 """
 
 import argparse
@@ -43,21 +44,24 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--every", type=int, default=10, help="sweeps between two looks")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--kept", type=Path, help="a file of the planted documents, made if absent"
+    )
+    parser.add_argument("--wait", type=Path, help="sweeps begin when this file exists")
     return parser.parse_args()
 
 
 def main() -> None:
     """Trains, and prints how it goes."""
     given = arguments()
-    if given.corpus == "docstrings":
-        corpus = corpora.docstrings()
-    else:
-        tokens = int(WHOLE * given.scale)
-        corpus = corpora.planted(tokens, given.words, given.planted_topics)
+    corpus = corpora.docstrings() if given.corpus == "docstrings" else planted(given)
     before = resident()
     contender = {"tuskml": ours, "tomotopy": tomotopy}[given.contender]
     step, likelihood = contender(corpus, given)
     tokens, seconds = len(corpus[0]), 0.0
+    print(json.dumps({"ready": given.contender, "topics": given.topics}), flush=True)
+    while given.wait and not given.wait.exists():
+        time.sleep(0.05)
     for sweeps in range(given.every, given.sweeps + 1, given.every):
         began, used = time.perf_counter(), time.process_time()
         step(given.every)
@@ -76,6 +80,18 @@ def main() -> None:
             "bytes_per_token": round((resident() - before) / tokens, 2),
         }
         print(json.dumps(told), flush=True)
+
+
+def planted(given: argparse.Namespace) -> corpora.Corpus:
+    """Documents of planted topics, from a file if there is one."""
+    if given.kept and given.kept.exists():
+        kept = np.load(given.kept)
+        return kept["word"], kept["start"], given.words
+    tokens = int(WHOLE * given.scale)
+    corpus = corpora.planted(tokens, given.words, given.planted_topics)
+    if given.kept:
+        np.savez(given.kept, word=corpus[0], start=corpus[1])
+    return corpus
 
 
 def resident() -> int:
