@@ -13,11 +13,11 @@ import tuskml.udas.duckdb
 from tuskml.databases.interrupts import share_interrupts
 from tuskml.databases.limits import share_limits
 from tuskml.errors import ExtensionError, StoreError
+from tuskml.groups.contract.hosted import check_version
 from tuskml.groups.contract.trainer import attach
 from tuskml.groups.execution.choosing import checked_place
 from tuskml.schedule.forks import held_in_forks
 from tuskml.udas.model_fields import MODEL_FIELDS
-from tuskml.version import VERSION
 
 PATH_BYTES = 4096
 USUAL_EXECUTOR = "CREATE OR REPLACE TEMP MACRO _tusk_executor() AS '{}';"
@@ -82,7 +82,7 @@ def load(
     with _loading:
         refuse_signed_only(connection)
         library = ctypes.CDLL(str(path))
-        check_version(library)
+        check_version(library, "reinstall tuskml")
         connection.execute(f"LOAD '{str(path).replace(chr(39), chr(39) * 2)}'")
         attach(library, str(path))
         share_interrupts()
@@ -101,17 +101,6 @@ def refuse_signed_only(connection: duckdb.DuckDBPyConnection) -> None:
         raise ExtensionError(
             "the connection allows signed extensions only, and tuskml's is not signed: open it "
             f"with tuskml.connect(...) or duckdb.connect(path, config={{'{UNSIGNED}': 'true'}})"
-        )
-
-
-def check_version(library: ctypes.CDLL) -> None:
-    """The extension and the package must be of one build."""
-    library.tusk_version.restype = ctypes.c_char_p
-    found = library.tusk_version().decode()
-    if found != VERSION:
-        raise ExtensionError(
-            f"the extension is version {found} and the package is version {VERSION}, "
-            "expected the same: reinstall tuskml"
         )
 
 

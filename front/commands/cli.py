@@ -17,6 +17,7 @@ from tuskml.commands.completion import add_completion
 from tuskml.commands.demo import add_demo
 from tuskml.commands.explain import add_explain
 from tuskml.commands.host.calibrate import add_calibrate
+from tuskml.commands.host.install import add_install
 from tuskml.commands.host.top import add_top
 from tuskml.commands.models import add_models
 from tuskml.commands.partition import add_partition
@@ -46,6 +47,7 @@ COMMANDS = (
     add_stores,
     add_models,
     add_postgres,
+    add_install,
     add_top,
     add_calibrate,
 )

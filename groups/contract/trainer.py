@@ -385,5 +385,7 @@ def attach(library: ctypes.CDLL, path: str) -> None:
             distribution = P_VALUES(p_values)
             library.tusk_set_p_values(distribution)
             native = passes.library()
-            library.tusk_set_interrupts(native.tk_cancel_count, native.tk_watch_sigint)
+            library.tusk_set_interrupts(
+                native.tk_cancel_count, native.tk_watch_sigint, native.tk_cancel
+            )
             _attached[path] = (library, callback, distribution)

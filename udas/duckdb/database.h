@@ -28,6 +28,7 @@ typedef struct database {
     struct plan_pool *plans;      /* models of rows by name that predictions read again */
     struct eras *eras;
     struct numberings *numberings; /* of the texts that rows by name bring */
+    int32_t loaded_threads;        /* the setting `threads` when the extension was loaded */
     const v1 *v1;                  /* NULL with DuckDB 2.0 or later */
     _Atomic int64_t looked_at;     /* when the settings were last read: ms */
     _Atomic int64_t readable_at;   /* when the current root was last found readable: ms */
@@ -53,6 +54,8 @@ database *database_retain(database *d);
  * every 0.1 s. */
 void look_at_limits(database *d);
 void look_again(database *d);
+/* The `threads` of the database if only the extension knows of it; 0: the package reads them. */
+int32_t threads_of_host(const database *d);
 
 /* Each function registers its functions in the database; false if DuckDB refuses. */
 bool register_train_model(duckdb_connection connection, database *d);
@@ -75,6 +78,7 @@ bool register_coherence(duckdb_connection connection);
 bool create_macros(duckdb_connection connection);
 bool register_settings(duckdb_connection connection, database *d);
 bool register_activity(duckdb_connection connection, database *d);
+bool register_cancel(duckdb_connection connection, database *d);
 bool register_store_root(duckdb_connection connection, database *d);
 
 /* The states of n rows, as an array. NULL if DuckDB 1.x leaves open which states they are. */

@@ -7,6 +7,7 @@
 
 #include "../../kvstore/mapped/sealed_cache.h"
 #include "features/numberings.h"
+#include "hosting/loaded.h"
 #include "models/plan_pool.h"
 #include "training/eras.h"
 #include "training/specs.h"
@@ -69,7 +70,8 @@ DUCKDB_EXTENSION_ENTRYPOINT(duckdb_connection connection, duckdb_extension_info 
                             struct duckdb_extension_access *access) {
     database *d = database_new();
     bool done = d && d->memory && d->specs && d->eras && d->models && d->plans &&
-                store_root_default(d) && (!V1_NEEDED || (d->v1 = v1_learn(connection))) &&
+                store_root_default(d) && read_loaded(connection, d) &&
+                (!V1_NEEDED || (d->v1 = v1_learn(connection))) &&
                 register_train_model(connection, d) && register_partition(connection, d) &&
                 register_rounds(connection, d) && register_predict(connection, d) &&
                 register_metrics(connection, d) && register_hash_features(connection) &&
@@ -79,7 +81,7 @@ DUCKDB_EXTENSION_ENTRYPOINT(duckdb_connection connection, duckdb_extension_info 
                 register_payload(connection) && register_tree_numbers(connection) &&
                 register_topics(connection) && register_coherence(connection) &&
                 register_recommend(connection, d) && register_activity(connection, d) &&
-                create_macros(connection);
+                register_cancel(connection, d) && create_macros(connection);
     if (d)
         database_release(d);
     if (!done)

@@ -37,6 +37,10 @@ void look_at_limits(database *d) {
         read((int64_t)(intptr_t)d);
 }
 
+int32_t threads_of_host(const database *d) {
+    return atomic_load_explicit(&reader, memory_order_acquire) ? 0 : d->loaded_threads;
+}
+
 void look_again(database *d) {
     atomic_store_explicit(&d->looked_at, 0, memory_order_relaxed);
 }

@@ -26,7 +26,7 @@ def test_signed_extensions_only() -> None:
 
 
 def test_versions_differ(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "VERSION", "9.9.9")
+    monkeypatch.setattr("tuskml.groups.contract.hosted.VERSION", "9.9.9")
     with pytest.raises(tuskml.ExtensionError) as caught:
         tuskml.connect()
     assert str(caught.value) == (
@@ -62,7 +62,11 @@ def test_trainer_is_missing(tmp_path) -> None:
     copy = tmp_path / "tuskml.duckdb_extension"
     shutil.copy(connection.extension_path(), copy)
     done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_TRAINER, copy], capture_output=True, text=True, check=True
+        [sys.executable, "-c", WITHOUT_TRAINER, copy],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"TUSKML_PYTHON": "off"},
+        check=True,
     )
     assert done.stdout.splitlines() == [
         "Invalid Input Error: train_model: the extension was loaded without its Python package, which trains: run the "

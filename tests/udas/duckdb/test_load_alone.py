@@ -3,6 +3,7 @@
 # ruff: noqa: E501, SQL is read better on one line
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -57,7 +58,8 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def alone(place: str, file: Path, *queries: str) -> list:
     command = [sys.executable, "-c", ALONE, str(extension_path()), place, str(file), *queries]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    off = os.environ | {"TUSKML_PYTHON": "off"}
+    done = subprocess.run(command, capture_output=True, text=True, env=off, check=False)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 

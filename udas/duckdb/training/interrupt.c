@@ -16,6 +16,7 @@
 
 static _Atomic(cancel_counter) counter;
 static _Atomic(sigint_watcher) watcher;
+static _Atomic(canceller) cancel;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool watching;
 static _Atomic int64_t mark; /* the cancel count when the packing began */
@@ -23,9 +24,10 @@ static _Atomic int64_t mark; /* the cancel count when the packing began */
 TUSK_FORK_SAFE(hold_in_forks, lock)
 
 /* The watcher takes a mutex of its own inside ours. Its library has registered that one by now. */
-TUSK_EXPORT void tusk_set_interrupts(cancel_counter count, sigint_watcher watch) {
+TUSK_EXPORT void tusk_set_interrupts(cancel_counter count, sigint_watcher watch, canceller end) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, hold_in_forks);
+    atomic_store(&cancel, end);
     atomic_store(&watcher, watch);
     atomic_store(&counter, count);
 }
@@ -44,6 +46,12 @@ TUSK_EXPORT int64_t tusk_batch_account(const tusk_batch *batch) {
 int64_t cancels_so_far(void) {
     cancel_counter count = atomic_load_explicit(&counter, memory_order_acquire);
     return count ? count() : 0;
+}
+
+void cancel_trainings(void) {
+    canceller end = atomic_load_explicit(&cancel, memory_order_acquire);
+    if (end)
+        end();
 }
 
 static void watch(bool on) {

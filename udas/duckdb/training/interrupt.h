@@ -5,11 +5,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The kernels' tk_cancel_count and tk_watch_sigint. The Python package passes them in. */
+/* The kernels' tk_cancel_count, tk_watch_sigint and tk_cancel. The Python package passes them in.
+ */
 typedef int64_t (*cancel_counter)(void);
 typedef void (*sigint_watcher)(int on);
+typedef void (*canceller)(void);
 
 int64_t cancels_so_far(void);
+/* Ends all trainings of the process, as tuskml.cancel() does. */
+void cancel_trainings(void);
 /* Called around code that takes rows in. Packing lasts from the first call to the second,
  * whichever thread makes them and however often.
  */

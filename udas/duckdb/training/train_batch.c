@@ -2,14 +2,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../hosting/python.h"
 #include "interrupt.h"
 #include "train_model.h"
 
 static tusk_trainer trainer;
 
-/* The Python package sets it once, before any query. */
+/* The Python package sets it once: before any query, or in a process that is not Python's when the
+ * first training starts the package. */
 TUSK_EXPORT void tusk_set_trainer(tusk_trainer t) {
     __atomic_store_n(&trainer, t, __ATOMIC_RELEASE);
+}
+
+static tusk_trainer trainer_now(void) {
+    return __atomic_load_n(&trainer, __ATOMIC_ACQUIRE);
 }
 
 typedef struct call {
@@ -89,11 +95,9 @@ static void take_part(const database *d, tusk_batch *batch) {
 static const char *train_batch(const overload *o, duckdb_aggregate_state *states,
                                duckdb_vector result, idx_t n, idx_t offset, run *run,
                                char room[static 1024]) {
-    tusk_trainer train = __atomic_load_n(&trainer, __ATOMIC_ACQUIRE);
-    if (!train)
-        return "the extension was loaded without its Python package, which trains: run the "
-               "statement by `tuskml sql`, or in Python open the database with "
-               "tuskml.connect() or call tuskml.load(connection)";
+    if (!trainer_now() && !python_starts(room))
+        return room;
+    tusk_trainer train = trainer_now();
     call c = {0};
     const char *why = "out of memory";
     if (call_new(&c, n)) {
@@ -103,6 +107,7 @@ static const char *train_batch(const overload *o, duckdb_aggregate_state *states
                             .request = (int32_t)o->request,
                             .memory = o->database->memory,
                             .store_root = store_root(o->database),
+                            .most_threads = threads_of_host(o->database),
                             .statement = run ? run_statement(run) : 0,
                             .began = run ? run_began(run) : 0,
                             .program = "duckdb"};

@@ -1,0 +1,66 @@
+"""`tuskml install`: training in DuckDB's own command line, Node, Java and other clients."""
+
+import argparse
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+from tuskml.connection import extension_path
+from tuskml.errors import ExtensionError
+from tuskml.terminal.usage import Commands, add_command
+
+NOTE = "tuskml.python"
+"""Beside the extension's file: two lines, the executable and its libpython."""
+ABOUT = (
+    "Notes this environment's Python beside the extension's file and prints the statement that "
+    "loads it. A client of DuckDB that allows unsigned extensions, such as `duckdb -unsigned`, "
+    "runs that statement. Its first training starts the Python that was noted, in the client's "
+    "process. The environment variable TUSKML_PYTHON names another Python, or is 'off'."
+)
+
+
+def add_install(commands: "Commands[Any]") -> None:
+    """The grammar of `tuskml install`."""
+    command = add_command(
+        commands,
+        "install",
+        show_install,
+        "let other clients of DuckDB train",
+        ABOUT,
+        "tuskml install",
+    )
+    note = "print what would be noted, and change nothing"
+    command.add_argument("--note", action="store_true", help=note)
+
+
+def show_install(given: argparse.Namespace) -> None:
+    """Prints the statement that loads the extension, or what would be noted."""
+    if given.note:
+        print(note(), end="")
+        return
+    path = extension_path()
+    if not libpython():
+        raise ExtensionError(
+            f"{sys.executable} has no shared libpython, which other clients need to train: "
+            "install tuskml in a Python that has one, such as Debian's with libpython3 or one "
+            "built with --enable-shared"
+        )
+    path.with_name(NOTE).write_text(note())
+    print(f"LOAD '{str(path).replace(chr(39), chr(39) * 2)}';")
+
+
+def note() -> str:
+    """This environment's executable and its libpython, a line each."""
+    return f"{sys.executable}\n{libpython()}\n"
+
+
+def libpython() -> str:
+    """The path of this Python's shared library; "" if it has none."""
+    if not sysconfig.get_config_var("Py_ENABLE_SHARED"):
+        return ""
+    name = sysconfig.get_config_var("INSTSONAME")
+    path = Path(str(sysconfig.get_config_var("LIBDIR")), str(name))
+    folders = (path.parent, path.parent / str(sysconfig.get_config_var("MULTIARCH") or ""))
+    found = (folder / path.name for folder in folders)
+    return next((str(place) for place in found if place.exists()), "")

@@ -1,0 +1,48 @@
+"""The trainer in a process that is not Python's: DuckDB's command line, Node, Java and others.
+
+The extension starts Python when the first training needs it (`udas/duckdb/hosting/python.c`) and
+calls `start`. There is no connection of Python's to the database: DuckDB's settings are those that
+the extension read when it was loaded.
+"""
+
+import ctypes
+import os
+import sys
+
+from tuskml.errors import ExtensionError
+from tuskml.groups.contract.trainer import attach
+from tuskml.version import VERSION
+
+ROOM = 1024
+
+
+class _Request(ctypes.Structure):
+    _fields_ = [("extension", ctypes.c_char_p), ("error", ctypes.c_char * ROOM)]
+
+
+def start(address: int) -> None:
+    """Gives the extension the trainer, or leaves in the request why there is none.
+
+    address: of the extension's request, which stays valid during the call.
+    """
+    request = _Request.from_address(address)
+    try:
+        path = os.fsdecode(request.extension)
+        if not hasattr(sys, "argv"):
+            sys.argv = [""]  # an embedded interpreter has none, and libraries read it
+        library = ctypes.CDLL(path)
+        check_version(library, f"run tuskml install in the environment of {path}")
+        attach(library, path)
+    except Exception as error:
+        request.error = str(error).encode(errors="replace")[: ROOM - 1]
+
+
+def check_version(library: ctypes.CDLL, mend: str) -> None:
+    """The extension and the package must be of one build; mend: what to do if they are not."""
+    library.tusk_version.restype = ctypes.c_char_p
+    found = library.tusk_version().decode()
+    if found != VERSION:
+        raise ExtensionError(
+            f"the extension is version {found} and the package is version {VERSION}, expected the "
+            f"same: {mend}"
+        )

@@ -1,0 +1,222 @@
+"""Training in clients that are not Python: DuckDB's own command line, and a Python without tuskml."""
+
+# ruff: noqa: E501, SQL is read better on one line
+
+import json
+import os
+import pty
+import select
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tuskml
+from tuskml.commands.cli import main
+from tuskml.connection import extension_path
+
+duckdb_cli = pytest.importorskip("duckdb_cli")
+CLIENT = Path(duckdb_cli.__file__).parent / "duckdb"
+ROWS = "CREATE TABLE r AS SELECT i % 3 AS g, sin(i) AS x, cos(7 * i) AS z, sin(i) + cos(3 * i) AS y, i % 5 < 2 AS b, ['red', 'blue', 'green'][1 + i % 3] AS colour FROM range(600) t(i)"
+LONG = 'SELECT (train_model(\'logistic\', b, [x, z], \'{"algorithm": "bgd", "epsilon": 0, "max_iter": 100000000}\')).status AS s FROM r'
+
+
+def client(*statements: str, extension: Path | None = None, **environment: str) -> str:
+    """What DuckDB's command line answers, as JSON lines, with its errors."""
+    command = [str(CLIENT), "-unsigned", "-jsonlines"]
+    load = f"LOAD '{extension or extension_path()}'"
+    text = ";\n".join([load, *statements]) + ";\n"
+    given = os.environ | {"TUSKML_PYTHON": sys.executable} | environment
+    done = subprocess.run(
+        command, input=text, capture_output=True, text=True, env=given, check=False
+    )
+    return done.stdout + done.stderr
+
+
+def answers(text: str) -> list:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT g, m.coef AS coef, m.intercept AS c, m.status AS s FROM (SELECT g, train_model('linear', y, [x, z]) AS m FROM r GROUP BY g) ORDER BY g",
+        "SELECT m.coef AS coef, m.features AS f FROM (SELECT train_model('logistic', b, {'x': x, 'colour': colour}) AS m FROM r)",
+        "SELECT sum(predict(m, [x, z])) AS p FROM r, (SELECT train_model('gbdt', y, [x, z], '{\"trees\": 5}') AS m FROM r)",
+        "SELECT count(*) AS n FROM model_summary((SELECT train_model('linear', y, [x, z]) FROM r)) WHERE p_value < 0.5",
+    ],
+)  # fmt: skip
+def test_numbers_are_those_of_python(query: str) -> None:
+    """All bits: in the client's process the package's trainer runs, as it does in Python's."""
+    found = answers(client(ROWS, query))
+    with tuskml.connect(threads=2) as con:
+        con.execute(ROWS)
+        rows = con.execute(query)
+        names = [column[0] for column in rows.description]
+        assert found == [dict(zip(names, row, strict=True)) for row in rows.fetchall()]
+
+
+def test_errors_are_sentences_and_the_session_goes_on() -> None:
+    said = client(
+        ROWS,
+        "SELECT train_model('linear', y, [x], '{\"algorithm\": \"nexton\"}') FROM r",
+        "SELECT explain_training('linear', y, [x]) LIKE '%newton%' AS planned FROM r",
+        "SELECT (train_model('linear', y, [x])).status AS s FROM r",
+    )
+    assert "train_model: option 'algorithm' is \"nexton\", expected" in said
+    assert "did you mean 'newton'?" in said
+    assert '{"planned":true}' in said
+    assert '{"s":"ok"}' in said
+
+
+def test_a_model_in_a_store(tmp_path: Path) -> None:
+    said = client(
+        ROWS,
+        "SELECT round(predict(m, sparse([1], [1.0])), 6) AS p FROM (SELECT train_model('linear', 2.0, sparse([1], [1.0]), '{\"store\": \"kept\"}') AS m FROM r)",
+        TUSKML_STORE_ROOT=str(tmp_path),
+    )
+    assert answers(said) == [{"p": 2.0}]
+    assert (tmp_path / "kept").is_dir()
+
+
+def test_settings_are_those_at_load() -> None:
+    """DuckDB's C interface shows no settings later."""
+    read = "SELECT tuskml_memory().budget AS budget"
+    text = f"SET memory_limit = '300MiB'; LOAD '{extension_path()}'; {read};"
+    command = [str(CLIENT), "-unsigned", "-jsonlines"]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=True)
+    (found,) = answers(done.stdout)
+    assert found == {"budget": 300 << 20}
+
+
+def test_ctrl_c_ends_the_training() -> None:
+    """In a terminal, where the client's own handler of the signal goes on with the next statement."""
+    ours, theirs = pty.openpty()
+    command = [str(CLIENT), "-unsigned", "-jsonlines", "-dark-mode"]
+    given = os.environ | {"TUSKML_PYTHON": sys.executable, "TERM": "dumb"}
+    ends = dict.fromkeys(("stdin", "stdout", "stderr"), theirs)
+    with subprocess.Popen(command, env=given, start_new_session=True, **ends) as process:
+        try:
+            seen(ours, b"D ")
+            short = LONG.replace("100000000", "1").replace("AS s", "AS short")
+            os.write(ours, f"LOAD '{extension_path()}'; {ROWS}; {short};\n".encode())
+            seen(ours, b'"short":')
+            os.write(ours, f"{LONG};\n".encode())
+            seen(ours, b"FROM r;\r\n")
+            while not seen(ours, b"D ", 1):
+                process.send_signal(signal.SIGINT)
+            os.write(ours, b"SELECT 7 AS after;\n")
+            seen(ours, b'"after":7')
+        finally:
+            process.kill()
+            os.close(ours)
+            os.close(theirs)
+
+
+def seen(terminal: int, text: bytes, seconds: float = 120) -> bool:
+    """Waits until the terminal shows a text; False where it does not within so many seconds."""
+    shown = b""
+    while text not in shown:
+        if not select.select([terminal], [], [], seconds)[0]:
+            return False
+        shown += os.read(terminal, 1 << 16)
+    return True
+
+
+PLAIN = """
+import duckdb, sys, threading
+con = duckdb.connect(config={"allow_unsigned_extensions": "true"})
+con.execute("SET enable_progress_bar = false")
+con.execute(f"LOAD '{sys.argv[1]}'")
+for statement in sys.argv[2:]:
+    try:
+        print(con.execute(statement).fetchall())
+    except duckdb.Error as error:
+        print(error)
+"""
+
+
+def plain(*statements: str, extension: Path, **environment: str) -> list[str]:
+    """Answers in a Python that only loads the file."""
+    command = [sys.executable, "-c", PLAIN, str(extension), *statements]
+    given = os.environ | environment
+    done = subprocess.run(command, capture_output=True, text=True, env=given, check=True)
+    return done.stdout.splitlines()
+
+
+def test_a_python_that_only_loads_the_file_trains() -> None:
+    train = "SELECT (train_model('linear', 2 * x, [x])).coef FROM range(9) t(x)"
+    with tuskml.connect() as con:
+        wanted = str(con.execute(train).fetchall())
+    assert plain(train, train, extension=extension_path()) == [wanted] * 2
+
+
+def test_cancel_from_another_connection() -> None:
+    script = """
+import duckdb, sys, threading
+con = duckdb.connect(config={"allow_unsigned_extensions": "true"})
+con.execute("SET enable_progress_bar = false")
+con.execute(f"LOAD '{sys.argv[1]}'")
+con.execute(sys.argv[2])
+con.execute("SELECT train_model('linear', y, [x]) FROM r").fetchall()
+def train():
+    try:
+        print(con.execute(sys.argv[3]).fetchall())
+    except duckdb.Error as error:
+        print(error)
+thread = threading.Thread(target=train)
+thread.start()
+other = con.cursor()
+while thread.is_alive():
+    assert other.execute("SELECT tuskml_cancel()").fetchall() == [(True,)]
+    thread.join(0.05)
+"""
+    command = [sys.executable, "-c", script, str(extension_path()), ROWS, LONG]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "the training was interrupted" in done.stdout
+
+
+def test_a_copy_finds_the_note_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
+) -> None:
+    """`tuskml install` writes the note and prints the statement; without one the client says how."""
+    copy = tmp_path / "tuskml.duckdb_extension"
+    shutil.copy(extension_path(), copy)
+    train = "SELECT (train_model('linear', 2 * x, [x])).status AS s FROM range(9) t(x)"
+    before = client(train, extension=copy, TUSKML_PYTHON="")
+    assert "run `tuskml install` once in the environment of the package" in before
+    monkeypatch.setattr("tuskml.commands.host.install.extension_path", lambda: copy)
+    assert main(["install"]) == 0
+    assert capsys.readouterr().out == f"LOAD '{copy}';\n"
+    assert answers(client(train, extension=copy, TUSKML_PYTHON="")) == [{"s": "ok"}]
+
+
+@pytest.mark.parametrize(
+    ("python", "sentence"),
+    [
+        ("off", "run the statement by `tuskml sql`"),
+        ("/nowhere/python", "the environment variable TUSKML_PYTHON is /nowhere/python, expected the Python executable"),
+        (shutil.which("false") or "/bin/false", "expected the Python executable"),
+    ],
+)  # fmt: skip
+def test_pythons_that_do_not_train(python: str, sentence: str) -> None:
+    said = client(
+        "SELECT train_model('linear', 1, [1.0])", "SELECT 7 AS after", TUSKML_PYTHON=python
+    )
+    assert sentence in said
+    assert '{"after":7}' in said
+
+
+def test_a_python_without_its_library(tmp_path: Path) -> None:
+    note = tmp_path / "tuskml.python"
+    note.write_text(f"{sys.executable}\n\n")
+    copy = tmp_path / "tuskml.duckdb_extension"
+    shutil.copy(extension_path(), copy)
+    said = client("SELECT train_model('linear', 1, [1.0])", extension=copy, TUSKML_PYTHON="")
+    assert "has no shared libpython, which training in this process needs" in said
+    note.write_text(f"{sys.executable}\n{tmp_path}/libpython.so\n")
+    said = client("SELECT train_model('linear', 1, [1.0])", extension=copy, TUSKML_PYTHON="")
+    assert "is no libpython of a version that tuskml supports" in said

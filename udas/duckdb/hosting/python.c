@@ -1,0 +1,155 @@
+/* Starts the Python that trains, in a process that was loaded without tuskml's package.
+ *
+ * The process is DuckDB's command line, Node, Java or another program. libpython is found when it
+ * is needed, and so are the few functions of its that are called here: all of them have the same
+ * signature in each version that tuskml supports. A process that runs a Python already, as R
+ * may, imports the package there. Python is never finalized: DuckDB may call until the end. */
+#define _GNU_SOURCE
+#include "python.h"
+
+#include <dlfcn.h>
+#include <locale.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <wchar.h>
+
+#include "python_home.h"
+
+/* What the package reads and writes (groups/contract/hosted.py). */
+typedef struct request {
+    const char *extension; /* path of this library */
+    char error[PYTHON_SENTENCE];
+} request;
+
+typedef struct python {
+    int (*is_initialized)(void);
+    void (*set_program_name)(const wchar_t *name);
+    void (*initialize)(int signal_handlers);
+    int (*run)(const char *code, void *flags);
+    int (*enter)(void);
+    void (*leave)(int state);
+    void *(*release)(void);
+} python;
+
+static const char CODE[] = "import ctypes\n"
+                           "try:\n"
+                           "    from tuskml.groups.contract.hosted import start\n"
+                           "    start(%lld)\n"
+                           "except BaseException as error:\n"
+                           "    said = f'{type(error).__name__}: {error}'.split('\\n')[0]\n"
+                           "    said = said.encode(errors='replace')[:%d] + b'\\0'\n"
+                           "    ctypes.memmove(%lld, said, len(said))\n";
+
+static const char WITHOUT_PACKAGE[] =
+    "the extension was loaded without its Python package, which trains: run the statement by "
+    "`tuskml sql`, or in Python open the database with tuskml.connect() or call "
+    "tuskml.load(connection)";
+
+static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
+static bool started;
+
+static bool find(void *from, const char *name, void *function) {
+    *(void **)function = dlsym(from, name);
+    return *(void **)function != NULL;
+}
+
+/* The functions of a library, or for RTLD_DEFAULT those that the process has already. */
+static bool python_of(void *library, python *p) {
+    return find(library, "Py_IsInitialized", &p->is_initialized) &&
+           find(library, "Py_InitializeEx", &p->initialize) &&
+           find(library, "PyRun_SimpleStringFlags", &p->run) &&
+           find(library, "PyGILState_Ensure", &p->enter) &&
+           find(library, "PyGILState_Release", &p->leave) &&
+           find(library, "PyEval_SaveThread", &p->release) &&
+           find(library, "Py_SetProgramName", &p->set_program_name);
+}
+
+/* Imports the package, which sets the trainer. The caller holds Python's lock. */
+static bool import_package(const python *p, request *asked) {
+    char code[sizeof CODE + 64];
+    snprintf(code, sizeof code, CODE, (long long)(intptr_t)asked, (int)sizeof asked->error - 1,
+             (long long)(intptr_t)asked->error);
+    return p->run(code, NULL) == 0 && !asked->error[0];
+}
+
+/* Starting Python sets the process's LC_CTYPE, which belongs to the host. */
+static void initialize(const python *p) {
+    const char *now = setlocale(LC_CTYPE, NULL);
+    char *before = now ? strdup(now) : NULL;
+    p->initialize(0);
+    if (before)
+        setlocale(LC_CTYPE, before);
+    free(before);
+}
+
+/* Starts an interpreter that has the packages of the executable's environment. */
+static bool start_interpreter(const python_home *home, request *asked) {
+    static wchar_t name[PATH_MAX]; /* Python keeps the pointer */
+    /* Global, since extension modules such as NumPy's take Python's symbols from the process. */
+    void *library = dlopen(home->library, RTLD_NOW | RTLD_GLOBAL);
+    python p;
+    if (!library || !python_of(library, &p)) {
+        snprintf(asked->error, sizeof asked->error,
+                 "%.500s is no libpython of a version that "
+                 "tuskml supports, run `tuskml install` again",
+                 home->library);
+        return false;
+    }
+    if (mbstowcs(name, home->executable, PATH_MAX) == (size_t)-1)
+        for (size_t i = 0; i < PATH_MAX; i++) /* as Latin-1; Python compares bytes with files */
+            if (!(name[i] = (unsigned char)home->executable[i]))
+                break;
+    p.set_program_name(name);
+    initialize(&p);
+    bool done = import_package(&p, asked);
+    p.release();
+    return done;
+}
+
+/* Where the process has no Python yet. */
+static bool start_python(request *asked) {
+    python_home home;
+    if (!python_home_find(&home, asked->extension, asked->error, sizeof asked->error))
+        return false;
+    if (home.library[0])
+        return start_interpreter(&home, asked);
+    snprintf(asked->error, sizeof asked->error,
+             "%.400s has no shared libpython, which training in this process needs: install "
+             "tuskml in a Python that has one, such as Debian's with libpython3, and run `tuskml "
+             "install` there",
+             home.executable);
+    return false;
+}
+
+static bool start(request *asked) {
+    Dl_info self;
+    python running;
+    asked->extension = dladdr((void *)(intptr_t)python_starts, &self) ? self.dli_fname : "";
+    if (!python_of(RTLD_DEFAULT, &running) || !running.is_initialized())
+        return start_python(asked);
+    int state = running.enter();
+    bool done = import_package(&running, asked);
+    running.leave(state);
+    if (strstr(asked->error, "No module named 'tuskml'"))
+        snprintf(asked->error, sizeof asked->error, "%s", WITHOUT_PACKAGE);
+    return done;
+}
+
+bool python_starts(char why[static PYTHON_SENTENCE]) {
+    request asked = {.error = ""};
+    if (python_is_off()) {
+        snprintf(why, PYTHON_SENTENCE, "%s", WITHOUT_PACKAGE);
+        return false;
+    }
+    pthread_mutex_lock(&starting);
+    if (!started)
+        started = start(&asked);
+    bool done = started;
+    pthread_mutex_unlock(&starting);
+    if (!done)
+        memcpy(why, asked.error, sizeof asked.error);
+    return done;
+}

@@ -1,0 +1,13 @@
+/* Starts the Python that trains, in a process that was loaded without tuskml's package. */
+#ifndef TUSK_PYTHON_H
+#define TUSK_PYTHON_H
+
+#include <stdbool.h>
+
+#define PYTHON_SENTENCE 1024
+
+/* True once the package has set the trainer. False if it could not; why says it. Any thread may
+ * call it; one of them starts Python, the others wait. */
+bool python_starts(char why[static PYTHON_SENTENCE]);
+
+#endif

@@ -1,0 +1,113 @@
+/* Which Python trains in a process that has none.
+ *
+ * A note has two lines, the path of an executable and that of its libpython. `tuskml install`
+ * writes it beside the extension's file; an executable that TUSKML_PYTHON names prints it. */
+#define _GNU_SOURCE
+#include "python_home.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define VARIABLE "TUSKML_PYTHON"
+#define NOTE "tuskml.python"
+#define NOTE_ROOM (2 * PATH_MAX)
+
+extern char **environ;
+
+bool python_is_off(void) {
+    const char *given = getenv(VARIABLE);
+    return given && strcmp(given, "off") == 0;
+}
+
+/* Reads a file descriptor to its end, or to the end of the room; false if that fails. */
+static bool read_all(int from, char *text, size_t room) {
+    size_t n = 0;
+    for (ssize_t got; n + 1 < room; n += (size_t)got) {
+        got = read(from, text + n, room - 1 - n);
+        if (got < 0 && errno == EINTR)
+            got = 0;
+        else if (got < 0)
+            return false;
+        else if (got == 0)
+            break;
+    }
+    text[n] = 0;
+    return true;
+}
+
+/* Copies the line at *text, and moves *text behind it; false if there is none or it is long. */
+static bool take_line(const char **text, char line[static PATH_MAX]) {
+    size_t n = strcspn(*text, "\n");
+    if ((*text)[n] != '\n' || n >= PATH_MAX)
+        return false;
+    memcpy(line, *text, n);
+    line[n] = 0;
+    *text += n + 1;
+    return true;
+}
+
+static bool read_note(const char *text, python_home *home) {
+    return take_line(&text, home->executable) && take_line(&text, home->library) &&
+           home->executable[0];
+}
+
+/* Runs the executable and takes what it prints. posix_spawn, since the process has threads. */
+static bool ask(const char *executable, char *text, size_t room) {
+    int ends[2], status = -1;
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return false;
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    char *const command[] = {(char *)executable, "-m", "tuskml", "install", "--note", NULL};
+    pid_t child;
+    bool started = posix_spawn(&child, executable, &actions, NULL, command, environ) == 0;
+    posix_spawn_file_actions_destroy(&actions);
+    close(ends[1]);
+    bool done = started && read_all(ends[0], text, room);
+    close(ends[0]);
+    while (started && waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    return done && (status == 0 || status == -1); /* -1: the host reaps all its children */
+}
+
+static bool open_note(const char *extension, char *text, size_t room) {
+    char path[PATH_MAX + sizeof NOTE];
+    const char *end = strrchr(extension, '/');
+    int folder = end ? (int)(end + 1 - extension) : 0;
+    if (snprintf(path, sizeof path, "%.*s%s", folder, extension, NOTE) >= (int)sizeof path)
+        return false;
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    bool done = file >= 0 && read_all(file, text, room);
+    if (file >= 0)
+        close(file);
+    return done;
+}
+
+bool python_home_find(python_home *home, const char *extension, char *why, size_t room) {
+    char text[NOTE_ROOM];
+    const char *given = getenv(VARIABLE);
+    if (given && given[0]) {
+        if (ask(given, text, sizeof text) && read_note(text, home))
+            return true;
+        snprintf(why, room,
+                 "the environment variable " VARIABLE " is %.500s, expected the Python "
+                 "executable of an environment that has this version of tuskml",
+                 given);
+        return false;
+    }
+    if (open_note(extension, text, sizeof text) && read_note(text, home))
+        return true;
+    snprintf(why, room,
+             "the extension was loaded without its Python package, which trains: run `tuskml "
+             "install` once in the environment of the package, and its Python starts in this "
+             "process; or run the statement by `tuskml sql`, or in Python by tuskml.connect()");
+    return false;
+}
