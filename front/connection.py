@@ -10,10 +10,10 @@ import duckdb
 
 import tuskml.sql
 import tuskml.udas.duckdb
+from tuskml.databases.hosted import check_version
 from tuskml.databases.interrupts import share_interrupts
 from tuskml.databases.limits import share_limits
 from tuskml.errors import ExtensionError, StoreError
-from tuskml.groups.contract.hosted import check_version
 from tuskml.groups.contract.trainer import attach
 from tuskml.groups.execution.choosing import checked_place
 from tuskml.schedule.forks import held_in_forks
