@@ -10,7 +10,7 @@ import duckdb
 
 import tuskml.sql
 import tuskml.udas.duckdb
-from tuskml.databases.hosted import check_version
+from tuskml.clients.hosted import check_version
 from tuskml.databases.interrupts import share_interrupts
 from tuskml.databases.limits import share_limits
 from tuskml.errors import ExtensionError, StoreError

@@ -26,7 +26,7 @@ def test_signed_extensions_only() -> None:
 
 
 def test_versions_differ(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tuskml.databases.hosted.VERSION", "9.9.9")
+    monkeypatch.setattr("tuskml.clients.hosted.VERSION", "9.9.9")
     with pytest.raises(tuskml.ExtensionError) as caught:
         tuskml.connect()
     assert str(caught.value) == (
