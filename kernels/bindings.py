@@ -9,6 +9,7 @@ import ctypes
 from typing import Any
 
 from tuskml.kernels import structures as s
+from tuskml.kernels.hinge.structures import Tried
 from tuskml.kernels.nets import structures as nets
 from tuskml.kernels.newton import structures as newton
 from tuskml.kernels.paths import structures as paths
@@ -103,7 +104,7 @@ LINEAR: dict[str, tuple[Any, list[Any]]] = {
     "tk_newton_groups": (INT, [PASS, ctypes.POINTER(newton.Newton)]),
     "tk_lanczos": (INT64, [*[ADDRESS] * 3, ctypes.POINTER(s.Tridiagonal)]),
     "tk_quadrature": (INT, [INT64, *[ADDRESS] * 3]),
-    "tk_try_hinge": (INT64, [ctypes.POINTER(s.Tried), INT, ADDRESS]),
+    "tk_try_hinge": (INT64, [ctypes.POINTER(Tried), INT, ADDRESS]),
     "tk_speculate": (INT64, [ctypes.POINTER(s.Quadratic), INT, ADDRESS, ADDRESS]),
 }
 HINGE: dict[str, tuple[Any, list[Any]]] = {
