@@ -77,7 +77,9 @@ class Replanning:
     resources that the plan was judged for; first: the error of the start; points: errors of the
     plan that runs, by its iterations; best: of all plans; next: the candidate that is to go on;
     told: the switches, for the model's plan; began: of the plan that runs, by the
-    monotonic clock; judged: candidates by threads.
+    monotonic clock; slower: how many times more iterations than expected a plan that follows
+    gradients has needed, which the condition of the problem makes all such plans need; judged:
+    candidates by threads.
     """
 
     chosen: Choice
@@ -91,6 +93,7 @@ class Replanning:
     next: Candidate | None = None
     told: list[str] = field(default_factory=list)
     began: float = 0.0
+    slower: float = 1.0
     judged: dict[int, tuple[Candidate, ...]] = field(default_factory=dict)
 
     def watching(self, operators: Operators) -> Operators:
@@ -119,6 +122,7 @@ class Replanning:
         if running is None or self.takes_short(candidates[running]):
             return
         self.keep(state)
+        self.learn(candidates[running])
         order = considered(candidates, running)
         left = [self.left(candidates[i], i == running, now) for i in order]
         place = next_plan(left, order.index(running))
@@ -195,7 +199,19 @@ class Replanning:
         goal = one.plan.epsilon
         whole = math.log(max(self.first, goal * 10) / goal)
         lacking = math.log(max(self.best.violation, goal) / goal)
-        return max(one.iterations.point * min(lacking / whole, 1.0), LEAST_ITERATIONS)
+        slower = 1.0 if solves(one) else self.slower
+        return max(slower * one.iterations.point * min(lacking / whole, 1.0), LEAST_ITERATIONS)
+
+    def learn(self, running: Candidate) -> None:
+        """Sees by the errors how many iterations the plan that runs needs beside its estimate."""
+        if ALGORITHMS[running.plan.family].speeds_up or len(self.points) < FEWEST:
+            return
+        goal = running.plan.epsilon
+        whole = math.log(max(self.first, goal * 10) / goal)
+        part = min(math.log(max(self.points[0][1], goal * 10) / goal) / whole, 1.0)
+        needs = self.points[-1][0] + iterations_left(self.points, goal)
+        if math.isfinite(needs):
+            self.slower = max(self.slower, needs / max(part * running.iterations.point, 1.0))
 
     def left_of_running(self, one: Candidate) -> float:
         """Seconds that are left of the plan that runs."""
@@ -260,6 +276,11 @@ def at_share(question: Question, threads: int, known: Constants) -> Question:
             slower = before.speedup(kind) / after.speedup(kind)
             timed[name] = replace(one, iteration=slower * one.iteration)
     return replace(asked, measured=timed)
+
+
+def solves(one: Candidate) -> bool:
+    """Whether it solves its systems, without products that are as many as it takes."""
+    return ALGORITHMS[one.plan.family].speeds_up and not one.cost.product
 
 
 def rest(one: Candidate) -> float:

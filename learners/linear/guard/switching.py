@@ -22,7 +22,7 @@ from tuskml.learners.linear.descent import deadline_of, descend
 from tuskml.learners.linear.estimates.question import Question
 from tuskml.learners.linear.explaining.timing import Timing
 from tuskml.learners.linear.guard.behind import GUESSED, SURE, Guard
-from tuskml.learners.linear.guard.replanning import replanning_for
+from tuskml.learners.linear.guard.replanning import replanning_for, solves
 from tuskml.learners.linear.guard.watching import Watching
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.plan import Plan
@@ -188,11 +188,6 @@ def returning(possible: list[Candidate], left: Mapping[str, float]) -> Iterator[
         plan = replace(one.plan, smoothing=one.plan.smoothing[-1:])
         iterations = Interval.around(more / TOLD, more, more * TOLD)
         yield replace(one, plan=plan, iterations=iterations, on_sample=0.0, seen=True)
-
-
-def solves(one: Candidate) -> bool:
-    """Whether it solves its systems, without products that are as many as it takes."""
-    return speeds_up(one) and not one.cost.product
 
 
 def speeds_up(one: Candidate) -> bool:
