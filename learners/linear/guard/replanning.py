@@ -33,8 +33,9 @@ from tuskml.optimizer.constants import Constants
 from tuskml.schedule import shares
 from tuskml.schedule.replanning.policy import next_plan, worth_considering
 
-SHORT = 0.02
-"""Seconds: what takes less, or has less left, keeps its plan."""
+SHORT, LEAST_LEFT = 0.02, 0.05
+"""Seconds: what has taken less, or has less left, keeps its plan. To judge plans takes one or two
+thousandths."""
 FEWEST = 4
 """Errors that tell how many iterations are left of a plan that follows gradients."""
 LEAST_ITERATIONS = 1.0
@@ -114,12 +115,13 @@ class Replanning:
         now = self.resources()
         if now.threads == self.seen.threads and now.room >= self.least_room(now):
             return
-        if shares.age() < SHORT or not self.points:
+        mine = self.running(self.chosen.candidates)
+        if mine is None or not self.points or self.takes_short(self.chosen.candidates[mine]):
             return
         before, self.seen = self.seen, now
         candidates = self.candidates(now.threads)
         running = self.running(candidates)
-        if running is None or self.takes_short(candidates[running]):
+        if running is None:
             return
         self.keep(state)
         self.learn(candidates[running])
@@ -173,7 +175,7 @@ class Replanning:
         made = self.points[-1][0]
         each = (time.monotonic() - self.began) / made if made else 0.0
         slower = max(each / max(running.cost.iteration, 1e-12), 1.0)
-        return slower * self.left_of_running(running) < SHORT
+        return shares.age() < SHORT or slower * self.left_of_running(running) < LEAST_LEFT
 
     def keep(self, state: State) -> None:
         """Keeps the weights of now as a checkpoint, if they are the best."""

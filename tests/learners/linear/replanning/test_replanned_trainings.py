@@ -38,6 +38,7 @@ def rows(con):
 @pytest.fixture(autouse=True)
 def short_trainings_too(monkeypatch):
     monkeypatch.setattr(replanning, "SHORT", 0.0)
+    monkeypatch.setattr(replanning, "LEAST_LEFT", 0.0)
 
 
 def gains(monkeypatch, alone, together):
@@ -146,10 +147,11 @@ def test_deterministic_trainings_are_the_same_bits_at_any_share(rows, monkeypatc
     assert model["plan"] == alone["plan"]
 
 
-def test_short_trainings_keep_their_plan(rows, monkeypatch, tmp_path):
+@pytest.mark.parametrize("name", ["SHORT", "LEAST_LEFT"])
+def test_short_trainings_keep_their_plan(rows, monkeypatch, tmp_path, name):
     gains(monkeypatch, alone=FIRST_ORDER, together=NEWTON)
     replayed(monkeypatch, tmp_path, "0 2", "0.0001 1")
-    monkeypatch.setattr(replanning, "SHORT", 1e9)
+    monkeypatch.setattr(replanning, name, 1e9)
     assert SWITCH.search(trained(rows)["plan"]) is None
 
 
