@@ -45,7 +45,7 @@ def tried(bids: list[Bid], free: np.ndarray) -> float:
 
 
 @given(SEEDS)
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_the_exact_solver_finds_the_optimum(seed: int) -> None:
     bids, free = some_bids(seed, bidders=3)
     bundles = [bid.bundles() for bid in bids]
@@ -81,7 +81,7 @@ def pieces_bid(draw: np.random.Generator) -> Bid:
 
 
 @given(SEEDS, st.floats(0.1, 10), st.booleans())
-@settings(max_examples=60)
+@settings(max_examples=25)
 def test_a_false_table_gains_nothing(seed: int, factor: float, shuffled: bool) -> None:
     """Strategy-proofness: what a bidder keeps of its true value is most if it tells the truth."""
     bids, free = some_bids(seed)
@@ -104,7 +104,7 @@ def test_a_false_table_gains_nothing(seed: int, factor: float, shuffled: bool) -
 
 
 @given(SEEDS, st.floats(0.01, 100))
-@settings(max_examples=30)
+@settings(max_examples=12)
 def test_a_factor_of_a_whole_table_changes_nothing(seed: int, factor: float) -> None:
     bids, free = some_bids(seed)
     scaled = Bid(bids[0].use, bids[0].rho * factor, bids[0].without * factor)
@@ -118,7 +118,7 @@ def test_a_factor_of_a_whole_table_changes_nothing(seed: int, factor: float) -> 
 
 
 @given(SEEDS)
-@settings(max_examples=30)
+@settings(max_examples=12)
 def test_the_allocation_is_pareto_efficient(seed: int) -> None:
     """No other choice is as good for all bidders and better for one."""
     bids, free = some_bids(seed, bidders=3)
@@ -149,7 +149,7 @@ def homogeneous(seed: int, workers: int) -> list[Bid]:
 
 
 @given(SEEDS)
-@settings(max_examples=30)
+@settings(max_examples=12)
 def test_nobody_envies_and_everyone_has_an_equal_share_or_more(seed: int) -> None:
     """Before payments, up to one worker, as they cannot be cut: value of the own bundle at least
     that of any other one, and of 1 / n of all. A payment leaves at least 1 / e (Cole et al.)."""
@@ -195,7 +195,7 @@ def test_the_slowest_job_decides_and_gets_what_is_left() -> None:
 
 
 @given(st.lists(st.integers(0, 11), min_size=1, max_size=6), SEEDS)
-@settings(max_examples=60)
+@settings(max_examples=25)
 def test_pieces_are_packed_whenever_they_fit(room: list[int], seed: int) -> None:
     """Coffman, Garey and Johnson 1987, held against all ways to place them one by one."""
     free = np.array(room)
