@@ -142,10 +142,12 @@ def listed(how: Preparing, name: str, n: int) -> str | None:
 
 def from_json(given: Mapping[str, Any], threads: int, cancel_mark: int) -> Preparing:
     """The same at a place, which has so many threads."""
-    fields = {key: one.encode() if isinstance(one, str) else one for key, one in given.items()}
+    fields: dict[str, Any] = {
+        key: one.encode() if isinstance(one, str) else one for key, one in given.items()
+    }
     told: list[Any] = given["known"]
     known = [KnownLevels(name, tuple(levels), gaps) for name, levels, gaps in told]
-    fields = fields | {"n_known": len(known), "known": known_levels(known)}
+    fields |= {"n_known": len(known), "known": known_levels(known)}
     return Preparing(**fields, threads=threads, cancel_mark=cancel_mark)
 
 
