@@ -200,9 +200,9 @@ def decide(problem: Problem, start: Floats, own: Plan, question: Question) -> Ch
     if asked is not None or not choice.takes_less(first.candidates, own, choice.WORTH_TRYING):
         first = after_trials(problem, start, own, question, first)
     if asked is None and not first.known:
-        tried = with_groups_tried(problem, start, question, first.candidates)
-        if tried != first.candidates:
-            first = choice.select(question, tried, own)
+        judged = with_groups_tried(problem, start, question, first.candidates)
+        if judged != first.candidates:
+            first = choice.select(question, judged, own)
     return replace(estimated(first), asked=question, kept=kept)
 
 
