@@ -1,0 +1,1 @@
+"""The exchange between workers as a plan: motifs, joint optimisation of order and execution."""
