@@ -15,7 +15,7 @@ from tuskml.databases.interrupts import share_interrupts
 from tuskml.databases.limits import share_limits
 from tuskml.errors import ExtensionError, StoreError
 from tuskml.groups.contract.trainer import attach
-from tuskml.groups.execution.choosing import checked_place
+from tuskml.groups.execution.choosing import place_of
 from tuskml.schedule.forks import held_in_forks
 from tuskml.udas.model_fields import MODEL_FIELDS
 
@@ -39,6 +39,7 @@ def connect(
     *,
     store_root: str | Path | None = None,
     executor: str | None = None,
+    cluster: str | None = None,
     **config: Any,
 ) -> duckdb.DuckDBPyConnection:
     """Opens a DuckDB database with tuskml loaded.
@@ -47,13 +48,13 @@ def connect(
     `memory_limit="4GB"` or `threads=8`; store_root: the directory of models with the option
     `store`; by default the environment's TUSKML_STORE_ROOT, or the user's data folder; executor:
     where `tuskml.train` on this connection trains groups of Parquet files, unless it is told
-    otherwise: "ray", the address of a Ray cluster, or "threads".
+    otherwise: "ray", the address of a Ray cluster, or "threads"; cluster: the same.
 
     >>> con = connect(threads=2)
     >>> con.execute("SELECT accuracy(a, b) FROM (VALUES (1, 1), (0, 1)) t(a, b)").fetchone()
     (0.5,)
     """
-    usual = None if executor is None else checked_place(executor)
+    usual = place_of(executor, cluster)
     read_only = bool(config.pop("read_only", False))
     settings: dict[str, Any] = {name: str(value) for name, value in config.items()}
     settings[UNSIGNED] = "true"

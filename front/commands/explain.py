@@ -8,6 +8,7 @@ from typing import Any
 from tuskml.databases.database import Database
 from tuskml.databases.opening import opened
 from tuskml.errors import OptionError
+from tuskml.groups.execution.choosing import place_given
 from tuskml.shards.catalogue import catalogue_of
 from tuskml.terminal.rows_arguments import (
     add_training,
@@ -51,7 +52,7 @@ def add_explain(commands: "Commands[Any]") -> None:
         EXAMPLES,
     )
     add_training(command)
-    executor = "estimate groups of Parquet files on ray, host:port of a Ray cluster, or threads"
+    executor = "estimate groups of Parquet files on ray, host:port of a Ray cluster, or threads; --cluster too"
     command.add_argument("--executor", metavar="WHERE", help=executor)
     workers = "how many workers, for --executor; by default those that it has"
     command.add_argument("--workers", type=int, metavar="N", help=workers)
@@ -62,14 +63,16 @@ def show_explanation(given: argparse.Namespace) -> None:
     """Asks the database, and prints what it says."""
     expressions = keys(given.group_by)
     names = key_names(expressions)
-    asked = asked_for(given.task, options_text(options(given.option)))
+    found_options = options(given.option)
+    executor = place_given(given.executor, found_options)
+    asked = asked_for(given.task, options_text(found_options))
     with opened(given.database) as database:
         extras = given.weight, given.offset
         found = resolve(
             database, asked, given.source, given.label, given.features, expressions, extras
         )
-        if given.executor is not None or given.workers is not None:
-            estimated = on_workers(database, found, given.executor, given.workers)
+        if executor is not None or given.workers is not None:
+            estimated = on_workers(database, found, executor, given.workers)
             print(json.dumps(members(estimated)) if given.json else estimated)
             return
         rows = database.fetch(found.query(database, "explain_training"))

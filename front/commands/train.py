@@ -14,6 +14,7 @@ from tuskml.databases.keeping import is_file, named
 from tuskml.databases.opening import opened
 from tuskml.databases.script import plain
 from tuskml.errors import ClusterWarning
+from tuskml.groups.execution.choosing import place_given
 from tuskml.model.model import Model
 from tuskml.terminal.bar import training_bar
 from tuskml.terminal.rows_arguments import (
@@ -63,7 +64,7 @@ def add_train(commands: "Commands[Any]") -> None:
     )
     command.epilog = f"{command.epilog}\n\n{all_options()}"
     add_training(command)
-    executor = "train groups of Parquet files on ray, host:port of a Ray cluster, or threads"
+    executor = "train groups of Parquet files on ray, host:port of a Ray cluster, or threads; --cluster too"
     command.add_argument("--executor", metavar="WHERE", help=executor)
     finished = "a folder of the groups that are trained already, for --executor"
     files(command.add_argument("--finished", metavar="FOLDER", help=finished))
@@ -134,7 +135,9 @@ def number_of_groups(
         return None
     if not expressions:
         return 1
-    asked = asked_for(given.task, options_text(options(given.option)))
+    found_options = options(given.option)
+    place_given(None, found_options)
+    asked = asked_for(given.task, options_text(found_options))
     found = resolve(database, asked, given.source, given.label, given.features, expressions)
     columns = ", ".join(sql for _, sql in found.keys)
     (count,) = database.fetch(

@@ -5,6 +5,7 @@ from os import PathLike
 from typing import Any
 
 from tuskml.errors import OptionError, one_of
+from tuskml.groups.execution.choosing import place_given
 from tuskml.groups.selection.asked import Search, search_of
 from tuskml.learners.learner import Request
 from tuskml.learners.options.table import MAX_TEXT
@@ -64,8 +65,11 @@ def asked_for(task: object, text: str) -> Asked:
     return Asked(task, text, (Request(found, options_of(found, text)),))
 
 
-def pooled_of(options: dict[str, Any], into: object, executor: object) -> bool:
-    """Takes `pooled` out of the options, which an aggregate does not have."""
+def pooled_and_place(
+    options: dict[str, Any], into: object, executor: str | None
+) -> tuple[bool, str | None]:
+    """Takes `pooled`, and `cluster` where it is a place, out of the options of an aggregate."""
+    executor = place_given(executor, options)
     pooled = options.pop("pooled", False)
     if not isinstance(pooled, bool):
         raise OptionError(f"option 'pooled' is {pooled!r}, expected True or False")
@@ -79,4 +83,4 @@ def pooled_of(options: dict[str, Any], into: object, executor: object) -> bool:
             "option 'pooled' is not available with executor: its groups train together, in this "
             "process"
         )
-    return pooled
+    return pooled, executor

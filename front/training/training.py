@@ -35,7 +35,7 @@ from tuskml.model.by_group import Models
 from tuskml.model.model import Model
 from tuskml.text.calls import explained
 from tuskml.text.expressions import quoted
-from tuskml.training.asked import Asked, Where, asked_for, pooled_of
+from tuskml.training.asked import Asked, Where, asked_for, pooled_and_place
 from tuskml.training.collected import collected
 from tuskml.training.pooling import train_pooled
 from tuskml.training.refusing import (
@@ -186,8 +186,8 @@ def train(
     added to its margin, such as "ln(exposure)"; columns or expressions. into: keep the models in
     a new table of this name, or in DuckDB in a Parquet file, "models.parquet". replace: whether
     into may replace an existing one. executor: where groups of Parquet files are trained: "ray",
-    the address of a Ray cluster, or "threads" of this process; by default as
-    `tuskml.connect(executor=...)` says, else in the database. placement: "gtp" trains each group
+    the address of a Ray cluster, or "threads" of this process, which `cluster` may say too; by
+    default as `tuskml.connect(executor=...)` says, else in the database. placement: "gtp" trains each group
     on one worker, "gap" groups of several files where these are, "auto" as is estimated to take
     least. finished: a folder that keeps the groups it has trained: the same call again trains the
     others. worker_timeout: seconds after which a task of a worker is given to another one.
@@ -207,7 +207,7 @@ def train(
     >>> round(model.coef[0], 6), round(model.intercept, 6), model.status
     (2.0, 1.0, 'ok')
     """
-    pooled = pooled_of(options, into, executor)
+    pooled, executor = pooled_and_place(options, into, executor)
     refuse_unknown(options)
     asked = asked_for(task, options_text(options))
     refuse_replace(replace, into)

@@ -1,6 +1,7 @@
 """Which executor a caller asks for."""
 
 import re
+from typing import Any
 
 from tuskml.errors import OptionError, nearest
 from tuskml.groups.execution.executor import Executor
@@ -51,9 +52,40 @@ def workers_of(given: object) -> int:
         return ray_session.processors(ray)
 
 
+def place_given(executor: str | None, options: dict[str, Any]) -> str | None:
+    """Where groups are trained: the argument `executor`, or `cluster`, which is taken out.
+
+    A column of that name makes clusters of rows, and stays an option. OptionError for both.
+    """
+    if not is_place(options.get("cluster")):
+        return executor
+    return either(executor, options.pop("cluster"))
+
+
+def place_of(executor: str | None, cluster: str | None) -> str | None:
+    """Of the arguments of `connect`, which mean the same. OptionError for both."""
+    given = either(executor, cluster)
+    return None if given is None else checked_place(given)
+
+
+def either(executor: str | None, cluster: str | None) -> str | None:
+    """The one of the two that is given. OptionError for both."""
+    if executor is not None and cluster is not None:
+        raise OptionError(
+            f"executor is {executor!r} and cluster is {cluster!r}, expected one of the two: both "
+            "say where groups are trained"
+        )
+    return executor if cluster is None else cluster
+
+
+def is_place(given: object) -> bool:
+    """Whether it is a name of an executor or an address."""
+    return isinstance(given, str) and bool(given in NAMES or ADDRESS.fullmatch(given))
+
+
 def checked_place(given: object) -> str:
     """The argument `executor`, if it is a name or an address. Raises OptionError."""
-    if isinstance(given, str) and (given in NAMES or ADDRESS.fullmatch(given)):
+    if isinstance(given, str) and is_place(given):
         return given
     near = nearest(given, NAMES) if isinstance(given, str) else ""
     raise OptionError(

@@ -12,6 +12,7 @@ import pytest
 import sharded
 
 import tuskml
+from tuskml.commands.cli import main
 from tuskml.databases.duckdb import DuckDB
 from tuskml.groups.execution import leading, pulse
 from tuskml.groups.execution.choosing import executor_of
@@ -150,6 +151,61 @@ def test_a_connection_remembers_where_it_trains_by_group(
         assert begun == [], "one model is trained in the database"
     with pytest.raises(tuskml.OptionError, match=r"executor is 'rya'.*did you mean 'ray'"):
         tuskml.connect(executor="rya")
+
+
+def test_cluster_says_where_groups_are_trained_too(
+    con: duckdb.DuckDBPyConnection,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    source = sharded.shards(con, tmp_path / "s")
+    begun: list[Any] = []
+    verify = on_worker.verify
+    monkeypatch.setattr(on_worker, "verify", lambda shard: (begun.append(shard), verify(shard)))
+    expected = tuskml.train(con, "linear", source=source, **sharded.GIVEN)
+    assert begun == []
+    found = tuskml.train(con, "linear", source=source, cluster="threads", **sharded.GIVEN)
+    assert begun != []
+    sharded.assert_same_bits(found, expected)
+    begun.clear()
+    with tuskml.connect(cluster="threads") as mine:
+        sharded.assert_same_bits(
+            tuskml.train(mine, "linear", source=source, **sharded.GIVEN), expected
+        )
+    assert begun != []
+    begun.clear()
+    given = ["--task", "linear", "--source", source, "--label", "y", "--features", "x,z"]
+    shell = [":memory:", *given, "--group-by", "g", "--cluster", "threads"]
+    assert main(["train", *shell, "--json"]) == 0
+    assert begun != []
+    assert len(capsys.readouterr().out.splitlines()) == len(expected)
+    assert main(["explain", *shell, "--workers", "2"]) == 0
+    assert "TP" in capsys.readouterr().out
+
+
+def test_cluster_still_names_a_column(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+    """Standard errors where rows of one value depend on each other; with executor too."""
+    con.execute("CREATE OR REPLACE TABLE days AS SELECT *, rowid % 50 AS day FROM rows")
+    manifest = tuskml.split(con, source="days", group_by="g", into=tmp_path / "d")
+    rows = sharded.GIVEN | {"source": manifest.source, "cluster": "day"}
+    expected = tuskml.train(con, "linear", **rows)
+    found = tuskml.train(con, "linear", executor="threads", **rows)
+    sharded.assert_same_bits(found, expected)
+    assert found["g0"].options["cluster"] == "day"
+
+
+@pytest.mark.parametrize("place", ["threads", "10.0.0.1:6379"])
+def test_executor_and_cluster_are_one_argument(
+    con: duckdb.DuckDBPyConnection, place: str
+) -> None:
+    sentence = f"executor is 'ray' and cluster is '{place}', expected one of the two"
+    with pytest.raises(tuskml.OptionError, match=sentence):
+        tuskml.train(
+            con, "linear", source="rows", executor="ray", cluster=place, **sharded.GIVEN
+        )
+    with pytest.raises(tuskml.OptionError, match=sentence):
+        tuskml.connect(executor="ray", cluster=place)
 
 
 def test_a_database_file_does_not_say_where_groups_are_trained(tmp_path: Path) -> None:
