@@ -52,7 +52,7 @@ def add_explain(commands: "Commands[Any]") -> None:
         EXAMPLES,
     )
     add_training(command)
-    executor = "estimate groups of Parquet files on ray, host:port of a Ray cluster, or threads; --cluster too"
+    executor = "estimate groups of Parquet files on ray, host:port of a Ray cluster, or threads"
     command.add_argument("--executor", metavar="WHERE", help=executor)
     workers = "how many workers, for --executor; by default those that it has"
     command.add_argument("--workers", type=int, metavar="N", help=workers)
