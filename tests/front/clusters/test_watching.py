@@ -196,14 +196,10 @@ def test_cluster_still_names_a_column(con: duckdb.DuckDBPyConnection, tmp_path: 
 
 
 @pytest.mark.parametrize("place", ["threads", "10.0.0.1:6379"])
-def test_executor_and_cluster_are_one_argument(
-    con: duckdb.DuckDBPyConnection, place: str
-) -> None:
+def test_executor_and_cluster_are_one_argument(con: duckdb.DuckDBPyConnection, place: str) -> None:
     sentence = f"executor is 'ray' and cluster is '{place}', expected one of the two"
     with pytest.raises(tuskml.OptionError, match=sentence):
-        tuskml.train(
-            con, "linear", source="rows", executor="ray", cluster=place, **sharded.GIVEN
-        )
+        tuskml.train(con, "linear", source="rows", executor="ray", cluster=place, **sharded.GIVEN)
     with pytest.raises(tuskml.OptionError, match=sentence):
         tuskml.connect(executor="ray", cluster=place)
 
