@@ -9,7 +9,7 @@ from tuskml.learners.options.kinds import Option
 from tuskml.learners.options.other_names import task_hint
 from tuskml.learners.options.table import Options
 from tuskml.learners.paths.learner import LEARNERS as PATHS
-from tuskml.learners.tasks import TASKS, Task
+from tuskml.learners.tasks import TASKS, Task, other_names
 from tuskml.learners.topics.learner import Topics
 from tuskml.learners.trees.learner import Forests, Trees
 
@@ -29,7 +29,10 @@ def task_named(name: str) -> Task:
     if name in found:
         return found[name]
     names = list(TASKS | found)
-    hint = task_hint(name) or nearest(name, names)
+    also = other_names()
+    if name in also:
+        return also[name]
+    hint = task_hint(name) or nearest(name, [*names, *also])
     raise OptionError(f"task is '{name}', expected {one_of(names)}{hint}")
 
 

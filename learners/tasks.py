@@ -15,7 +15,8 @@ class Task:
     a coefficient over its standard error, `t`, `z` or none; weighs_features: whether models have
     one coefficient per feature; classes_by_option: whether an option decides if labels are
     classes, whose margins then are log-odds; metric: by which models are compared, None: log_loss
-    of classes and rmse of numbers.
+    of classes and rmse of numbers; also: other names that it may be given by, none of which a
+    model keeps.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Task:
     weighs_features: bool = True
     classes_by_option: bool = False
     metric: str | None = None
+    also: tuple[str, ...] = ()
 
     @property
     def labels(self) -> str:
@@ -56,6 +58,11 @@ def built_in(*tasks: AnyTask) -> dict[str, AnyTask]:
     found = {task.name: task for task in tasks}
     TASKS.update(found)
     return found
+
+
+def other_names() -> dict[str, Task]:
+    """The built-in tasks by the other names that they may be given by."""
+    return {name: task for task in TASKS.values() for name in task.also}
 
 
 def weighs_features(task: str) -> bool:

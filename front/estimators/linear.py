@@ -89,8 +89,12 @@ class TuskRegressor(RegressorMixin, _Linear):  # type: ignore[misc]
         return np.asarray(rows @ self.coef_ + self.intercept_, np.float64)
 
 
+LOGISTIC = ("logistic", "multinomial")
+"""One task by its two names."""
+
+
 def _has_probabilities(estimator: "TuskClassifier") -> bool:
-    if estimator.task == "logistic":
+    if estimator.task in LOGISTIC:
         return True
     raise AttributeError(f"task is {estimator.task!r}, only 'logistic' gives probabilities")
 
@@ -98,8 +102,8 @@ def _has_probabilities(estimator: "TuskClassifier") -> bool:
 class TuskClassifier(OneModelClassifier, _Linear):
     """Logistic regression or a linear SVM, of two classes or more.
 
-    task: `logistic`, the mean of log(1 + exp(-y m)), or of more than two classes of
-    log sum_k exp(m_k) - m_y; or `svm`, of max(0, 1 - y m), with more than two classes one against
+    task: `logistic`, also called `multinomial`, the mean of log(1 + exp(-y m)), or of more than
+    two classes of log sum_k exp(m_k) - m_y; or `svm`, of max(0, 1 - y m), with more than two classes one against
     the rest. Both plus l2/2 ‖w‖² and l1 ‖w‖₁. class_weight: "balanced", or weights by class, 1 for
     those not named; with more than two classes of `svm` each problem weighs its own class, and the
     rest has weight 1. The other parameters are those of `TuskRegressor`.
@@ -145,7 +149,7 @@ class TuskClassifier(OneModelClassifier, _Linear):
     @property
     def _softmax(self) -> bool:
         """Whether one model has all of more than two classes."""
-        return self.task == "logistic" and len(self.classes_) > 2
+        return self.task in LOGISTIC and len(self.classes_) > 2
 
     def _weights(self, places: Sequence[int]) -> list[dict[str, Any]]:
         """The option class_weight of each problem, a class against the rest; places: the classes.
@@ -169,7 +173,7 @@ class TuskClassifier(OneModelClassifier, _Linear):
 
         sample_weight: of shape (n_samples,), at least 0.
         """
-        tasks = ("logistic", "svm")
+        tasks = (*LOGISTIC, "svm")
         if self.task not in tasks:
             raise OptionError(f"task is {self.task!r}, expected {one_of(tasks)}")
         X, y = self._checked(X, y)

@@ -85,7 +85,13 @@ HINGE = 2
 COUNTS, POSITIVE = "of at least 0, since it is of counts", "greater than 0"
 LINEAR = built_in(
     LinearTask("linear", "1/2 (m - y)^2", loss=0, quadratic=True, test="t"),
-    LinearTask("logistic", "log(1 + exp(-y m))", True, loss=1, test="z", multinomial=True),
+    LinearTask(
+        *("logistic", "log(1 + exp(-y m))", True),
+        loss=1,
+        test="z",
+        multinomial=True,
+        also=("multinomial",),
+    ),
     LinearTask("svm", "max(0, 1 - y m)", True, loss=HINGE, smooth=False, metric="accuracy"),
     LinearTask("squared_hinge", "max(0, 1 - y m)^2", True, loss=8, metric="accuracy"),
     LinearTask(

@@ -186,7 +186,7 @@ def algorithms_table(learner: Learner) -> str:
 def tasks_page() -> str:
     rows = (
         (
-            f"`{task.name}`",
+            ", ".join(f"`{name}`" for name in (task.name, *task.also)),
             task.formula if task.classes_by_option else f"`{task.formula}`",
             task.labels,
             task.features,
@@ -198,7 +198,8 @@ def tasks_page() -> str:
     return f"""# Tasks
 
 The first argument of `train_model`. The higher of two classes is y = +1, the lower is -1. The
-loss is part of the [objective](../algorithms.md#the-objective).
+loss is part of the [objective](../algorithms.md#the-objective). A task with two names may be given
+by either, and its models keep the first one.
 
 {table(head, rows)}"""
 

@@ -22,7 +22,7 @@ from tuskml.learners.linear.own.operators import base_of, refuse_sampler
 from tuskml.learners.linear.request import LinearOptions
 from tuskml.learners.linear.tasks import LINEAR, OWN, RESPONSES, LinearTask
 from tuskml.learners.names import check_new
-from tuskml.learners.tasks import TASKS
+from tuskml.learners.tasks import TASKS, other_names
 
 STEP = 1e-4
 TOLERANCE = 1e-3
@@ -67,7 +67,7 @@ def register_task(
     ...               derivative=lambda m, y: (m - y) / np.hypot(1, m - y))
     >>> unregister_task("asinh")
     """
-    check_new("task", name, TASKS)
+    check_new("task", name, TASKS | other_names())
     if response not in RESPONSES:
         raise OptionError(
             f"response is {response!r}, expected {one_of(RESPONSES)}"

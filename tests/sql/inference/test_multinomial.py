@@ -333,3 +333,19 @@ def test_an_explanation_says_how_many_classes_there_are(client: Client) -> None:
     sql = f"SELECT explain_training('logistic', y, ARRAY[c0, c1, c2]) FROM {source}"
     (text,) = client.connection.execute(sql, parameters).fetchone()
     assert "3 classes" in text
+
+
+def test_multinomial_is_another_name_of_logistic(client: Client) -> None:
+    """In the call itself and in a list of tasks; a model says `logistic`."""
+    source, parameters = client.rows(X, Y)
+    ask = "SELECT (m).task, (m).coef FROM (SELECT train_model('{}', y, ARRAY[c0, c1, c2]{}) AS m FROM {}) AS t"
+    found = []
+    for task, options in [
+        ("multinomial", ""),
+        ("logistic", ""),
+        ("auto", """, '{"tasks": ["multinomial"], "folds": 2}'"""),
+    ]:
+        sql = ask.format(task, options, source)
+        found.append(client.connection.execute(sql, parameters).fetchone())
+    assert [task for task, _ in found] == ["logistic"] * 3
+    assert found[0] == found[1]
