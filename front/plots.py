@@ -198,14 +198,24 @@ def shortened(name: str, most: int = 40) -> str:
     return name if len(name) <= most else name[: most - 1] + "…"
 
 
+def within(given: Any, what: str) -> Any:
+    """The rows of this name of what `evaluate` returned; else what is given."""
+    return given[what] if isinstance(given, Mapping) and what in given else given
+
+
 def curves_named(curves: Any, what: str, columns: Sequence[str]) -> dict[str, Floats]:
     """Curves by name as arrays, a column each: of one curve, or a mapping of them.
 
-    A point is a dict, as DuckDB returns it, or a tuple in the order of the columns.
+    A point is a dict, as DuckDB returns it, or a tuple in the order of the columns. What
+    `evaluate` returned stands for its curve.
     """
+    curves = within(curves, what)
     several = curves.items() if isinstance(curves, Mapping) else [("", curves)]
     found = {}
-    for name, points in several:
+    for name, given in several:
+        points = within(given, what)
+        if points is not None and not isinstance(points, Iterable):
+            raise ValueError(f"curves is not of {what}: evaluate(..., curves=True) has it")
         rows = [
             [point[c] for c in columns] if isinstance(point, Mapping) else list(point)
             for point in points or ()

@@ -1,5 +1,6 @@
 """A picture of how often each label is predicted as each class; `tuskml.plots` has it too."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,12 +21,13 @@ def plot_confusion(
 ) -> "Axes":
     """Draws how often each label is predicted as each class, each row shaded by its shares.
 
-    cells: rows of SQL's `confusion`; with weights these are shown. Returns the Axes; the figure is
-    neither shown nor saved. ValueError for other rows.
+    cells: rows of SQL's `confusion`, or what `evaluate` returned that has them; with weights these
+    are shown. Returns the Axes; the figure is neither shown nor saved. ValueError for other rows.
     """
     import matplotlib.pyplot as plt
 
-    names, counts = confusion_matrix(cells)
+    found = isinstance(cells, Mapping) and "confusion" in cells
+    names, counts = confusion_matrix(cells["confusion"] if found else cells)
     if ax is None:
         _, ax = plt.subplots(figsize=(4.8, 4.6), layout="constrained")
     total = counts.sum(axis=1, keepdims=True)
@@ -33,7 +35,7 @@ def plot_confusion(
     ax.imshow(shares, cmap="Blues", vmin=0, vmax=1)
     shown = [name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…" for name in names]
     ax.set(xlabel="predicted", ylabel="label")
-    ax.set_xticks(range(len(names)), shown, rotation=45)
+    ax.set_xticks(range(len(names)), shown, rotation=45, ha="right", rotation_mode="anchor")
     ax.set_yticks(range(len(names)), shown)
     for (i, j), count in np.ndenumerate(counts) if len(names) <= MOST_WRITTEN else ():
         color = "white" if shares[i, j] > 0.5 else "black"

@@ -191,13 +191,15 @@ def about(model: Model, names: Sequence[str]) -> list[tuple[str, str]]:
         ("iterations", f"{model.iterations:,} in {model.seconds:.3g} s"),
     ]
     if model.classes:
-        lines.append(("classes", " and ".join(f"{value:g}" for value in model.classes)))
+        classes = model.class_names or [f"{value:g}" for value in model.classes]
+        lines.append(("classes", " and ".join(classes)))
     lines += [(name, text) for name, text in counted(model.options.get("counters", {}))]
     if model.intercept is not None:
         lines.append(("intercept", shown(model.intercept)))
     if model.coef is None:
         return [*lines, ("store", shown(model.store))]
-    names = list(model.term_names) if model.several else names
+    named = model.several or model.preparation is not None
+    names = list(model.term_names) if named else names
     if len(names) == len(model.coef):
         return lines + [(name, shown(c)) for name, c in zip(names, model.coef, strict=True)]
     return [*lines, ("coef", shown(model.coef))]

@@ -14,6 +14,7 @@ from tuskml.groups.selection.candidates import SEARCHES
 from tuskml.learners import registry
 from tuskml.learners.options.kinds import BOOLEAN
 from tuskml.learners.registry import TASKS
+from tuskml.learners.tasks import other_names
 from tuskml.terminal.usage import files
 from tuskml.text.expressions import QUOTED, renamed, split, unquoted
 
@@ -38,7 +39,8 @@ def add_training(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     add_database(command)
     tasks = [*TASKS, ANY_TASK]
-    add("--task", required=True, choices=tasks, help=", ".join(tasks), metavar="TASK")
+    names = [*tasks, *other_names()]
+    add("--task", required=True, choices=names, help=", ".join(tasks), metavar="TASK")
     add_source(command)
     add("--label", metavar="SQL", help="what to predict: a column or an expression; lda has none")
     add("--weight", metavar="SQL", help="the row's weight: a column or an expression")

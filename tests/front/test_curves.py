@@ -133,6 +133,20 @@ def test_several_curves_have_names(trips) -> None:
     assert ax.lines[-1].get_ydata().tolist() == ax.lines[1].get_ydata().tolist()
 
 
+def test_what_evaluate_returns_stands_for_its_curve(trips) -> None:
+    model = train(trips, "logistic", **GIVEN)
+    found = evaluate(trips, model, source="trips", group_by="city", curves=True)
+    for draw, name in [(plot_roc, "roc_curve"), (plot_lift, "lift")]:
+        by_name = draw({city: one[name] for city, one in found.items()})
+        for line, other in zip(draw(found).lines, by_name.lines, strict=True):
+            np.testing.assert_array_equal(line.get_xydata(), other.get_xydata())
+        np.testing.assert_array_equal(
+            draw(found[0]).lines[-1].get_xydata(), draw(found[0][name]).lines[-1].get_xydata()
+        )
+    with pytest.raises(ValueError, match=r"not of roc_curve: evaluate\(..., curves=True\) has it"):
+        plot_roc(evaluate(trips, model, source="trips"))
+
+
 def test_precision_by_recall_is_drawn_as_steps(trips) -> None:
     ((rows,),) = trips.execute("SELECT precision_recall_curve(late, x) FROM trips").fetchall()
     (line,) = plot_precision_recall(rows).lines
