@@ -106,7 +106,8 @@ class TuskClassifier(OneModelClassifier, _Linear):
     two classes of log sum_k exp(m_k) - m_y; or `svm`, of max(0, 1 - y m), with more than two
     classes one against the rest. Both plus l2/2 ‖w‖² and l1 ‖w‖₁. class_weight: "balanced", or
     weights by class, 1 for those not named; with more than two classes of `svm` each problem
-    weighs its own class, and the rest has weight 1. The other parameters are those of `TuskRegressor`.
+    weighs its own class, and the rest has weight 1. The other parameters are those of
+    `TuskRegressor`.
 
     X as in `TuskRegressor`; y: two classes or more, of any type. Fitted: `classes_`, `coef_` of
     shape (1, n_features) or (n_classes, n_features), `intercept_`, `n_iter_` and `models_`, a list
