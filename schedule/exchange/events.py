@@ -1,0 +1,164 @@
+"""Iterations of a training on one stream for computations and one for each channel.
+
+One simulation serves the optimizer, which asks for few iterations, and the comparison with other
+orders, which asks for many. A stream does one thing at a time. What becomes ready is ordered by a
+key; a plan is enforced instead: a stream begins the next of its sequence, or waits for it.
+
+`schedule/simulation/events.py` is another simulation: its tasks wait for one gate each and go to
+any idle worker. Here an operation waits for several, and streams differ.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tuskml.schedule.exchange.dag import Dag
+from tuskml.schedule.exchange.network import Network
+from tuskml.schedule.exchange.plan import Option, Strand, strands
+
+Key = Callable[[float, int, int], tuple[float, ...]]
+"""Of the time when an exchange became ready, its place and its iteration: the least goes first."""
+COMPUTE = 0
+
+
+@dataclass(frozen=True)
+class Rules:
+    """key: how ready motifs are ordered; sequence: instead, which motif follows which, as (place,
+    motif, iteration); single: whether all channels are one stream; prefetched: whether exchanges
+    may begin before the program would ask for them."""
+
+    key: Key = lambda ready, place, iteration: (ready, iteration, place)
+    sequence: Sequence[tuple[int, int, int]] = ()
+    single: bool = False
+    prefetched: bool = False
+
+
+@dataclass
+class Ran:
+    """starts: of motifs (place, motif, iteration); ends: of operations (iteration, place);
+    computed: when the last computation of each iteration ended."""
+
+    starts: dict[tuple[int, int, int], float] = field(default_factory=dict)
+    ends: dict[tuple[int, int], float] = field(default_factory=dict)
+    computed: list[float] = field(default_factory=list)
+    makespan: float = 0.0
+
+    def period(self, skipped: int) -> float:
+        """Seconds of an iteration, without the first ones and the last one's rest."""
+        return (self.computed[-1] - self.computed[skipped]) / (len(self.computed) - 1 - skipped)
+
+
+class Streams:
+    """A run of some iterations. stretch: factors of computations, by iteration and place."""
+
+    def __init__(
+        self,
+        dag: Dag,
+        net: Network,
+        chosen: Mapping[str, Option],
+        iterations: int,
+        rules: Rules,
+        stretch: Sequence[Sequence[float]] = (),
+    ) -> None:
+        self.dag, self.rules, self.iterations, self.stretch = dag, rules, iterations, stretch
+        self.ran = Ran(computed=[0.0] * iterations)
+        count = 1 + (1 if rules.single else len(net.channels))
+        self.ready: list[list[tuple[tuple[float, ...], int, int, int]]] = [
+            [] for _ in range(count)
+        ]
+        self.busy = [False] * count
+        self.strands: dict[int, tuple[Strand, ...]] = {
+            place: strands(net, one.kind, one.size, chosen[one.name])
+            for place, one in enumerate(dag.operations)
+            if one.kind
+        }
+        self.left: dict[tuple[int, int], int] = {}
+        self.waits: dict[tuple[int, int], int] = {}
+        self.opens: dict[int, list[tuple[int, int]]] = {}
+        self.events: list[tuple[float, int, int, int]] = []
+        self.line: list[list[tuple[int, int, int]]] = [[] for _ in range(count)]
+        for one in reversed(rules.sequence):
+            self.line[self.stream(one[0], one[1])].append(one)
+
+    def stream(self, place: int, motif: int) -> int:
+        """Of a motif."""
+        return 1 if self.rules.single else 1 + self.strands[place][motif].channel
+
+    def run(self) -> Ran:
+        """From the first operation to the last. RuntimeError where a sequence stands still."""
+        before = self.dag.before(self.rules.prefetched)
+        for place, needs in enumerate(before):
+            for need, lag in needs:
+                self.opens.setdefault(need, []).append((place, lag))
+        for iteration in range(self.iterations):
+            for place, needs in enumerate(before):
+                waits = sum(lag <= iteration for _, lag in needs)
+                self.waits[iteration, place] = waits
+                if not waits:
+                    self.open(iteration, place, 0.0)
+        self.begin(0.0)
+        while self.events:
+            now = self.events[0][0]
+            # All that ends now has ended before anything begins.
+            while self.events and self.events[0][0] == now:
+                _, stream, place, iteration = heapq.heappop(self.events)
+                self.busy[stream] = False
+                self.finish(iteration, place, now)
+            self.begin(now)
+        if len(self.ran.ends) < self.iterations * len(self.dag.operations):
+            raise RuntimeError("the sequence of motifs contradicts the order of the operations")
+        return self.ran
+
+    def open(self, iteration: int, place: int, now: float) -> None:
+        """Nothing is missing: the motifs of an exchange, or a computation, are ready."""
+        if place not in self.strands:
+            heapq.heappush(self.ready[COMPUTE], ((now, iteration), place, 0, iteration))
+            return
+        self.left[iteration, place] = len(self.strands[place])
+        key = self.rules.key(now, place, iteration)
+        for motif in range(len(self.strands[place])):
+            stream = self.stream(place, motif)
+            heapq.heappush(self.ready[stream], (key, place, motif, iteration))
+
+    def begin(self, now: float) -> None:
+        """Idle streams begin what is next."""
+        for stream, busy in enumerate(self.busy):
+            if busy or not self.ready[stream]:
+                continue
+            if stream == COMPUTE or not self.rules.sequence:
+                _, place, motif, iteration = heapq.heappop(self.ready[stream])
+            else:
+                found = self.line[stream] and self.line[stream][-1]
+                if not found or (found[2], found[0]) not in self.left:
+                    continue
+                place, motif, iteration = self.line[stream].pop()
+            self.busy[stream] = True
+            took = self.seconds(iteration, place, motif)
+            self.ran.starts[place, motif, iteration] = now
+            heapq.heappush(self.events, (now + took, stream, place, iteration))
+
+    def seconds(self, iteration: int, place: int, motif: int) -> float:
+        """Of a motif or of a computation."""
+        if place in self.strands:
+            return self.strands[place][motif].seconds
+        factor = self.stretch[iteration][place] if self.stretch else 1.0
+        return self.dag.operations[place].seconds * factor
+
+    def finish(self, iteration: int, place: int, now: float) -> None:
+        """A motif or a computation has ended."""
+        self.ran.makespan = now
+        if place in self.strands:
+            self.left[iteration, place] -= 1
+            if self.left[iteration, place]:
+                return
+        else:
+            self.ran.computed[iteration] = max(self.ran.computed[iteration], now)
+        self.ran.ends[iteration, place] = now
+        for after, lag in self.opens.get(place, ()):
+            one = iteration + lag, after
+            if one[0] < self.iterations:
+                self.waits[one] -= 1
+                if not self.waits[one]:
+                    self.open(*one, now)
