@@ -55,7 +55,7 @@ def alone(net: Network, kind: str, size: float, option: Option) -> float:
 
 @lru_cache(256)
 def options(net: Network, kind: str, together: bool = True) -> tuple[Option, ...]:
-    """The options of an operation that a search tries; together: also those that use several channels at once."""
+    """The options that a search tries; together: also those that use several channels at once."""
     every = range(len(net.channels))
     most = len(every) if together else 1
     sets = [some for count in range(1, most + 1) for some in combinations(every, count)]
