@@ -312,6 +312,7 @@ class Run:
             answer = self.ray.get(reference)
         except self.ray.exceptions.RayError as error:
             self.ended(task, "lost")
+            self.ray.kill(task.worker)  # it lives where its answer alone was lost
             yield from self.lost(task, reason(error))
             return
         self.ended(task, "trained" if answer[:1] == ANSWERED else "failed")

@@ -360,3 +360,34 @@ def test_the_bits_of_one_machine_with_four_workers(
     local_ray: Any, con: duckdb.DuckDBPyConnection, source: str, expected: tuskml.Models
 ) -> None:
     assert_bits_of_one_machine(local_ray, con, source, expected, 4)
+
+
+def test_an_answer_that_is_lost_alone_is_computed_again(
+    local_ray: Any,
+    con: duckdb.DuckDBPyConnection,
+    source: str,
+    expected: tuskml.Models,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its worker lives, and must not keep the processor that the next one needs."""
+    import ray
+
+    monkeypatch.setenv("TUSKML_CLUSTER_TIMEOUT", "20")
+    lost: list[Any] = []
+    take = ray_cluster.Run.take
+
+    def gone(reference: Any) -> None:
+        lost.append(reference)
+        raise ray.exceptions.ObjectLostError(reference.hex(), reference.owner_address(), "")
+
+    def take_or_lose(run: ray_cluster.Run, reference: Any) -> Iterator[Any]:
+        with monkeypatch.context() as patch:
+            if not lost:  # Ray has no call any more that frees an object
+                patch.setattr(ray, "get", gone)
+            yield from take(run, reference)
+
+    monkeypatch.setattr(ray_cluster.Run, "take", take_or_lose)
+    with pytest.warns(tuskml.ClusterWarning, match="trained again: Failed to retrieve"):
+        found = tuskml.train(con, "logistic", source=source, executor="ray", **sharded.GIVEN)
+    assert len(lost) == 1
+    sharded.assert_same_bits(found, expected)
