@@ -57,16 +57,30 @@ def train_stored(
         def train(place: int) -> Models:
             with passes.begun_at(mark), interruptible(check), budget.within(lanes.threads):
                 one = groups[place : place + 1]
-                model = wide.train_stored(learner, one, lanes.request, memory, stores)
+                asked = of_group(lanes.request, place)
+                model = wide.train_stored(learner, one, asked, memory, stores)
             return model.numbered(np.array([place]))
 
         if lanes.count == 1:
             for place in range(len(groups)):
                 one = groups[place : place + 1]
-                model = wide.train_stored(learner, one, request, memory, stores)
+                asked = of_group(request, place)
+                model = wide.train_stored(learner, one, asked, memory, stores)
                 yield model.numbered(np.array([place]))
         else:
             yield from side_by_side(train, len(groups), lanes.count)
+
+
+def of_group(request: Request[Any, Any], place: int) -> Request[Any, Any]:
+    """The request of the group at a place alone, which has place 0 in it."""
+
+    def here(known: Callable[[int], Any] | None) -> Callable[[int], Any] | None:
+        return None if known is None else lambda _: known(place)
+
+    lookups = ("categories", "feature_names", "terms", "preparation", "words")
+    found: dict[str, Any] = {name: here(getattr(request, name)) for name in lookups}
+    levels = request.by_level
+    return replace(request, by_level=None if levels is None else (levels[place],), **found)
 
 
 @dataclass(frozen=True)

@@ -12,17 +12,22 @@ from tuskml.kernels.paths.structures import Chosen
 
 
 def kept_paths(
-    points: NDArray[np.void], weights: Sequence[Weights], chosen: NDArray[np.intp], threads: int
+    points: NDArray[np.void],
+    weights: Sequence[Weights],
+    chosen: NDArray[np.intp],
+    threads: int,
+    ids: NDArray[np.int64] | None = None,
 ) -> tuple[str, ...]:
     """One text per group: numbers by penalty, and by penalty the places, from 1 on, of weights
     that are not 0 and these. Numbers that JSON lacks are null.
 
     points: (G, length), POINT; chosen: (G,), the places of the penalties that models have, from 0
-    on.
+    on; ids: of the features, (d,), where these are numbers of ids.
     """
     points = np.ascontiguousarray(points)
     places = np.ascontiguousarray(chosen, np.int64)
-    feature = np.concatenate([one.feature for one in weights])
+    number = np.concatenate([one.feature for one in weights])
+    feature = number.astype(np.int64) if ids is None else ids[number]
     value = np.concatenate([one.value for one in weights])
     handle = ctypes.c_void_p()
     given = Chosen(

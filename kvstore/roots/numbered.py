@@ -66,6 +66,11 @@ class NumberedRoot(StoreRoot):
         """One more than the largest id."""
         return int(self._ids[-1]) + 1 if len(self._ids) else 0
 
+    @property
+    def ids(self) -> Ids:
+        """Of the numbers, ascending."""
+        return self._ids
+
     def create(
         self,
         name: str,

@@ -78,14 +78,13 @@ def places_of(
     return [] if at is None else [at]
 
 
-def refuse_groups(groups: NDArray[np.void], request: Request_) -> None:
+def refuse_groups(widths: Sequence[int], request: Request_) -> None:
     """OptionError for features that no group has, that are in two blocks or that have no penalty,
-    and for categories where there are none."""
+    and for categories where there are none. widths: of the groups."""
     given = request.options.groups
     if given is None:
         return
-    widths = groups["dim"].tolist()
-    places = range(len(groups))
+    places = range(len(widths))
     if given == CATEGORIES:
         if not any(ranges_of(place, request) for place in places):
             raise OptionError(
@@ -95,7 +94,7 @@ def refuse_groups(groups: NDArray[np.void], request: Request_) -> None:
     else:
         known = {name for place in places for name in categories_of(place, request)}
         features = [one for block in given for one in block if one not in known]
-        refuse_unknown("groups", features, groups, request, sorted(known))
+        refuse_unknown("groups", features, widths, request, sorted(known))
     for place, width in enumerate(widths):
         refuse_shared(place, request, width)
 

@@ -3,9 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from tuskml.errors import OptionError, nearest
 from tuskml.learners.learner import Request
 
@@ -28,14 +25,15 @@ def found_at(one: int | str, names: Sequence[str], width: int) -> int | None:
 def refuse_unknown(
     option: str,
     given: Sequence[int | str],
-    groups: NDArray[np.void],
+    widths: Sequence[int],
     request: Request[Any, Any],
     more: Sequence[str] = (),
 ) -> None:
-    """OptionError for features of an option that no group has. more: other names that it takes."""
-    every = {tuple(names_of(place, request)): None for place in range(len(groups))}
+    """OptionError for features of an option that no group has. widths: of the groups; more: other
+    names that the option takes."""
+    every = {tuple(names_of(place, request)): None for place in range(len(widths))}
     names = tuple(dict.fromkeys([*more, *(name for each in every for name in each)]))
-    width = int(groups["dim"].max())
+    width = max(widths)
     for one in given:
         if isinstance(one, str) and one not in names:
             known = (

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from tuskml.kvstore import StoreRoot
 from tuskml.learners.explaining.text import written
 from tuskml.learners.learner import Groups, Learner, Request
 from tuskml.learners.models import Models
@@ -46,6 +47,17 @@ class Paths(Learner):
         self, groups: Groups, request: Request[PathTask, PathOptions], memory: int
     ) -> Iterator[Models]:
         return training.train(groups, request, memory)
+
+    def train_stored(
+        self,
+        group: Groups,
+        request: Request[PathTask, PathOptions],
+        memory: int,
+        root: StoreRoot,
+    ) -> Models:
+        from tuskml.learners.paths.stored import train_stored  # slow to import
+
+        return train_stored(group, request, memory, root)
 
 
 LEARNERS = (

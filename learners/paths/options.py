@@ -159,7 +159,7 @@ def _table(alpha: float | None, *more: str) -> OptionTable[PathOptions]:
     )
     first, *others = OWN
     of_alpha = () if alpha is None else (mixing,)
-    shared = ("time", "threads", "seed", *more, "format")
+    shared = ("time", "threads", "seed", *more, "store", "format")
     return OptionTable(made, (first, *of_alpha, *others, *shared), _check)
 
 

@@ -23,9 +23,13 @@ Fitted = tuple[NDArray[np.void], list[Weights]]
 
 
 def models_of(
-    rows: Pass, labels: NDArray[np.void], fitted: Fitted, request: Request[PathTask, PathOptions]
+    rows: Pass,
+    labels: NDArray[np.void],
+    fitted: Fitted,
+    request: Request[PathTask, PathOptions],
+    ids: NDArray[np.int64] | None = None,
 ) -> Models:
-    """The models of groups whose labels (LABELS) and paths are given."""
+    """The models of groups whose labels (LABELS) and paths are given. ids: as of `kept_paths`."""
     options, (points, weights) = request.options, fitted
     everyone = np.arange(len(points))
     taken = np.array([chosen(one, options) for one in points])
@@ -50,7 +54,7 @@ def models_of(
         options=by_group(
             resolved(options), len(points), {"lambda": (np.isfinite(at["lambda"]), at["lambda"])}
         ),
-        trials=trials_of(fitted, taken, options),
+        trials=trials_of(fitted, taken, options, ids),
     )
 
 
@@ -127,12 +131,15 @@ def one_class_models(
     )
 
 
-def trials_of(fitted: Fitted, taken: NDArray[np.intp], options: PathOptions) -> Strings:
+def trials_of(
+    fitted: Fitted, taken: NDArray[np.intp], options: PathOptions, ids: NDArray[np.int64] | None
+) -> Strings:
     """The paths as JSON; none where there was one penalty that the call gave."""
     (points, weights), n = fitted, len(taken)
     if options.penalty is not None:
         return Strings.same(None, n)
-    texts = kept_paths(points, weights, taken, options.threads or budget.threads())
+    threads = options.threads or budget.threads()
+    texts = kept_paths(points, weights, taken, threads, ids)
     return Strings(texts, np.arange(n, dtype=np.int32))
 
 

@@ -33,28 +33,42 @@ MOST_FEATURES = 1 << 24
 
 
 def train(
-    groups: NDArray[np.void], request: Request[PathTask, PathOptions], memory: int
+    groups: NDArray[np.void],
+    request: Request[PathTask, PathOptions],
+    memory: int,
+    ids: NDArray[np.int64] | None = None,
 ) -> Iterator[Models]:
-    """Trains each of the groups; models carry their groups' places in `groups`."""
-    refuse_rows(groups, request.task.name)
-    refuse_unknown("unpenalized", request.options.unpenalized or (), groups, request)
-    refuse_groups(groups, request)
+    """Trains each of the groups; models carry their groups' places in `groups`.
+
+    ids: of the features, where these are numbers of ids, as in what is stored.
+    """
+    refuse_rows(groups, request.task.name, ids is not None)
+    widths = groups["dim"].tolist()
+    refuse_unknown("unpenalized", request.options.unpenalized or (), widths, request)
+    refuse_groups(widths, request)
     with passes.watching_sigint():
         for places in alike(groups):
-            for models in train_alike(groups[places], places, request, memory):
+            for models in train_alike(groups[places], places, request, memory, ids):
                 yield models.numbered(places[models.group])
 
 
-def refuse_rows(groups: NDArray[np.void], task: str) -> None:
-    """DataError for rows that are too many or too wide, OptionError for offsets."""
+def refuse_rows(groups: NDArray[np.void], task: str, numbers: bool) -> None:
+    """DataError for rows that are too many or too wide, OptionError for offsets. numbers: whether
+    features are numbers of the ids that occur."""
     refuse_offsets(groups, task)
     most, widest = int(groups["n_rows"].max()), int(groups["dim"].max())
     if most > MOST_ROWS:
         raise DataError(f"a group has {most:,} rows, '{task}' takes at most {MOST_ROWS:,}")
+    if widest > MOST_FEATURES and numbers:
+        raise DataError(
+            f"{widest:,} different feature ids occur in a group, '{task}' takes at most "
+            f"{MOST_FEATURES:,}: expected fewer, such as those of hash_features"
+        )
     if widest > MOST_FEATURES:
         raise DataError(
             f"a group has {widest:,} features, '{task}' takes at most {MOST_FEATURES:,}: "
-            "expected ids below this, such as those of hash_features"
+            "expected ids below this, such as those of hash_features, or option 'store' for "
+            "sparse rows in which no more different ids occur"
         )
 
 
@@ -71,8 +85,9 @@ def train_alike(
     places: NDArray[np.intp],
     request: Request[PathTask, PathOptions],
     memory: int,
+    ids: NDArray[np.int64] | None,
 ) -> Iterator[Models]:
-    """Trains groups of one shape; places: of these in the request."""
+    """Trains groups of one shape; places: of these in the request; ids: as of `train`."""
     began = time.monotonic()
     options = request.options
     rows = pass_of(groups, request)
@@ -96,7 +111,8 @@ def train_alike(
     n_rows = groups["n_rows"][which]
     events.tell(events.Event(len(which), int(n_rows.sum()), 0, float("nan")))
     plan = plans_of(fitted_by_sums(rows, rules, block), request)
-    models = replace(models_of(rows, labels[which], (points, weights), request), plan=plan)
+    fitted = points, weights
+    models = replace(models_of(rows, labels[which], fitted, request, ids), plan=plan)
     seconds = (time.monotonic() - began) * n_rows / max(int(n_rows.sum()), 1)
     yield replace(models, seconds=seconds).numbered(which)
 

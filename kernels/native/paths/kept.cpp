@@ -43,7 +43,7 @@ template <class Item> void append_list(std::string &to, int64_t n, Item item) {
     to += ']';
 }
 
-void append(std::string &to, const tk_path_point &point, const int32_t *feature,
+void append(std::string &to, const tk_path_point &point, const int64_t *feature,
             const double *weight) {
     const std::pair<const char *, double> numbers[] = {
         {"{\"lambda\":", point.lambda},
@@ -58,7 +58,7 @@ void append(std::string &to, const tk_path_point &point, const int32_t *feature,
         append(to, number);
     }
     to += ",\"feature\":"; // places, the first being 1
-    append_list(to, point.n_weights, [&](int64_t i) { return (int64_t)feature[i] + 1; });
+    append_list(to, point.n_weights, [&](int64_t i) { return feature[i] + 1; });
     to += ",\"weight\":";
     append_list(to, point.n_weights, [&](int64_t i) { return weight[i]; });
     to += '}';
@@ -66,7 +66,7 @@ void append(std::string &to, const tk_path_point &point, const int32_t *feature,
 
 // A path, whose penalties that were not fitted are left out.
 std::string text_of(const tk_path_point *points, int32_t length, int64_t chosen,
-                    const int32_t *feature, const double *weight) {
+                    const int64_t *feature, const double *weight) {
     std::string out = "{\"path\":[";
     for (int32_t k = 0; k < length && !std::isnan(points[k].lambda); k++) {
         if (k)

@@ -5,10 +5,7 @@ rows do. There a store is where the model is kept, not where it is trained: the 
 algorithms and the weights, to the bit, are those of a training without the option `store`.
 """
 
-import json
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +18,10 @@ from tuskml.learners.linear.algorithms import STORED
 from tuskml.learners.linear.renumbered import own_request
 from tuskml.learners.linear.request import LinearOptions, Request
 from tuskml.learners.linear.training import train_in_parts
-from tuskml.learners.models import Lists, Models, Strings
+from tuskml.learners.models import Models
 from tuskml.learners.options.kinds import WarmStart
+from tuskml.learners.stored.values import DTYPE, about, pairs_of, stored
 
-DTYPE = "float64"
-SUFFIX = ", trained in memory"
-WINDOW = 1 << 20
 MOST_START = 1 << 24
 """Weights of a stored model that a training in memory can begin with."""
 
@@ -127,48 +122,3 @@ def laid_out(
 def continued(options: LinearOptions) -> str | None:
     """The stored model that the training began with."""
     return None if options.warm_start is None else options.warm_start.store
-
-
-def pairs_of(
-    weights: NDArray[np.float64], ids: NDArray[np.integer] | None
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
-    """(ids, weights) of the weights that are not 0, by rising id, in parts; ids None: 0, 1, ...
-
-    Raises DataError where one is not a number.
-    """
-    for first in range(0, len(weights), WINDOW):
-        part = weights[first : first + WINDOW]
-        if not np.isfinite(part).all():
-            raise DataError("the training diverged: scale the features' values to about 1")
-        places = np.flatnonzero(part)
-        named = places + first if ids is None else ids[first : first + WINDOW][places]
-        yield named.astype(np.int64), np.ascontiguousarray(part[places])
-
-
-def about(model: Models) -> dict[str, Any]:
-    """What the sealed file says of itself."""
-    classes = model.classes.values.tolist()
-    return {
-        "task": model.task.pool[model.task.code[0]],
-        "intercept": None if len(classes) > 2 else float(model.intercept[0]),
-        "classes": classes or None,
-        "n_rows": int(model.n_rows[0]),
-        "loss": float(model.loss[0]),
-        "epochs": int(model.iterations[0]),
-    }
-
-
-def stored(model: Models, reference: str, width: int) -> Models:
-    """The model's value: all but the coefficients and their errors, and where they are."""
-    none = Lists(np.empty(0), np.zeros(2, np.int64))
-    options = json.loads(model.options.pool[model.options.code[0]]) | {"store": reference}
-    plan = model.plan.pool[model.plan.code[0]]
-    return replace(
-        model,
-        coef=none,
-        std_err=none,
-        n_features=np.array([width], np.int64),
-        options=Strings.same(json.dumps(options, separators=(",", ":")), 1),
-        plan=Strings.same(plan if plan.startswith("{") or "\n" in plan else plan + SUFFIX, 1),
-        store=Strings.same(reference, 1),
-    )
