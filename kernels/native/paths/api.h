@@ -79,7 +79,7 @@ typedef struct tk_chosen_paths {
     int32_t length;
     const tk_path_point *points; /* (n_groups, length) */
     const int64_t *chosen;       /* (n_groups,) places of penalties, the first being 0 */
-    const int64_t *feature;      /* of one group behind the other, in the order of `tk_paths_copy` */
+    const int64_t *feature;      /* in the order of `tk_paths_copy`, one group behind the other */
     const double *weight;
 } tk_chosen_paths;
 
