@@ -157,3 +157,26 @@ def test_texts_that_begin_alike_are_different_levels(session: tuple[str, Any]) -
         f"SELECT (train_model('linear', length(s.c), {row}, '{OPTIONS}')).features FROM s, generate_series(1, 20) AS r(g){of} GROUP BY g"
     ).fetchall()
     assert [features for (features,) in found] == [[f"c[{level}]" for level in levels]] * 20
+
+
+@pytest.mark.parametrize("order", ["", "ORDER BY g"], ids=["mixed", "sorted"])
+def test_levels_whose_letters_in_a_row_are_the_same(session: tuple[str, Any], order: str) -> None:
+    """The levels of groups are the same letters cut elsewhere, or other letters cut alike."""
+    levels = [("a", "bc"), ("ab", "c"), ("a", "bd"), ("a", "bc"), ("a", "bc", "bd"), ("", "abc")]
+    name, con = session
+    temp = "TEMP" if name == "post" else ""
+    con.execute(
+        f"CREATE {temp} TABLE cut (g INTEGER, c {'text' if temp else 'VARCHAR'}, y INTEGER)"
+    )
+    rows = [(g, c, 10 * g + k) for g, own in enumerate(levels) for k, c in enumerate(own)]
+    con.execute(f"INSERT INTO cut VALUES {', '.join(repr(row) for row in rows * 40)}")
+    row, of = ("x", ", LATERAL (SELECT cut.c) AS x") if temp else ("{'c': cut.c}", "")
+    con.execute(
+        f"CREATE {temp} TABLE m AS SELECT g, train_model('linear', y, {row}) AS model FROM cut{of} GROUP BY g"
+    )
+    found = con.execute(
+        f"SELECT y, predict(model, {row}) FROM (SELECT * FROM cut JOIN m USING (g) {order}) AS cut{of}"
+    ).fetchall()
+    assert len(found) == 40 * len(rows)
+    for y, predicted in found:
+        assert predicted == pytest.approx(y, abs=1e-6)

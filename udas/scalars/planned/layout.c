@@ -102,39 +102,31 @@ static void put_pair(double *pairs, uint32_t size, uint32_t level, double weight
     pairs[2 * at + 1] = weight;
 }
 
-/* The text of a level; its data is NULL if it is not where it should be. */
-static tusk_text level_text(tusk_text all, const tusk_preparation_column *c, uint32_t k) {
-    const tusk_u32 *ends = (const tusk_u32 *)(all.data + c->ends);
-    uint32_t begin = k ? ends[k - 1] : 0, end = ends[k];
-    if (end < begin || c->text + (uint64_t)end > all.length)
-        return (tusk_text){NULL, 0};
-    return (tusk_text){all.data + c->text + begin, end - begin};
+/* The numbers of a column's levels in its lexicon, to which new ones are added. */
+static const uint32_t *levels_of(tusk_layouts *all, const tusk_scorer *s,
+                                 const tusk_preparation_column *c, tusk_lexicon *lexicon) {
+    tusk_text whole = s->preparation;
+    if (c->text > whole.length)
+        return NULL;
+    tusk_level_texts levels = {.all = {whole.data + c->text, whole.length - c->text},
+                               .ends = (const tusk_u32 *)(whole.data + c->ends),
+                               .n = c->n_levels};
+    return tusk_lexicon_numbers(&all->lexica, lexicon, levels);
 }
 
-/* Adds the levels of a column to its lexicon. */
-static bool add_levels(tusk_layouts *all, const tusk_scorer *s, const tusk_preparation_column *c,
-                       tusk_lexicon *lexicon) {
-    for (uint32_t k = 0; k < c->n_levels; k++) {
-        tusk_text text = level_text(s->preparation, c, k);
-        if (!text.data || tusk_lexicon_add(&all->lexica, lexicon, text) == TUSK_NO_LEVEL)
-            return false;
-    }
-    return true;
-}
-
-static void put_levels(tusk_layouts *all, const tusk_scorer *s, const tusk_preparation_column *c,
+static bool put_levels(tusk_layouts *all, const tusk_scorer *s, const tusk_preparation_column *c,
                        tusk_lexicon *lexicon, place to, double *weight) {
     uint32_t size = to.n == PAIRS ? (uint32_t)weight[0] : 0;
-    for (uint32_t k = 0; k < c->n_levels; k++) {
-        tusk_text text = level_text(s->preparation, c, k);
-        uint32_t level = tusk_lexicon_add(&all->lexica, lexicon, text);
+    const uint32_t *level = levels_of(all, s, c, lexicon);
+    for (uint32_t k = 0; level && k < c->n_levels; k++) {
         bool none = c->reference && !k;
         double w = none ? 0 : weight_of(s, (int64_t)c->first + k - (c->reference ? 1 : 0));
         if (to.n == PAIRS)
-            put_pair(weight + PAIRS_HEAD, size, level, w);
+            put_pair(weight + PAIRS_HEAD, size, level[k], w);
         else
-            weight[level] = w;
+            weight[level[k]] = w;
     }
+    return level;
 }
 
 /* What levels weigh that the model does not know; not a number if they are refused. */
@@ -150,14 +142,15 @@ static uint64_t room_of(place *to, uint32_t levels, uint32_t known) {
     return few ? (uint64_t)known + 1 : PAIRS_HEAD + 2 * (uint64_t)pairs_of(levels);
 }
 
-static void put_column(tusk_layouts *all, const tusk_scorer *s, tusk_layout *l, uint32_t i,
+/* False if memory is out. */
+static bool put_column(tusk_layouts *all, const tusk_scorer *s, tusk_layout *l, uint32_t i,
                        bool refuse_unseen) {
     tusk_preparation_column c = tusk_preparation_at(s->preparation, i);
     place to = l->column[i];
     double *weight = l->weight + to.at;
     if (!l->shape->column[i].category) {
         *weight = weight_of(s, c.first);
-        return;
+        return true;
     }
     double other = other_weight(s, &c, refuse_unseen);
     uint32_t size = to.n == PAIRS ? pairs_of(c.n_levels) : 0;
@@ -169,7 +162,7 @@ static void put_column(tusk_layouts *all, const tusk_scorer *s, tusk_layout *l, 
         weight[0] = size;
         weight[1] = other;
     }
-    put_levels(all, s, &c, l->shape->column[i].lexicon, to, weight);
+    return put_levels(all, s, &c, l->shape->column[i].lexicon, to, weight);
 }
 
 /* The places of weights, from 0 on; their number. */
@@ -219,7 +212,7 @@ tusk_layout *tusk_layout_new(tusk_layouts *all, const tusk_scorer *s) {
     tusk_shape *shape = shape_of(all, s, head.n_columns);
     for (uint32_t i = 0; shape && i < head.n_columns; i++) {
         tusk_preparation_column c = tusk_preparation_at(s->preparation, i);
-        if (shape->column[i].category && !add_levels(all, s, &c, shape->column[i].lexicon))
+        if (shape->column[i].category && !levels_of(all, s, &c, shape->column[i].lexicon))
             return NULL;
     }
     tusk_layout *l = shape ? new_layout(s, shape) : NULL;
@@ -230,7 +223,10 @@ tusk_layout *tusk_layout_new(tusk_layouts *all, const tusk_scorer *s) {
     for (uint32_t i = 0; i < head.n_columns; i++) {
         tusk_preparation_column c = tusk_preparation_at(s->preparation, i);
         l->gap[i] = gap_of(s, &c, head.missing);
-        put_column(all, s, l, i, head.refuse_unseen);
+        if (!put_column(all, s, l, i, head.refuse_unseen)) {
+            free(l);
+            return NULL;
+        }
     }
     all->bytes += l->bytes;
     return l;

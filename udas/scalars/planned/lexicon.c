@@ -27,6 +27,14 @@ typedef struct recent {
     uint32_t number; /* + 1; 0: none */
 } recent;
 
+/* The levels of the model that came last. */
+typedef struct last {
+    uint32_t *ends, *number; /* [n], in one piece of memory */
+    char *text;
+    uint32_t n;
+    size_t room, text_room; /* of ends, and of text */
+} last;
+
 typedef struct whole {
     tusk_lexicon seen; /* the first field: what others see */
     struct whole *next;
@@ -38,6 +46,7 @@ typedef struct whole {
     uint64_t room;        /* of rows */
     uint64_t asked, wait; /* single reads of the chunk, and how many to wait for */
     recent *recent;       /* [RECENT], of numbers */
+    last last;
 } whole;
 
 static void free_one(whole *w) {
@@ -46,6 +55,8 @@ static void free_one(whole *w) {
             free(w->place[i].text.far);
     free(w->place);
     free(w->recent);
+    free(w->last.ends);
+    free(w->last.text);
     free(w->rows);
     free((char *)w->reading.name.data);
     free(w);
@@ -156,8 +167,8 @@ static bool copy_text(tusk_lexica *all, level *p, tusk_text text) {
     return true;
 }
 
-uint32_t tusk_lexicon_add(tusk_lexica *all, tusk_lexicon *lexicon, tusk_text text) {
-    whole *w = (whole *)lexicon;
+/* The number of a level, which is added if it is new; TUSK_NO_LEVEL if memory is out. */
+static uint32_t add(tusk_lexica *all, whole *w, tusk_text text) {
     uint32_t hash = (uint32_t)tusk_hash_text(text.data, text.length);
     level *p = place_of(w, text, hash);
     if (p->number != TUSK_NO_LEVEL)
@@ -173,6 +184,71 @@ uint32_t tusk_lexicon_add(tusk_lexica *all, tusk_lexicon *lexicon, tusk_text tex
     p->length = (uint32_t)text.length;
     w->seen.fresh = false; /* rows that were looked up may have this level */
     return p->number = w->seen.n++;
+}
+
+/* --- levels of models --- */
+
+static bool are_last(const last *l, const tusk_level_texts *levels) {
+    uint32_t n = levels->n;
+    return n && n == l->n && memcmp(l->ends, levels->ends, n * sizeof *l->ends) == 0 &&
+           l->ends[n - 1] <= levels->all.length &&
+           memcmp(l->text, levels->all.data, l->ends[n - 1]) == 0;
+}
+
+static bool make_room(tusk_lexica *all, last *l, uint32_t n, size_t text) {
+    if (n >= l->room) { /* one more than n, so that no levels have numbers too */
+        size_t room = (size_t)n + n / 2 + 1;
+        uint32_t *ends = malloc(2 * room * sizeof *ends);
+        if (!ends)
+            return false;
+        free(l->ends);
+        all->bytes += 2 * (room - l->room) * sizeof *ends;
+        l->ends = ends;
+        l->number = ends + room;
+        l->room = room;
+    }
+    if (text >= l->text_room) {
+        size_t room = text + text / 2 + 1;
+        char *texts = malloc(room);
+        if (!texts)
+            return false;
+        free(l->text);
+        all->bytes += room - l->text_room;
+        l->text = texts;
+        l->text_room = room;
+    }
+    return true;
+}
+
+static bool number_levels(tusk_lexica *all, whole *w, const tusk_level_texts *levels) {
+    uint32_t begin = 0;
+    for (uint32_t k = 0; k < levels->n; k++) {
+        uint32_t end = levels->ends[k];
+        if (end < begin || end > levels->all.length)
+            return false;
+        uint32_t number = add(all, w, (tusk_text){levels->all.data + begin, end - begin});
+        if (number == TUSK_NO_LEVEL)
+            return false;
+        w->last.ends[k] = begin = end;
+        w->last.number[k] = number;
+    }
+    memcpy(w->last.text, levels->all.data, begin);
+    return true;
+}
+
+const uint32_t *tusk_lexicon_numbers(tusk_lexica *all, tusk_lexicon *lexicon,
+                                     tusk_level_texts levels) {
+    whole *w = (whole *)lexicon;
+    last *l = &w->last;
+    if (are_last(l, &levels))
+        return l->number;
+    l->n = 0;
+    uint32_t length = levels.n ? levels.ends[levels.n - 1] : 0;
+    if (length > levels.all.length || !make_room(all, l, levels.n, length) ||
+        !number_levels(all, w, &levels))
+        return NULL;
+    l->n = levels.n;
+    return l->number;
 }
 
 /* --- rows --- */

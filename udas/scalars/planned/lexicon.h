@@ -7,6 +7,7 @@
 #define TUSK_LEXICON_H
 
 #include "../named/named.h"
+#include "../named/preparation.h"
 
 #define TUSK_NO_LEVEL UINT32_MAX
 #define TUSK_LEXICON_CHAINS 64
@@ -30,12 +31,22 @@ typedef struct tusk_lexica {
     size_t bytes;
 } tusk_lexica;
 
+/* The levels of a model's column: its texts behind each other, and where each one ends. */
+typedef struct tusk_level_texts {
+    tusk_text all;
+    const tusk_u32 *ends;
+    uint32_t n;
+} tusk_level_texts;
+
 void tusk_lexica_free(tusk_lexica *all);
 
 /* The lexicon of a column, which is empty if it is new; NULL if memory is out. */
 tusk_lexicon *tusk_lexicon_of(tusk_lexica *all, tusk_reading reading);
-/* The number of a level, which is added if it is new; TUSK_NO_LEVEL if memory is out. */
-uint32_t tusk_lexicon_add(tusk_lexica *all, tusk_lexicon *lexicon, tusk_text text);
+/* The numbers of a model's levels, of which new ones are added: [n], until the next call for the
+ * lexicon. NULL if memory is out, or if a level is not among the texts. Models of groups often
+ * have the same levels as the model before, which are compared as a whole. */
+const uint32_t *tusk_lexicon_numbers(tusk_lexica *all, tusk_lexicon *lexicon,
+                                     tusk_level_texts levels);
 
 /* The levels of all rows of the chunk, if `uses` more reads pay for looking them up; else NULL. A
  * row without a level, or that is NULL, has TUSK_NO_LEVEL. */
