@@ -25,7 +25,7 @@ from tuskml.learners.models import Models, Names, Strings
 from tuskml.learners.options.by_name import COLUMNS
 from tuskml.learners.options.kinds import DATES, MISSING, ByClass, ClassNames, weights_by_name
 from tuskml.learners.options.table import Options
-from tuskml.learners.registry import learner_of
+from tuskml.learners.registry import how_to_classify, learner_of
 from tuskml.schedule import budget
 
 Groups = NDArray[np.void]
@@ -177,6 +177,7 @@ def refuse_text(prepared: Texts, request: Request[Any, Any]) -> None:
     if not learner_of(request.task).classifies(request):
         raise DataError(
             f"label is text such as '{first[0][:60]}', task '{request.task.name}' needs numbers"
+            + how_to_classify(request.task)
         )
     if options.classes is not None and not isinstance(options.classes, ClassNames):
         raise DataError(

@@ -1,5 +1,6 @@
 """Labels of two classes: which there may be, and which of them is the positive one."""
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
@@ -66,8 +67,13 @@ def refuse_large(task: Task, labels: NDArray[np.void]) -> None:
         raise DataError(
             f"label is {large[0]:.17g}, '{task.name}' needs labels below 2^53 = 9007199254740992 "
             "in size, since larger whole numbers are rounded: give a boolean, such as label = "
-            f"{large[0]:.0f}"
+            f"{as_literal(large[0])}"
         )
+
+
+def as_literal(label: float) -> str:
+    """A whole number as SQL reads it: by its digits where a BIGINT has them."""
+    return f"{label:.0f}" if abs(label) <= 2.0**63 else f"{label:.17g}"
 
 
 def refuse_others(option: str, classes: tuple[float, ...], labels: NDArray[np.void]) -> None:
@@ -77,6 +83,18 @@ def refuse_others(option: str, classes: tuple[float, ...], labels: NDArray[np.vo
     if len(other):
         either = " or ".join(f"{one:.15g}" for one in classes)
         raise DataError(f"label is {other[0]:.15g}, expected {either} as option '{option}' has")
+
+
+def within_doubles(
+    margin: Floats, labels: NDArray[np.void], link: Callable[[Floats], Floats] | None = None
+) -> Floats:
+    """Constant margins of groups of numbers (LABELS), (G,): that of the middle of the labels'
+    range where sums of them are beyond doubles. link: from means to margins."""
+    lost = ~np.isfinite(margin)
+    middle = labels["low"][lost] / 2 + labels["high"][lost] / 2
+    found = margin.copy()
+    found[lost] = link(middle) if link else middle
+    return found
 
 
 def margin_of_one_class(options: Options, labels: NDArray[np.void]) -> NDArray[np.float64]:

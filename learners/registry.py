@@ -13,7 +13,15 @@ from tuskml.learners.tasks import TASKS, Task, other_names
 from tuskml.learners.topics.learner import Topics
 from tuskml.learners.trees.learner import Forests, Trees
 
-__all__ = ["LEARNERS", "TASKS", "all_options", "learner_of", "options_of", "task_named"]
+__all__ = [
+    "LEARNERS",
+    "TASKS",
+    "all_options",
+    "how_to_classify",
+    "learner_of",
+    "options_of",
+    "task_named",
+]
 
 LEARNERS: list[Learner] = [Linear(), Factorization(), Trees(), Forests(), Nets(), *PATHS, Topics()]
 
@@ -39,6 +47,14 @@ def task_named(name: str) -> Task:
 def learner_of(task: Task) -> Learner:
     """The learner that has a task."""
     return next(learner for learner in LEARNERS if task.name in learner.tasks)
+
+
+def how_to_classify(task: Task) -> str:
+    """What an error about labels that are no numbers adds where an option makes them classes."""
+    if not task.classes_by_option:
+        return ""
+    (name, value), *_ = learner_of(task).classifying.items()
+    return f"; give option '{name}' \"{value}\" for classes"
 
 
 def options_of(task: Task, text: str) -> Options:

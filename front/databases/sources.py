@@ -263,14 +263,17 @@ class Scope:
             found.append(self.number(one(offset, "offset", self.columns), "offset"))
         return tuple(found)
 
-    def label(self, text: str, may_be_text: bool = False) -> str:
-        """The label: a number or a boolean, or where that is allowed text."""
+    def label(self, text: str, may_be_text: bool = False, remedy: str = "") -> str:
+        """The label: a number or a boolean, or where that is allowed text. remedy: what the error
+        about other types adds."""
         sql = self.sql(text, "label")
         (kind,) = self.types([sql], "label")
         if may_be_text and kind_of(kind) == "category":
             return sql
         if kind_of(kind) not in ("number", "boolean"):
-            raise DataError(f"label {text!r} is of type {kind}, expected a number or a boolean")
+            raise DataError(
+                f"label {text!r} is of type {kind}, expected a number or a boolean{remedy}"
+            )
         return sql
 
     def key(self, text: str) -> tuple[str, str]:

@@ -9,7 +9,13 @@ from tuskml.groups.execution.choosing import place_given
 from tuskml.groups.selection.asked import Search, search_of
 from tuskml.learners.learner import Request
 from tuskml.learners.options.table import MAX_TEXT
-from tuskml.learners.registry import TASKS, learner_of, options_of, task_named
+from tuskml.learners.registry import (
+    TASKS,
+    how_to_classify,
+    learner_of,
+    options_of,
+    task_named,
+)
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,11 @@ class Asked:
     def classifies(self) -> bool:
         """Whether labels are classes."""
         return any(learner_of(one.task).classifies(one) for one in self.requests)
+
+    @property
+    def remedy(self) -> str:
+        """What an error about labels that are text adds."""
+        return "" if self.searches else how_to_classify(self.requests[0].task)
 
 
 @dataclass(frozen=True)

@@ -385,7 +385,7 @@ def resolve(
     keys = listed(group_by, "group_by", scope.columns)
     label = label_given(asked.task, asked.labels, label, scope)
     sql, n_features = scope.features(texts, by_name(asked.options))
-    label_sql = "NULL" if label is None else scope.label(label, asked.classifies)
+    label_sql = "NULL" if label is None else scope.label(label, asked.classifies, asked.remedy)
     return Training(
         asked,
         rows,

@@ -18,7 +18,12 @@ from tuskml.kernels.nets.training import (
     Trained,
 )
 from tuskml.kernels.passes import Floats, Pass
-from tuskml.learners.classes import classes_in, margin_of_one_class, named_classes
+from tuskml.learners.classes import (
+    classes_in,
+    margin_of_one_class,
+    named_classes,
+    within_doubles,
+)
 from tuskml.learners.learner import Request
 from tuskml.learners.models import FORMAT, Lists, Models, Strings, thinned
 from tuskml.learners.nets.layers import head_of
@@ -116,7 +121,7 @@ def constants(
 ) -> tuple[Floats, Floats]:
     """The margins and the losses of the best constants, (G,); NaN margins of several classes."""
     if alike.loss == SQUARED:
-        return labels["mean"], about["base_loss"]
+        return within_doubles(labels["mean"], labels), about["base_loss"]
     if alike.loss == SOFTMAX:
         return np.full(len(labels), np.nan), about["base_loss"]
     lone = labels["low"] == labels["high"]

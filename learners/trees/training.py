@@ -27,6 +27,7 @@ from tuskml.learners.classes import (
     margin_of_one_class,
     named_classes,
     refuse_large,
+    within_doubles,
 )
 from tuskml.learners.learner import Request
 from tuskml.learners.models import FORMAT, Lists, Models, Strings, joined, thinned
@@ -297,6 +298,8 @@ def constants(
     have a single class, whose margin is their smoothed log-odds.
     """
     base = np.array([f.base[0] if len(f.base) == 1 else np.nan for f in forests])
+    if not classifies(options):
+        base = within_doubles(base, labels, np.log if options.objective == "poisson" else None)
     loss = np.array([f.loss[f.iterations - 1] if f.trees else f.base_loss for f in forests])
     if lone.any():
         odds = margin_of_one_class(options, labels)

@@ -8,6 +8,8 @@ from typing import Any
 import duckdb
 import pytest
 
+import tuskml
+
 BOTH = ("gbdt", "random_forest")
 
 
@@ -60,6 +62,66 @@ def test_a_status_says_what_happened(db: Database, task: str, case: str) -> None
     assert found[3:] == (rows, 0)
     assert found[2] is not None
     assert math.isfinite(found[2])
+
+
+ENDS = "CASE WHEN i % 2 = 0 THEN 1e308::float8 ELSE {} END"
+LABELS_AT_THE_ENDS = [
+    ("1e308::float8", 1e308),
+    (ENDS.format("-1e308::float8"), 0.0),
+    (ENDS.format("1"), 5e307),
+    ("1.7e308::float8", 1.7e308),
+]
+TASKS_OF_NUMBERS = [
+    *(f'gbdt {{"trees": 3, "objective": "{name}"}}' for name in ("squared", "quantile", "huber")),
+    'random_forest {"trees": 3}',
+    'mlp {"max_iter": 2, "layers": [4]}',
+]
+
+
+@pytest.mark.parametrize("call", TASKS_OF_NUMBERS)
+@pytest.mark.parametrize(("label", "middle"), LABELS_AT_THE_ENDS)
+def test_labels_whose_sum_is_beyond_doubles(
+    db: Database, call: str, label: str, middle: float
+) -> None:
+    """The model is a constant within the labels' range, never infinite."""
+    task, _, options = call.partition(" ")
+    status, _, prediction, *_ = db.told(task, label, "ARRAY[x]", 200, options)
+    assert status in ("out of range", "no split")
+    assert prediction == pytest.approx(middle)
+
+
+def test_counts_whose_sum_is_beyond_doubles(db: Database) -> None:
+    """The constant is that of the middle of their range, whose margin is its logarithm."""
+    found = db.told(
+        "gbdt", ENDS.format("1"), "ARRAY[x]", 200, '{"trees": 3, "objective": "poisson"}'
+    )
+    assert found[0] == "out of range"
+    assert found[2] == pytest.approx(5e307, rel=1e-9)
+
+
+def test_a_class_beyond_whole_doubles_is_named_briefly(db: Database) -> None:
+    options = '{"trees": 3, "objective": "logistic"}'
+    for label, shown in (("-1e308", "-1e\\+308"), ("9223372036854775807", "9223372036854775808")):
+        with pytest.raises(Exception, match=f"such as label = {shown}$|label = {shown}\\n"):
+            db.told("gbdt", f"{label}::float8", "ARRAY[x]", 200, options)
+
+
+@pytest.mark.parametrize(
+    ("task", "objective"), [("gbdt", "logistic"), ("random_forest", "gini"), ("mlp", "logistic")]
+)
+def test_labels_that_are_text_are_told_how_to_be_classes(
+    con: duckdb.DuckDBPyConnection, task: str, objective: str
+) -> None:
+    """And with what they are told the call trains."""
+    con.execute("CREATE TABLE t AS SELECT 'c' || (i % 3) AS y, i::float8 AS x FROM range(90) r(i)")
+    told = f"give option 'objective' \"{objective}\" for classes"
+    with pytest.raises(duckdb.InvalidInputException, match=told):
+        con.execute(f"SELECT train_model('{task}', y, {{'x': x}}) FROM t")
+    with pytest.raises(tuskml.DataError, match=f"a boolean; {told}"):
+        tuskml.train(con, task, source="t", label="y", features="x")
+    model = tuskml.train(con, task, source="t", label="y", features="x", objective=objective)
+    assert isinstance(model, tuskml.Model)
+    assert model.class_names == ["c0", "c1", "c2"]
 
 
 @pytest.mark.parametrize("task", BOTH)
