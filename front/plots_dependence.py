@@ -119,13 +119,13 @@ def curves_of(given: Any, name: str = "") -> dict[str, tuple[list[Any], Floats]]
 
 
 def of_model(found: Dependence, name: str) -> dict[str, tuple[list[Any], Floats]]:
-    """The same of what a model returned; of several classes they are counted from 0."""
+    """The same of what a model returned, with a curve for each of several classes."""
     numbers = found.values.dtype.kind in "fiu"
     x = [float(one) if numbers else str(one) for one in found.values.tolist()]
     if found.mean.ndim == 1:
         return {name: (x, found.mean)}
     prefix = f"{name}, " if name else ""
-    return {f"{prefix}class {k}": (x, found.mean[:, k]) for k in range(found.mean.shape[1])}
+    return {f"{prefix}{one}": (x, found.mean[:, k]) for k, one in enumerate(found.classes)}
 
 
 def rows_of(given: Any, known: Iterable[tuple[str, ...]], what: str) -> list[Row]:

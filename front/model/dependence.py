@@ -35,12 +35,13 @@ class Dependence:
     """The mean prediction of rows where a feature has one value for all of them.
 
     values: (points,); mean: (points,) numbers or probabilities of the higher class, or of K > 2
-    classes (points, K).
+    classes (points, K). classes: the names of these K, else none.
     """
 
     feature: str
     values: NDArray[Any]
     mean: Floats
+    classes: tuple[str, ...] = ()
 
 
 def permutation_importance(
@@ -80,7 +81,8 @@ def partial_dependence(model: "Model", X: Any, feature: str | int, points: int =
         for value in values
     ]
     mean = np.array([np.nanmean(one, axis=0) for one in told])
-    return Dependence(names[place], values, mean)
+    classes = tuple(model.class_names or ()) if mean.ndim > 1 else ()
+    return Dependence(names[place], values, mean, classes)
 
 
 def columns_of(model: "Model", X: Any) -> tuple[str, ...]:

@@ -69,6 +69,22 @@ def test_lines_are_the_dependence(con: duckdb.DuckDBPyConnection) -> None:
     assert plot_dependence(found).get_xlabel() == "b"
 
 
+def test_lines_of_classes_have_their_names(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(ROWS)
+    model = tuskml.train(
+        con, "gbdt", source="t", label="c", features=["a", "b"], objective="logistic", trees=3
+    )
+    assert isinstance(model, tuskml.Model)
+    found = model.partial_dependence(con.execute("SELECT a, b FROM t").df(), "a", points=5)
+    assert found.classes == ("k0", "k1", "k2")
+    lines = plot_dependence(found).get_lines()
+    assert [line.get_label() for line in lines] == ["k0", "k1", "k2"]
+    for place, line in enumerate(lines):
+        assert list(line.get_ydata()) == list(found.mean[:, place])
+    named = plot_dependence({"here": found}).get_lines()
+    assert [line.get_label() for line in named] == ["here, k0", "here, k1", "here, k2"]
+
+
 def test_other_rows_are_refused() -> None:
     with pytest.raises(ValueError, match="the rows are not of partial_dependence, expected"):
         plot_dependence([(1, 2)])
