@@ -108,3 +108,9 @@ class UnknownStore(StoreError):
             if served
             else f"there is no store named {name!r} in {root}"
         )
+
+
+class NothingToResume(StoreError):
+    """A store without a training that was interrupted."""
+
+    sqlstate = "55000"

@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike
 
 from tuskml.errors import StoreError
 from tuskml.kvstore import access
-from tuskml.kvstore.access import UnknownStore
+from tuskml.kvstore.access import NothingToResume, UnknownStore
 from tuskml.kvstore.files.files import Record, reporting
 from tuskml.kvstore.files.locks import owner_of
 from tuskml.kvstore.native import Ids, Weights
@@ -91,7 +91,7 @@ class StoreRoot:
     def resume(self, name: str, memory: int = 2 * LEAST_MEMORY, buffers: int = 0) -> ModelStore:
         """The newest working store that nobody has open and that has a checkpoint, at that.
 
-        StoreError if there is none: the first reason is given.
+        StoreError if there is none: the first reason is given. NothingToResume without any.
         """
         reasons = []
         for path in reversed(self.working(name)):
@@ -99,7 +99,12 @@ class StoreRoot:
                 return ModelStore.resume(path, memory, buffers)
             except StoreError as error:
                 reasons.append(str(error))
-        raise StoreError(reasons[0] if reasons else f"the store {name!r} has no working store")
+        if reasons:
+            raise StoreError(reasons[0])
+        raise NothingToResume(
+            f"the store {name!r} has no interrupted training: leave out 'resume' to begin a new "
+            "one"
+        )
 
     def publish(
         self,

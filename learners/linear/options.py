@@ -11,7 +11,7 @@ from tuskml.learners.linear.algorithms.parts.drawn import DRAWN, EAGER
 from tuskml.learners.linear.inference.names import CLASSIC, COVARIANCES
 from tuskml.learners.linear.planner.asked import SPECULATE
 from tuskml.learners.linear.request import LinearOptions
-from tuskml.learners.options.kinds import BOOLEAN, STEP, Option, choice, integer, real
+from tuskml.learners.options.kinds import BOOLEAN, NAMED_START, STEP, Option, choice, integer, real
 from tuskml.learners.options.schedules import POWERS
 from tuskml.learners.options.table import OptionTable
 
@@ -43,6 +43,7 @@ class OpenChoice:
 
 def check_together(options: LinearOptions) -> None:
     """OptionError where an algorithm cannot train with the other options."""
+    check_store(options)
     chosen = ALGORITHMS.get(options.algorithm)
     wrong = None if chosen is None else chosen.unfit(options)
     if wrong is not None:
@@ -76,6 +77,22 @@ def check_together(options: LinearOptions) -> None:
         raise OptionError(
             f"schedule 'line_search' is not available with algorithm '{options.algorithm}', "
             f"expected {one_of(searching)}"
+        )
+
+
+def check_store(options: LinearOptions) -> None:
+    """OptionError where what only a store has is asked for without one."""
+    if options.store is not None:
+        return
+    if isinstance(options.partition, str):
+        raise OptionError(
+            f"option 'partition' is the partitioning '{options.partition}' without option "
+            "'store', expected both, or neither"
+        )
+    if options.resume:
+        raise OptionError(
+            "option 'resume' is true without option 'store', expected the store of the "
+            "interrupted training"
         )
 
 
@@ -187,7 +204,8 @@ OPTIONS = OptionTable(
         ),
         "cluster",
         *("class_weight", "threads", "seed", "deterministic", "validation", "classes"),
-        *("warm_start", "store", "cache", "partition", "layout", "sharing"),
+        Option("warm_start", NAMED_START, None, "the model to start from"),
+        *("store", "cache", "partition", "layout", "sharing"),
         *("resume", "device", "explain", "format"),
     ),
     check_together,

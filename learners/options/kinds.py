@@ -206,13 +206,14 @@ class WarmStart:
 
     store: reference of a stored model, which has its coefficients; coef is empty then. classes: of
     a model that says which it has, else none; with more than two coef has the numbers of one class
-    after another, each class's intercept first.
+    after another, each class's intercept first. intercept_stored: the store has the intercept too.
     """
 
     coef: tuple[float, ...]
     intercept: float
     store: str | None = None
     classes: tuple[float, ...] = ()
+    intercept_stored: bool = False
 
     @property
     def several(self) -> int:
@@ -226,7 +227,7 @@ def _warm_start(value: Any) -> WarmStart:
     coef, store, given = value.get("coef"), value.get("store"), value.get("intercept")
     intercept = 0.0 if given is None else _number(given)
     if coef is None and isinstance(store, str):
-        return WarmStart((), intercept, store)
+        return WarmStart((), intercept, store, intercept_stored=given is None)
     if not isinstance(coef, list) or not coef:
         raise ValueError
     classes = value.get("classes")
@@ -234,6 +235,17 @@ def _warm_start(value: Any) -> WarmStart:
         raise ValueError
     given_classes = tuple(_number(one) for one in classes or ())
     return WarmStart(tuple(map(_number, coef)), intercept, None, given_classes)
+
+
+def _named_start(value: Any) -> WarmStart:
+    from tuskml.kvstore.roots.names import Reference
+
+    if not isinstance(value, str):
+        return _warm_start(value)
+    try:
+        return WarmStart((), 0.0, str(Reference.parse(value)), intercept_stored=True)
+    except StoreError:
+        raise ValueError from None
 
 
 def _partition(value: Any) -> int | str:
@@ -281,6 +293,11 @@ CLASS_WEIGHT = Kind(
 )
 CLASSES = Kind('a list of two labels, the lower first, such as [1, 2] or ["no", "yes"]', _classes)
 WARM_START = Kind("a model as JSON, an object with coef and intercept", _warm_start)
+NAMED_START = Kind(
+    f"{WARM_START.allowed}, or with option 'store' the name of a stored model, such as 'ads' or "
+    "'ads@3'",
+    _named_start,
+)
 STORE = Kind("a name of at most 63 letters, digits and _ . -, not starting with . or -", _store)
 PARTITION = Kind(
     "a whole number from 0 to 1048576, or the name of a partitioning that partition_model kept",

@@ -295,11 +295,11 @@ def read(
         if name in table:
             continue
         if name in others():
-            # hints name the options of linear models
+            # Hints name the options of linear models. The name is right, so none is nearer.
             told = hint(name) if "epsilon" in table else ""
             raise OptionError(
                 f"option '{name}' is not available with task '{task}', which has "
-                f"{', '.join(table)}{told or nearest(name, table)}"
+                f"{', '.join(table)}{told}"
             )
         raise OptionError(
             f"unknown option '{shortened(name)}', expected one of "

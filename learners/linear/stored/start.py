@@ -1,7 +1,7 @@
 """Where a stored model starts: its intercept, and the weights of a warm start."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -42,18 +42,29 @@ def first_intercept(
     return float(np.log(high * weight[1] / ((n - high) * weight[0])))
 
 
-def refuse_several(options: LinearOptions, root: StoreRoot) -> None:
-    """OptionError where a training is to begin with a stored model of more than two classes."""
+def begun(options: LinearOptions, root: StoreRoot) -> LinearOptions:
+    """The options with the intercept of the stored model to start from, where that has it.
+
+    OptionError for a stored model that no linear training of two classes, or numbers, begins with.
+    """
     warm = options.warm_start
     if warm is None or warm.store is None:
-        return
+        return options
     with root.open(warm.store) as sealed:
-        several = len(sealed.metadata.get("classes") or ())
-    if several > 2:
+        told = sealed.metadata
+    several = len(told.get("classes") or ())
+    wrong = f" of {several} classes" if several > 2 else ""
+    if "rank" in told:
+        wrong = f" of task '{told.get('task')}'"
+    if wrong:
         raise OptionError(
-            f"warm_start is the stored model '{warm.store}' of {several} classes, expected one of "
+            f"warm_start is the stored model '{warm.store}'{wrong}, expected one of numbers or of "
             "two classes, or a model whose coefficients lie in no store"
         )
+    if not warm.intercept_stored:
+        return options
+    intercept = float(told.get("intercept") or 0.0)
+    return replace(options, warm_start=replace(warm, intercept=intercept))
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ from tuskml.learners.linear.stored.in_memory import train_in_memory
 from tuskml.learners.linear.stored.outcome import Trained
 from tuskml.learners.linear.stored.route import in_memory, without_store
 from tuskml.learners.linear.stored.routed import RoutedRun
-from tuskml.learners.linear.stored.start import refuse_several
+from tuskml.learners.linear.stored.start import begun
 from tuskml.learners.models import Lists, Models, Strings, thinned
 from tuskml.learners.stored.defaults import CACHE
 from tuskml.learners.validation import held_out_counts
@@ -60,7 +60,7 @@ def train_stored(
 ) -> Models:
     """Trains one group (`passes.GROUP`)."""
     began = time.monotonic()
-    refuse_several(request.options, root)
+    request = replace(request, options=begun(request.options, root))
     if in_memory(groups, request):
         refuse_together(request.task, request.options)
         return train_in_memory(groups, request, memory, root)

@@ -81,7 +81,9 @@ def test_nothing_to_resume(root):
     with pytest.raises(StoreError, match="films"):
         in_store(root, ratings(), resume=True)
     in_store(root, ratings(), rank=3, max_iter=2)
-    with pytest.raises(StoreError, match="the store 'films' has no working store"):
+    with pytest.raises(
+        StoreError, match="the store 'films' has no interrupted training: leave out 'resume'"
+    ):
         in_store(root, ratings(), resume=True)
 
 

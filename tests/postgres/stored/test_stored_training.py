@@ -228,9 +228,22 @@ def test_the_root_is_a_superusers_setting(pg, connect: Connect, cluster, folder:
     ({"store": "../x"}, "22023", "expected a name of at most 63"),
     ({"resume": True}, "42704", "there is no store named 'ads'"),
     ({"warm_start": {"store": "nix"}}, "42704", "there is no store named 'nix'"),
+    ({"warm_start": "nix"}, "42704", "there is no store named 'nix'"),
+    ({"warm_start": "a/b"}, "22023", "or with option 'store' the name of a stored model"),
 ])  # fmt: skip
 def test_refusals(pg, folder: Path, options: dict, state: str, told: str) -> None:
     with pytest.raises(psycopg.Error, match=told) as raised:
         pg.execute(f"SELECT {call(**options)} FROM t")
     assert raised.value.sqlstate == state
     assert pg.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_what_a_finished_model_leaves(pg, folder: Path) -> None:
+    """A training begins with it by its name; none of it is left to resume."""
+    starts: list[dict] = [{"max_iter": 5}, {"max_iter": 2, "warm_start": "ads@1"}]
+    query = "SELECT (m).history[1] FROM (SELECT {} AS m FROM t) AS o"
+    first, again = (pg.execute(query.format(call(**one))).fetchone()[0] for one in starts)
+    assert again < first
+    with pytest.raises(psycopg.Error, match="no interrupted training: leave out") as raised:
+        pg.execute(f"SELECT {call(resume=True)} FROM t")
+    assert raised.value.sqlstate == "55000"

@@ -183,7 +183,15 @@ OF_TOPICS = {
     "optimize_interval": (-1, "a whole number from 0 to 2147483647"),
 }
 """The same of topics."""
+OF_LINEAR = {
+    "warm_start": (
+        {"coef": []},
+        "a model as JSON, an object with coef and intercept, or with option 'store' the name of "
+        "a stored model, such as 'ads' or 'ads@3'",
+    )
+}
 OF_OTHERS = {
+    "linear": OF_LINEAR,
     "lasso": OF_PATHS,
     "elastic_net": OF_PATHS,
     "sparse_logistic": OF_PATHS,

@@ -71,7 +71,9 @@ def test_nothing_is_left_without_a_checkpoint(con, tmp_path, told, options) -> N
     ended(con, told, **options)
     assert working(tmp_path) == []
     assert StoreRoot(tmp_path).versions("ads") == []
-    with pytest.raises(duckdb.Error, match="the store 'ads' has no working store"):
+    with pytest.raises(
+        duckdb.Error, match="the store 'ads' has no interrupted training: leave out 'resume'"
+    ):
         train(con, **STEADY, resume=True)
     assert train(con, **STEADY, max_iter=2).store.startswith("ads@1:")
 

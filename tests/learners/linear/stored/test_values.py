@@ -125,6 +125,9 @@ def test_the_largest_id(con, tmp_path) -> None:
     ("logistic", SPARSE, {"resume": 1}, "option 'resume' is 1, expected true or false"),
     ("logistic", SPARSE, {"warm_start": {"store": "nix"}}, "there is no store named 'nix'"),
     ("logistic", SPARSE, {"warm_start": {"store": "a/b"}}, "a store's name has 1 to 63"),
+    ("logistic", SPARSE, {"warm_start": "nix"}, "there is no store named 'nix'"),
+    ("logistic", SPARSE, {"warm_start": "a/b"}, "or with option 'store' the name of a stored model, such as 'ads' or 'ads@3'"),
+    ("gbdt", "[1.0]", {}, "option 'store' is not available with task 'gbdt', which has"),
 ])  # fmt: skip
 def test_refusals(con, tmp_path, task, features, options, told) -> None:
     text = json.dumps({"store": "ads"} | options).replace("'", "''")
@@ -192,6 +195,41 @@ def test_a_warm_start_by_name_and_to_the_same_name(con) -> None:
     assert (first.store[:6], second.store[:6]) == ("ads@1:", "ads@2:")
     assert second.history[0] < first.history[0]
     assert second.loss < first.loss
+
+
+@pytest.mark.parametrize("start", ["ads@1", {"store": "ads@1"}])
+def test_a_stored_model_has_its_intercept(con, start) -> None:
+    """Its name alone begins where its value does."""
+    first = train(con, **STEADY, max_iter=5)
+    train(con, **STEADY, max_iter=1)  # the current one is another
+    value = {"store": first.store, "intercept": first.intercept}
+    again = {"max_iter": 3, "step": 0.25, "deterministic": True}
+    found, expected = (train(con, **STEADY | again, warm_start=one) for one in (start, value))
+    assert first.intercept != 0
+    assert found.history == expected.history
+    assert found.intercept == expected.intercept
+
+
+def test_a_stored_model_of_vectors_is_no_start(con) -> None:
+    con.execute("""
+        SELECT train_model('matrix_factorization', y, [i % 7, i % 5], '{"store": "films", "rank": 2}') FROM t
+        """)
+    with pytest.raises(duckdb.Error, match="'films' of task 'matrix_factorization', expected one of"):
+        train(con, **STEADY, warm_start="films")
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"partition": "kept"}, "is the partitioning 'kept' without option 'store', expected both"),
+        ({"resume": True}, "option 'resume' is true without option 'store', expected the store"),
+        ({"warm_start": "ads"}, "is the stored model 'ads', expected a model with coefficients"),
+    ],
+)
+def test_what_needs_a_store(con, options, told) -> None:
+    text = json.dumps(options)
+    with pytest.raises(duckdb.Error, match=told):
+        con.execute(f"SELECT train_model('logistic', y, {SPARSE}, '{text}') FROM t")
 
 
 def test_a_warm_start_of_a_whole_model_value(con) -> None:
