@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from tuskml.errors import StoreError, nearest, one_of
@@ -213,7 +213,7 @@ class WarmStart:
     intercept: float
     store: str | None = None
     classes: tuple[float, ...] = ()
-    intercept_stored: bool = False
+    intercept_stored: bool = field(default=False, kw_only=True)
 
     @property
     def several(self) -> int:
