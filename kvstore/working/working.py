@@ -128,9 +128,7 @@ class ModelStore:
                     path / CHECKPOINTS, record["store"]
                 )
                 if last is None:
-                    raise StoreError(
-                        f"{path} has no checkpoint to resume from: begin anew, without 'resume'"
-                    )
+                    raise StoreError(f"{path} has no checkpoint: begin anew, without 'resume'")
                 checkpoints.restore(last, path / DATABASE)
                 checkpoints.remove_others(path / CHECKPOINTS, last.number)
                 store._open(memory, create=False, buffers=buffers)

@@ -205,7 +205,7 @@ def test_killed_and_resumed_in_another_process(con, tmp_path) -> None:
 def test_killed_without_a_checkpoint(con, tmp_path) -> None:
     program = KILLED.replace("stored_run.CHECKPOINT_SECONDS = 0", "")
     assert in_a_process(program, tmp_path).returncode == -signal.SIGKILL
-    with pytest.raises(duckdb.Error, match="has no checkpoint to resume from"):
+    with pytest.raises(duckdb.Error, match="has no checkpoint: begin anew"):
         train(con, **STEADY, resume=True)
     removed = collect(StoreRoot(tmp_path), "ads", dry_run=True)
     assert [each.why for each in removed] == ["its owner is gone and it has no checkpoint"]

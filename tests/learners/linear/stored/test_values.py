@@ -214,14 +214,19 @@ def test_a_stored_model_of_vectors_is_no_start(con) -> None:
     con.execute("""
         SELECT train_model('matrix_factorization', y, [i % 7, i % 5], '{"store": "films", "rank": 2}') FROM t
         """)
-    with pytest.raises(duckdb.Error, match="'films' of task 'matrix_factorization', expected one of"):
+    with pytest.raises(
+        duckdb.Error, match="'films' of task 'matrix_factorization', expected one of"
+    ):
         train(con, **STEADY, warm_start="films")
 
 
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"partition": "kept"}, "is the partitioning 'kept' without option 'store', expected both"),
+        (
+            {"partition": "kept"},
+            "is the partitioning 'kept' without option 'store', expected both",
+        ),
         ({"resume": True}, "option 'resume' is true without option 'store', expected the store"),
         ({"warm_start": "ads"}, "is the stored model 'ads', expected a model with coefficients"),
     ],
