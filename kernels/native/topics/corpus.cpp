@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstring>
 #include <numeric>
 #include <string_view>
 
@@ -19,11 +20,22 @@ constexpr int64_t FILLED = 1 << 22; // tokens that a reading of the rows fills
 constexpr int64_t SPENT = 1 << 20;  // tokens of a group whose rows are many pages
 constexpr int64_t ROWS = 512;       // that a thread takes at a time
 
+// Where the starts, ids and counts of a segment's rows begin, and where they end.
+char *begin_of(const tusk_segment *s) {
+    return (char *)tusk_row_starts(s);
+}
+template <class T> char *end_of(const tusk_segment *s) {
+    return (char *)((T *)tusk_sparse_values(s) + s->cap_nnz);
+}
+
 struct Document {
     uint64_t hash;
     int64_t tokens;
     const tusk_segment *segment;
-    uint32_t row, number; // in the segment, and among the documents with words
+    uint32_t row;    // in the segment; of a segment of words, the place of the first word
+    uint32_t number; // among the documents with words
+
+    bool has_words() const { return segment->cap_nnz == TUSK_SPENT; }
 };
 
 // The entries of a row. Ids are those of features, counts may be split over several entries.
@@ -38,6 +50,8 @@ template <class T> Entries<T> entries_of(const Document &d) {
             tusk_row_starts(d.segment)[d.row + 1] - from};
 }
 
+using Order = std::vector<std::pair<uint32_t, uint32_t>>; // places and counts
+
 struct Reader {
     const tusk_group &group;
     const tk_pass &pass;
@@ -46,6 +60,8 @@ struct Reader {
     std::vector<Document> documents;
     std::vector<uint32_t> rank;                   // of words, by id; none: ids are ranks
     std::vector<std::atomic<uint32_t>> frequency; // by rank
+    std::vector<int64_t> start;                   // of documents, the first token
+    std::vector<uint32_t> place;                  // by the number of a document
 
     uint32_t rank_of(int32_t id) const { return rank.empty() ? (uint32_t)id : rank[id]; }
 
@@ -177,61 +193,139 @@ struct Reader {
         out.first_document.back() = out.documents;
     }
 
-    int take(tusk_memory *memory) {
+    int take_begin(tusk_memory *memory) {
         uint32_t most = 0; // words of a block
         for (int32_t b = 0; b < out.parts; b++)
             most = std::max(most, out.first_word[b + 1] - out.first_word[b]);
         out.narrow = most <= 1u << 16;
-        int code = out.word.take(memory, out.tokens * out.token_bytes());
-        return code == TK_OK ? out.begin.take(memory, out.documents * out.parts + 1) : code;
+        return out.begin.take(memory, out.documents * out.parts + 1);
     }
 
-    // Reads the rows in their order, so often that what a reading fills stays in memory.
-    template <class T, class W> int fill(W *words) {
-        std::vector<int64_t> start(documents.size() + 1);
-        std::vector<uint32_t> place(documents.size());
+    // Where each document begins, in the order that the model has, and which one each row is.
+    void number_documents() {
+        start.resize(documents.size() + 1);
+        place.resize(documents.size());
         for (size_t d = 0; d < documents.size(); d++) {
             start[d + 1] = start[d] + documents[d].tokens;
             place[documents[d].number] = (uint32_t)d;
         }
         out.begin.data()[out.documents * out.parts] = (uint32_t)out.tokens;
+    }
+
+    // Writes words in the place of the rows, segment by segment, and gives the rest of the memory
+    // back: then words and rows are never there at the same time.
+    template <class T, class W> int shrink(W *) {
+        std::vector<size_t> first; // of each segment's rows
+        for (size_t i = 0; i < place.size(); i++)
+            if (!i || documents[place[i]].segment != documents[place[i - 1]].segment)
+                first.push_back(i);
+        first.push_back(place.size());
+        parallel_for((int64_t)first.size() - 1, pass.threads, [&](int64_t s) {
+            if (!cancelled(pass.cancel_mark))
+                shrink_one<T, W>(first[s], first[s + 1]);
+        });
+        return cancelled(pass.cancel_mark) ? TK_CANCELLED : TK_OK;
+    }
+
+    template <class T, class W> void shrink_one(size_t from, size_t to) {
+        auto *segment = const_cast<tusk_segment *>(documents[place[from]].segment);
+        int64_t tokens = 0;
+        for (size_t i = from; i < to; i++)
+            tokens += documents[place[i]].tokens;
+        if (begin_of(segment) + tokens * sizeof(W) > end_of<T>(segment))
+            return; // counts are high
+        std::vector<W> words(tokens);
+        Order order;
+        uint32_t at = 0;
+        for (size_t i = from; i < to; i++) {
+            Document &d = documents[place[i]];
+            expand<T>(d, place[i], order, words.data() + at);
+            d.row = at;
+            at += (uint32_t)d.tokens;
+        }
+        char *begin = begin_of(segment), *end = end_of<T>(segment);
+        std::memcpy(begin, words.data(), tokens * sizeof(W));
+        segment->cap_nnz = TUSK_SPENT;
+        tusk_slab_release(segment->slab, begin + tokens * sizeof(W), end);
+    }
+
+    // Reads the rows in their order, so often that what a reading fills stays in memory.
+    template <class T, class W> int fill(W *words) {
         int code = TK_OK;
         for (int64_t first = 0; first < out.tokens && code == TK_OK; first += FILLED)
             code = by_ranges([&](int64_t from, int64_t to) {
-                std::vector<std::pair<uint32_t, uint32_t>> entries;
+                Order order;
                 for (int64_t i = from; i < to; i++)
                     if (int64_t at = start[place[i]]; at >= first && at < first + FILLED)
-                        fill_one<T>(place[i], (uint32_t)at, entries, words);
+                        fill_one<T>(place[i], order, words + at);
             });
         return code;
     }
 
+    template <class T, class W> void fill_one(uint32_t d, Order &order, W *words) {
+        const Document &document = documents[d];
+        if (document.has_words())
+            std::copy_n((const W *)begin_of(document.segment) + document.row, document.tokens,
+                        words);
+        else
+            expand<T>(document, d, order, words);
+    }
+
+    // Writes the words of a document, and where those of each block begin.
     template <class T, class W>
-    void fill_one(int64_t d, uint32_t at, std::vector<std::pair<uint32_t, uint32_t>> &entries,
-                  W *words) {
-        Entries<T> e = entries_of<T>(documents[d]);
-        entries.clear();
+    void expand(const Document &document, uint32_t number, Order &order, W *words) {
+        Entries<T> e = entries_of<T>(document);
+        order.clear();
         for (uint32_t i = 0; i < e.n; i++)
             if (e.count[i] > 0)
-                entries.emplace_back(out.place[rank_of(e.id[i])], (uint32_t)e.count[i]);
-        std::sort(entries.begin(), entries.end());
-        uint32_t *begin = out.begin.data() + d * out.parts;
+                order.emplace_back(out.place[rank_of(e.id[i])], (uint32_t)e.count[i]);
+        std::sort(order.begin(), order.end());
+        uint32_t *begin = out.begin.data() + (int64_t)number * out.parts;
+        uint32_t at = (uint32_t)start[number];
         int32_t block = 0;
-        for (auto [word, n] : entries) {
+        for (auto [word, n] : order) {
             while (block < out.parts && word >= out.first_word[block])
                 begin[block++] = at;
-            std::fill_n(words + at, n, (W)(word - out.first_word[block - 1]));
+            words = std::fill_n(words, n, (W)(word - out.first_word[block - 1]));
             at += n;
         }
         while (block < out.parts)
             begin[block++] = at;
     }
 
+    // Gives back what is left of the rows.
     void spend() {
-        if (out.tokens < SPENT)
-            return;
+        const tusk_shape shape = tusk_shape_of(&group);
         for (const tusk_segment *s : SegmentsOf(group))
-            tusk_segment_spend(const_cast<tusk_segment *>(s), tusk_shape_of(&group));
+            if (s->cap_nnz != TUSK_SPENT)
+                tusk_segment_spend(const_cast<tusk_segment *>(s), shape);
+    }
+    void spend_words() {
+        for (size_t i = 0; i < place.size();) {
+            const tusk_segment *segment = documents[place[i]].segment;
+            int64_t tokens = 0;
+            for (; i < place.size() && documents[place[i]].segment == segment; i++)
+                tokens += documents[place[i]].tokens;
+            char *words = begin_of(segment);
+            if (segment->cap_nnz == TUSK_SPENT)
+                tusk_slab_release(segment->slab, words, words + tokens * out.token_bytes());
+        }
+    }
+
+    // The words of all tokens, in the order of the documents.
+    template <class T> int read_words(tusk_memory *memory, bool spends) {
+        int code = TK_OK;
+        if (spends)
+            code = out.with_words([&](auto *words) { return shrink<T>(words); });
+        if (code == TK_OK)
+            code = out.word.take(memory, out.tokens * out.token_bytes());
+        if (code == TK_OK)
+            code = out.with_words([&](auto *words) { return fill<T>(words); });
+        if (code == TK_OK && spends) {
+            spend_words();
+            spend();
+        }
+        return code;
     }
 };
 
@@ -264,12 +358,11 @@ template <class T> int read(Reader &r, const tk_topics_spec &spec, tusk_memory *
     r.out.windows = (int32_t)std::max<int64_t>(1, r.out.tokens / window);
     r.place_words();
     r.cut_parts();
-    code = r.take(memory);
-    if (code == TK_OK)
-        code = r.out.with_words([&](auto *words) { return r.fill<T>(words); });
-    if (code == TK_OK && spec.spends)
-        r.spend();
-    return code;
+    code = r.take_begin(memory);
+    if (code != TK_OK)
+        return code;
+    r.number_documents();
+    return r.read_words<T>(memory, spec.spends && r.out.tokens >= SPENT);
 }
 
 } // namespace
@@ -278,7 +371,8 @@ int read_corpus(const tusk_group &group, const tk_topic_words *words, const tk_p
                 const tk_topics_spec &spec, tusk_memory *memory, tk_topics_about &about,
                 Corpus &out) {
     int64_t table = words ? words->n : group.dim;
-    Reader r{group, pass, about, out, {}, {}, std::vector<std::atomic<uint32_t>>(table)};
+    std::vector<std::atomic<uint32_t>> frequency(table);
+    Reader r{group, pass, about, out, {}, {}, std::move(frequency), {}, {}};
     if (words) {
         out.sorted = sorted_ids(*words);
         r.rank.resize(words->n);

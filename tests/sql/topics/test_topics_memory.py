@@ -35,12 +35,13 @@ def trained(new_con, tmp_path):
     return train
 
 
+def kept(one, **given):
+    """`dataclasses.replace`, but rows are read again."""
+    return replace(one, **(given | {"last": False} if "last" in given else given))
+
+
 def test_rows_are_given_back_when_their_tokens_were_read(trained, monkeypatch):
     """Topics and counts lie where rows were, unless these are read again."""
-
-    def kept(one, **given):
-        return replace(one, **(given | {"last": False} if "last" in given else given))
-
     more = '"topics": 400, "seed": 1'
     _, given_back = trained(1 << 30, more)
     monkeypatch.setattr(trainer, "replace", kept)
@@ -48,6 +49,16 @@ def test_rows_are_given_back_when_their_tokens_were_read(trained, monkeypatch):
     topics, counts = 2 * TOKENS, 4 * 400 * WORDS
     assert given_back["spilled"] == used["spilled"] == used["resident"] == 0
     assert given_back["peak"] < used["peak"] - 0.7 * (topics + counts)
+
+
+def test_words_are_written_in_the_place_of_rows(trained, monkeypatch):
+    """So words, like topics, are never there beside the rows, and the model is the same."""
+    model, given_back = trained(1 << 30)
+    monkeypatch.setattr(trainer, "replace", kept)
+    same, used = trained(1 << 30)
+    words = topics = -(-2 * TOKENS // (2 * MIB)) * 2 * MIB  # pieces of 2 MiB
+    assert model == same
+    assert given_back["peak"] < used["peak"] - 0.8 * (words + topics)
 
 
 @pytest.mark.parametrize("limit", [MIB, 4 * MIB])
