@@ -8,6 +8,7 @@ pointers.
 import ctypes
 import importlib
 import json
+import logging
 import os
 import signal
 import time
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tuskml.errors import ExtensionError, StoreError
+from tuskml.groups import training_log
 from tuskml.groups.contract.refusal import refuse
 from tuskml.groups.contract.trainer import BATCH, answer
 from tuskml.kernels import passes
@@ -80,6 +82,18 @@ class Roles:
         return [Path(line) for line in os.fsdecode(text).splitlines()]
 
 
+class ServerLog(logging.Handler):
+    """Hands lines to the server, which writes them where its own go."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        super().__init__()
+        self._library = library
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Hands it one."""
+        self._library.tuskml_log(record.getMessage().encode(errors="replace"))
+
+
 def trainer(version: str) -> Callable[[], None]:
     """What the PL/Python function calls; trains the batch in work. version: the package's."""
     library = ctypes.CDLL(None)  # the server and the extension, whose names are visible to all
@@ -87,6 +101,8 @@ def trainer(version: str) -> Callable[[], None]:
     library.tuskml_version.restype = ctypes.c_char_p
     library.tuskml_batch_bytes.restype = ctypes.c_int64
     library.tuskml_modules_now.restype = ctypes.c_char_p
+    library.tuskml_log_level_now.restype = ctypes.c_char_p
+    training_log.to_handler(ServerLog(library))
     hosting.host = Roles(library)
     passes.library().tk_watch_host(ctypes.cast(library.tuskml_interrupted, ctypes.c_void_p))
 
@@ -98,6 +114,7 @@ def trainer(version: str) -> Callable[[], None]:
             )
         try:
             check_version(library, version)
+            training_log.set_level(library.tuskml_log_level_now().decode(), "tuskml.log_level")
             load_modules(os.fsdecode(library.tuskml_modules_now() or b""))
             with events.listening(Progress(library)):
                 answer(library, pointer)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import DataError
-from tuskml.groups import last_training
+from tuskml.groups import last_training, training_log
 from tuskml.groups.contract.emission import Emission
 from tuskml.groups.contract.long_options import options_of
 from tuskml.groups.contract.refusal import refuse
@@ -32,7 +32,7 @@ from tuskml.learners.models import Models, Names
 from tuskml.learners.options.table import MAX_TEXT, refuse_format
 from tuskml.learners.receiving import compared_of, finished_of, receiver_of
 from tuskml.learners.registry import learner_of, task_named
-from tuskml.schedule import budget, shares
+from tuskml.schedule import budget, phases, shares
 from tuskml.schedule.forks import held_in_forks
 
 TRAIN, EXPLAIN = 0, 1
@@ -88,7 +88,10 @@ def answer(library: ctypes.CDLL, pointer: Any, account: int | None = None) -> No
         for number in range(batch.n_specs):
             places, texts = np.flatnonzero(spec == number), batch.specs[number]
             if batch.request == TRAIN:
-                with shares.training(texts.task, len(places), host_of(batch)):
+                with (
+                    shares.training(texts.task, len(places), host_of(batch)),
+                    training_log.training(batch, texts.task, len(places), reading_seconds(batch)),
+                ):
                     answer_training(library, pointer, texts, groups[places], places, account)
             elif batch.request == EXPLAIN:
                 answer_training(library, pointer, texts, groups[places], places, account)
@@ -203,8 +206,10 @@ def emit_models(
 ) -> None:
     """Returns models of the groups of one spec; places: these groups' in the batch."""
     shares.progress(len(models.group))
-    emission = Emission(models.numbered(places[models.group]))
-    library.tusk_emit_models(pointer, ctypes.byref(emission.struct))
+    training_log.note(models)
+    with phases.phase("emitting"):
+        emission = Emission(models.numbered(places[models.group]))
+        library.tusk_emit_models(pointer, ctypes.byref(emission.struct))
 
 
 def emit_texts(
@@ -378,6 +383,7 @@ def library() -> ctypes.CDLL:
 
 def attach(library: ctypes.CDLL, path: str) -> None:
     """Gives the database's library the trainer, once a process."""
+    training_log.to_standard_error()
     with _lock:
         if path not in _attached:
             callback = trainer(library)

@@ -300,9 +300,9 @@ def arguments_in_c(call: str) -> list[str]:
 
 def default_in_c(default: str) -> str:
     """A constant that the build fills in has no value here."""
-    if default.isupper():
+    if default.isupper() and not default.startswith("LOG_"):
         return "by `install`"
-    return {"true": "on", "false": "off", "": "none"}.get(default, default)
+    return {"true": "on", "false": "off", "": "none", "LOG_OFF": "off"}.get(default, default)
 
 
 def sizes_page() -> str:

@@ -26,6 +26,7 @@ extern PGDLLIMPORT int client_connection_check_interval;
 
 char *tuskml_python_path;
 static char *tuskml_modules;
+static int tuskml_log_level;
 int tuskml_memory_limit;
 int tuskml_threads;
 bool tuskml_shares;
@@ -33,10 +34,18 @@ double tuskml_weight;
 bool tuskml_progress;
 char *tuskml_store_root;
 
+/* As Python's side names them (groups/training_log.py). */
+enum { LOG_OFF, LOG_FAILED, LOG_ALL };
+static const struct config_enum_entry log_levels[] = {{"off", LOG_OFF, false},
+                                                      {"error", LOG_FAILED, false},
+                                                      {"info", LOG_ALL, false},
+                                                      {NULL, 0, false}};
+
 PGDLLEXPORT void _PG_init(void);
 PGDLLEXPORT const char *tuskml_version(void);
 PGDLLEXPORT const char *tuskml_python_path_now(void);
 PGDLLEXPORT const char *tuskml_modules_now(void);
+PGDLLEXPORT const char *tuskml_log_level_now(void);
 PGDLLEXPORT int tuskml_interrupted(void);
 
 void _PG_init(void) {
@@ -72,6 +81,10 @@ void _PG_init(void) {
                                "A relative path is below the data directory; superusers only.",
                                &tuskml_store_root, "tuskml/stores", PGC_SUSET, GUC_SUPERUSER_ONLY,
                                NULL, NULL, NULL);
+    DefineCustomEnumVariable(
+        "tuskml.log_level", "Trainings that write a line of JSON into the server's log.",
+        "off, error: those that fail, or info: all; superusers only.", &tuskml_log_level, LOG_OFF,
+        log_levels, PGC_SUSET, 0, NULL, NULL, NULL);
     MarkGUCPrefixReserved("tuskml");
     watch_transactions();
 }
@@ -86,6 +99,10 @@ const char *tuskml_python_path_now(void) {
 
 const char *tuskml_modules_now(void) {
     return tuskml_modules;
+}
+
+const char *tuskml_log_level_now(void) {
+    return log_levels[tuskml_log_level].name;
 }
 
 /* Does what CHECK_FOR_INTERRUPTS does for client_connection_check_interval, but raises no

@@ -28,6 +28,7 @@ from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import Request
 from tuskml.optimizer import constants
 from tuskml.optimizer.disk import not_cached
+from tuskml.schedule.phases import is_phase
 
 HOPELESS = 2.5
 """A candidate that is expected to take so many times the best one's seconds is not tried."""
@@ -63,6 +64,7 @@ def statistics(groups: NDArray[np.void], memory: int = 0) -> Statistics:
     )
 
 
+@is_phase("planning")
 def first_plan(
     groups: NDArray[np.void], request: Request, memory: int = 0
 ) -> tuple[Plan, Question | None]:
@@ -166,6 +168,7 @@ def gain(one: Candidate, best: Candidate) -> float:
     return max(mine.point - other.low, mine.high - other.point)
 
 
+@is_phase("planning")
 def decide(problem: Problem, start: Floats, own: Plan, question: Question) -> Choice:
     """The choice for rows at hand: by statistics, and where that pays by trying candidates."""
     asked = question.options.speculate

@@ -29,6 +29,7 @@
 PGDLLEXPORT int64 tuskml_batch_bytes(void);
 PGDLLEXPORT void tuskml_answered(void);
 PGDLLEXPORT void tuskml_tell(const char *text);
+PGDLLEXPORT void tuskml_log(const char *text);
 PGDLLEXPORT void tusk_emit_models(tusk_batch *batch, const tusk_models *models);
 PGDLLEXPORT void tusk_emit_text(tusk_batch *batch, int64_t group, const char *text);
 
@@ -74,17 +75,15 @@ void keep_batch_failure(void) {
     keep_failure(current);
 }
 
-/* A NOTICE checks for interrupts, and an error must not jump over Python's frames. */
-void tuskml_tell(const char *text) {
-    if (!current || !tuskml_progress)
-        return;
+/* Says something of the batch. A NOTICE checks for interrupts, and an error must not jump over
+ * Python's frames. */
+static void say(int level, const char *prefix, const char *text) {
     MemoryContext before = CurrentMemoryContext;
-    current->told = true;
-    pgstat_report_appname(text);
     PG_TRY();
     {
         HOLD_INTERRUPTS();
-        ereport(NOTICE, (errmsg("%s: %s", current->name, text)));
+        ereport(level, (errmsg("%s: %s", prefix, text), errhidestmt(level == LOG_SERVER_ONLY),
+                        errhidecontext(level == LOG_SERVER_ONLY)));
         RESUME_INTERRUPTS();
     }
     PG_CATCH();
@@ -93,6 +92,20 @@ void tuskml_tell(const char *text) {
     }
     PG_END_TRY();
     MemoryContextSwitchTo(before);
+}
+
+void tuskml_tell(const char *text) {
+    if (!current || !tuskml_progress)
+        return;
+    current->told = true;
+    pgstat_report_appname(text);
+    say(NOTICE, current->name, text);
+}
+
+/* A line for the server's log; the client is told nothing. */
+void tuskml_log(const char *text) {
+    if (current)
+        say(LOG_SERVER_ONLY, "tuskml", text);
 }
 
 static Datum text_in(MemoryContext context, const char *text) {
