@@ -18,8 +18,9 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 VERSION ?= 1.5.*
 DUCKDB_TESTS := tests/sql tests/udas/duckdb tests/faults tests/front tests/learners
 # What `make sanitize-learners` looks at, and by which tests.
-SANITIZED := kernels/native/trees kernels/native/nets kernels/native/topics kernels/native/shared udas
-SANITIZED_TESTS := tests/learners/trees tests/learners/nets tests/learners/topics tests/kernels/topics \
+SANITIZED := kernels/native/trees kernels/native/nets kernels/native/topics kernels/native/paths \
+    kernels/native/shared udas
+SANITIZED_TESTS := tests/learners/trees tests/learners/nets tests/learners/topics tests/learners/paths tests/kernels/topics \
     tests/sql/trees tests/sql/nets tests/udas/trees tests/udas/nets tests/udas/topics \
     tests/udas/duckdb/test_forged_trees.py tests/udas/duckdb/test_payload.py
 
@@ -99,7 +100,7 @@ sanitize: $(READY)-test
 	scripts/sanitized.sh $(SANITIZE) build/sanitize/venv/bin/python -m pytest \
 	    --capture=sys -m "native and not memory" $(PYTEST_ARGS)
 
-# Runs the tests of trees, nets and topics with their kernels and scorers under sanitizers. All else is built
+# Runs the tests of trees, nets, topics and paths with their kernels and scorers under sanitizers. All else is built
 # as ever, the server of PostgreSQL too, whose bits differ from those of a build without optimisation.
 sanitize-learners: $(READY)-test
 	TUSKML_SANITIZE=$(SANITIZE) TUSKML_SANITIZE_ONLY="$(SANITIZED)" $(BIN)/python setup.py --quiet \

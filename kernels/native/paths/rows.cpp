@@ -4,11 +4,14 @@
 #include <cstring>
 #include <numeric>
 
+#include "../shared/pool.hpp"
 #include "dense.hpp"
 #include "sparse.hpp"
 
 namespace tusk {
 namespace {
+
+constexpr int64_t ROWS_OF_CHECK = 1024; // after which a cancellation is noticed
 
 uint64_t mixed(uint64_t h, uint64_t with) {
     h ^= with + 0x9e3779b97f4a7c15u + (h << 6) + (h >> 2);
@@ -120,13 +123,19 @@ std::vector<int32_t> deal(const tk_pass *pass, int64_t group, int32_t folds, uin
     const tusk_group &g = pass->groups[group];
     tusk_shape shape = tusk_shape_of(&g);
     std::vector<std::pair<uint64_t, int64_t>> order(g.n_rows);
+    bool over = false;
     each_row(g, [&](const tusk_segment *s, uint32_t i, int64_t row) {
+        if (row % ROWS_OF_CHECK == 0)
+            over = cancelled(pass->cancel_mark);
+        if (over)
+            return;
         uint64_t h = g.kind & 1 ? hash_of<double>(g, s, i) : hash_of<float>(g, s, i);
         if (const double *weight = tusk_extra(s, shape, TUSK_WEIGHTS))
             h = mixed(h, bits_of(weight[i]));
         order[row] = {mixed(h, seed), row};
     });
-    std::sort(order.begin(), order.end());
+    if (!over)
+        std::sort(order.begin(), order.end());
     std::vector<int32_t> fold(g.n_rows);
     for (size_t i = 0; i < order.size(); i++)
         fold[order[i].second] = (int32_t)(i % (size_t)folds);

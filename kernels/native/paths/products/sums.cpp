@@ -12,6 +12,7 @@ namespace {
 constexpr int64_t ROWS_AT_ONCE = 480;  // whose columns stay in a core's cache; no power of two
 constexpr int64_t ROWS_OF_TASK = 8192; // at least, where a part has as many
 constexpr int64_t TASKS_OF_PART = 8;   // at most
+constexpr int64_t TASKS_OF_THREAD = 4; // whose sums are kept at the same time
 constexpr int64_t MOST_NUMBERS = 1 << 22;
 
 // Adds the products of columns j and j + 1 with l and l + 1, n numbers each, n a multiple of
@@ -43,23 +44,50 @@ Sums::Sums(const Sample &rows, const std::vector<int64_t> &start, bool intercept
     : d(rows.features->d), k(d + 2), shift(k), rows_(rows), start_(start),
       cancel_mark_(cancel_mark), intercept_(intercept) {
     std::vector<Task> all = tasks();
-    int code = sums_.take(memory, parts() * k * k);
-    if (code != TK_OK)
-        throw NoMemory{code};
-    centre(all, threads);
-    std::vector<std::vector<double>> found(all.size());
-    parallel_for((int64_t)all.size(), threads, [&](int64_t t) {
-        found[t].assign(k * k, 0.0);
-        add_products(all[t], found[t].data());
-    });
+    int64_t slots = std::min((int64_t)all.size(), TASKS_OF_THREAD * std::max(threads, 1));
+    Charged<double> work;
+    for (int code :
+         {sums_.take(memory, parts() * k * k), work.take(memory, slots * size_of_work())})
+        if (code != TK_OK)
+            throw NoMemory{code};
+    centre(all, threads, work.data(), slots);
     double *sums = sums_.data();
     std::fill_n(sums, parts() * k * k, 0.0);
-    for (size_t t = 0; t < all.size(); t++)
-        add(sums + all[t].part * k * k, 1.0, found[t].data(), k * k);
+    each(
+        all, threads, work.data(), slots,
+        [&](const Task &task, double *z, double *found) { add_products(task, z, found); },
+        [&](const Task &task, const double *found) {
+            for (int64_t j = 0; j < k; j++)
+                add(sums + (task.part * k + j) * k, 1.0, found + j * (k + 1), j + 1);
+        });
     for (int64_t p = 0; p < parts(); p++)
         for (int64_t j = 0; j < k; j++)
             for (int64_t l = 0; l < j; l++)
                 sums[p * k * k + l * k + j] = sums[p * k * k + j * k + l];
+}
+
+int64_t Sums::size_of_columns() const {
+    return (k + 1) * ROWS_AT_ONCE;
+}
+int64_t Sums::size_of_work() const {
+    return size_of_columns() + (k + 1) * (k + 1);
+}
+
+// task(task, columns, sums), so many at the same time; then take(task, sums) in their order.
+template <class Do, class Take>
+void Sums::each(const std::vector<Task> &tasks, int threads, double *work, int64_t slots, Do task,
+                Take take) const {
+    int64_t n = (int64_t)tasks.size(), size = size_of_work();
+    for (int64_t first = 0; first < n && !cancelled(cancel_mark_); first += slots) {
+        int64_t here = std::min(slots, n - first);
+        parallel_for(here, threads, [&](int64_t t) {
+            double *z = work + t * size, *found = z + size_of_columns();
+            std::fill_n(found, (k + 1) * (k + 1), 0.0);
+            task(tasks[first + t], z, found);
+        });
+        for (int64_t t = 0; t < here; t++)
+            take(tasks[first + t], work + t * size + size_of_columns());
+    }
 }
 
 // The same for any number of threads, so that sums have the same bits.
@@ -75,34 +103,37 @@ std::vector<Sums::Task> Sums::tasks() const {
 }
 
 // Finds the means of features and labels.
-void Sums::centre(const std::vector<Task> &tasks, int threads) {
+void Sums::centre(const std::vector<Task> &tasks, int threads, double *work, int64_t slots) {
     const Features &x = *rows_.features;
-    std::vector<std::vector<double>> sum(tasks.size());
-    parallel_for(intercept_ ? (int64_t)tasks.size() : 0, threads, [&](int64_t t) {
-        sum[t].assign(d, 0.0);
-        std::vector<double> z(d * ROWS_AT_ONCE);
-        for (int64_t at = tasks[t].from; at < tasks[t].to; at += ROWS_AT_ONCE) {
-            int64_t n = std::min(ROWS_AT_ONCE, tasks[t].to - at);
-            x.copy_rows(at, n, z.data());
-            for (int64_t j = 0; j < d; j++)
-                sum[t][j] += dot(rows_.a.data() + at, z.data() + j * n, n);
-        }
-    });
-    for (const std::vector<double> &one : sum)
-        for (size_t j = 0; j < one.size(); j++)
-            shift[j] += one[j] / rows_.weight;
-    if (intercept_)
-        shift[labels()] = dot(rows_.a.data(), rows_.y.data(), x.n) / rows_.weight;
-    else
+    if (!intercept_) {
         for (int64_t j = 0; j < d; j++)
             shift[j] = -x.origin(j);
+        return;
+    }
+    each(
+        tasks, threads, work, slots,
+        [&](const Task &task, double *z, double *sum) { add_means(task, z, sum); },
+        [&](const Task &, const double *sum) {
+            for (int64_t j = 0; j < d; j++)
+                shift[j] += sum[j] / rows_.weight;
+        });
+    shift[labels()] = dot(rows_.a.data(), rows_.y.data(), x.n) / rows_.weight;
+}
+
+void Sums::add_means(const Task &task, double *z, double *out) const {
+    for (int64_t at = task.from; at < task.to && !cancelled(cancel_mark_); at += ROWS_AT_ONCE) {
+        int64_t n = std::min(ROWS_AT_ONCE, task.to - at);
+        rows_.features->copy_rows(at, n, z);
+        for (int64_t j = 0; j < d; j++)
+            out[j] += dot(rows_.a.data() + at, z + j * n, n);
+    }
 }
 
 bool Sums::varies(int64_t j) const {
     const Features &x = *rows_.features;
     double from = intercept_ ? 0 : x.origin(j);
     std::vector<double> z(d * ROWS_AT_ONCE);
-    for (int64_t at = 0; at < x.n; at += ROWS_AT_ONCE) {
+    for (int64_t at = 0; at < x.n && !cancelled(cancel_mark_); at += ROWS_AT_ONCE) {
         int64_t n = std::min(ROWS_AT_ONCE, x.n - at);
         x.copy_rows(at, n, z.data());
         for (int64_t i = 0; i < n; i++)
@@ -132,20 +163,16 @@ void Sums::columns(int64_t from, int64_t rows, double *z) const {
     std::fill_n(z + k * n, n, 0.0);
 }
 
-// Adds to the lower half.
-void Sums::add_products(const Task &task, double *out) const {
-    std::vector<double> z((k + 1) * ROWS_AT_ONCE);
-    std::vector<double> sums((k + 1) * (k + 1));
+// Adds to the lower half of (k + 1, k + 1).
+void Sums::add_products(const Task &task, double *z, double *out) const {
     for (int64_t at = task.from; at < task.to && !cancelled(cancel_mark_); at += ROWS_AT_ONCE) {
         int64_t rows = std::min(ROWS_AT_ONCE, task.to - at);
-        columns(at, rows, z.data());
+        columns(at, rows, z);
         int64_t n = (rows + LANES - 1) / LANES * LANES;
         for (int64_t j = 0; j < k; j += 2)
             for (int64_t l = 0; l <= j; l += 2)
-                add_four(z.data(), n, j, l, sums.data(), k + 1);
+                add_four(z, n, j, l, out, k + 1);
     }
-    for (int64_t j = 0; j < k; j++)
-        std::copy_n(sums.data() + j * (k + 1), j + 1, out + j * k);
 }
 
 std::vector<double> Sums::without(int64_t skipped) const {
@@ -160,8 +187,9 @@ double Sums::squares(int64_t part, const std::vector<int32_t> &feature,
                      const std::vector<double> &weight, double intercept) const {
     std::vector<double> z(d * ROWS_AT_ONCE), margin(ROWS_AT_ONCE);
     double out = 0;
-    for (int64_t at = start_[part]; at < start_[part + 1]; at += ROWS_AT_ONCE) {
-        int64_t n = std::min(ROWS_AT_ONCE, start_[part + 1] - at);
+    int64_t end = start_[part + 1];
+    for (int64_t at = start_[part]; at < end && !cancelled(cancel_mark_); at += ROWS_AT_ONCE) {
+        int64_t n = std::min(ROWS_AT_ONCE, end - at);
         rows_.features->copy_rows(at, n, z.data());
         std::fill_n(margin.data(), n, intercept);
         for (size_t c = 0; c < feature.size(); c++) {

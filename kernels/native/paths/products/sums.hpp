@@ -52,8 +52,15 @@ private:
     bool intercept_;
 
     std::vector<Task> tasks() const;
-    void centre(const std::vector<Task> &tasks, int threads);
-    void add_products(const Task &task, double *out) const;
+    // Numbers that a task writes to: some rows' columns, and its sums.
+    int64_t size_of_columns() const;
+    int64_t size_of_work() const;
+    template <class Do, class Take>
+    void each(const std::vector<Task> &tasks, int threads, double *work, int64_t slots, Do task,
+              Take take) const;
+    void centre(const std::vector<Task> &tasks, int threads, double *work, int64_t slots);
+    void add_means(const Task &task, double *z, double *out) const;
+    void add_products(const Task &task, double *z, double *out) const;
     void columns(int64_t from, int64_t rows, double *z) const;
 };
 
