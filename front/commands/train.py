@@ -198,8 +198,8 @@ def about(model: Model, names: Sequence[str]) -> list[tuple[str, str]]:
         lines.append(("intercept", shown(model.intercept)))
     if model.coef is None:
         return [*lines, ("store", shown(model.store))]
-    named = model.several or model.preparation is not None
-    names = list(model.term_names) if named else names
+    has_names = model.several or model.preparation is not None
+    names = list(model.term_names) if has_names else names
     if len(names) == len(model.coef):
         return lines + [(name, shown(c)) for name, c in zip(names, model.coef, strict=True)]
     return [*lines, ("coef", shown(model.coef))]
