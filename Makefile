@@ -1,6 +1,6 @@
 # Each target sets up what it needs: a virtual environment, the native build, the packages.
 #   make demo | test | nightly | test-duckdb | docs | bench | lint | types | format | native | wheel | smoke | sanitize
-#   make sanitize-learners | sanitize-postgres | clean
+#   make sanitize-learners | sanitize-postgres | cross | clean
 
 SHELL := /bin/bash
 PYTHON ?= python3
@@ -31,7 +31,7 @@ BUILD := setup.py pyproject.toml $(wildcard scripts/build/*.py)
 FORMATTED := $(NATIVE) $(filter %.c %.h,$(wildcard udas/postgres/* udas/postgres/*/*))
 
 .PHONY: demo test nightly test-duckdb docs bench lint types format native wheel smoke sanitize \
-    sanitize-learners sanitize-postgres clean postgres-packages browser-packages
+    sanitize-learners sanitize-postgres cross clean postgres-packages browser-packages
 
 demo: $(READY)-demo
 	$(BIN)/tuskml demo
@@ -112,6 +112,11 @@ sanitize-learners: $(READY)-test
 sanitize-postgres: $(READY)-test postgres-packages
 	TUSKML_REQUIRE_POSTGRES=1 TUSKML_SANITIZE_POSTGRES=$(SANITIZE) $(BIN)/pytest \
 	    $(or $(PYTEST_ARGS),tests/postgres)
+
+# Compiles every native source for another machine with clang, and links nothing: make cross TARGET=...
+# Debian: apt install clang libc6-dev-arm64-cross libstdc++-12-dev-arm64-cross
+cross: $(READY)-test
+	$(BIN)/python scripts/build/cross.py $(TARGET)
 
 # As root on Debian and Ubuntu, what the PostgreSQL tests need; they are skipped without it.
 postgres-packages:

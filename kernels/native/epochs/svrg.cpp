@@ -12,8 +12,12 @@ namespace {
 
 // Not inlined: the compiler would fuse different operations at each call, and the last bits of the
 // result would depend on the caller.
-[[gnu::noipa]] void step_model(DenseModel &model, double step, double s, double n,
-                               const double *mu) {
+#if defined(__clang__)
+#define ALONE [[gnu::noinline]]
+#else
+#define ALONE [[gnu::noipa]]
+#endif
+ALONE void step_model(DenseModel &model, double step, double s, double n, const double *mu) {
     model.update(step, s, n, mu);
 }
 

@@ -115,7 +115,7 @@ float Labels::of(double y, const Units &units) const {
 
 void copy_rows(const tusk_group &group, const Shape &shape, const Units &units,
                const Labels &labels, RowsTo to, int64_t cancel_mark) {
-    auto [x, y, w] = to;
+    float *x = to.x, *y = to.y, *w = to.weight;
     int64_t d = shape.plain, numbers = d + (int64_t)shape.tables.size(), width = shape.stride();
     each_row(group, shape, cancel_mark, [&](const auto *row, double label, double weight) {
         for (int64_t k = 0; k < d; k++)

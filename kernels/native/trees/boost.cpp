@@ -16,8 +16,6 @@
 namespace tusk {
 namespace {
 
-constexpr double NONE = std::numeric_limits<double>::quiet_NaN();
-
 // Boosting of one group.
 class Boosting {
 public:

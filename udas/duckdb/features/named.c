@@ -131,9 +131,10 @@ static double finite_days(double value, double end, double unit) {
 static bool days_of(duckdb_type id, const column *c, idx_t n, scratch *s, const double **out) {
     double unit = units_of_a_day(id), *days = unit ? piece(s, n * sizeof *days) : NULL;
     for (idx_t i = 0; days && i < n; i++)
-        days[i] = id == DUCKDB_TYPE_DATE
-                      ? finite_days(((const int32_t *)c->data)[i], INT32_MAX, unit)
-                      : finite_days((double)((const int64_t *)c->data)[i], INT64_MAX, unit);
+        days[i] =
+            id == DUCKDB_TYPE_DATE
+                ? finite_days(((const int32_t *)c->data)[i], INT32_MAX, unit)
+                : finite_days((double)((const int64_t *)c->data)[i], (double)INT64_MAX, unit);
     *out = days;
     return days;
 }

@@ -84,7 +84,7 @@ static void read_row(row_reader *r, Datum features, enum tusk_answer answer,
 /* The row that was read as ids and values. Returns false if it has no prediction. */
 static bool expand_row(predictor *p, enum tusk_answer answer, tusk_sparse_row *found) {
     char sentence[TUSK_SENTENCE];
-    bool null;
+    bool null = true;
     if (!tusk_named_match(&p->reader->rows, &p->scorer, sentence) ||
         !tusk_named_row(&p->reader->rows, &p->scorer, 0, found, &null, sentence))
         refuse_answer(&p->scorer, answer, sentence);

@@ -17,6 +17,8 @@
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
+#include "../training/refusals.h"
+
 /* Identifies what a snapshot sees without its list of transactions: if the bounds are the same
  * and as many transactions are in progress, they are the same transactions. */
 typedef struct sight {
