@@ -98,14 +98,16 @@ def walked(dag: Dag, net: Network, cost: Cost, search: Search, ordered: bool = T
     draw = random.Random(search.seed)
     some = [dag.operations[place] for place in dag.exchanges]
     state = {one.name: greedy(net, one.kind, one.size, True) for one in some}, dict(NONE)
+    began = gained = time.monotonic()
     at = begun = cost(*state)
     best, least = state, at
-    began = gained = time.monotonic()
     count = 0
     while some and count < search.proposals:
         elapsed = time.monotonic() - began
         stale = time.monotonic() - gained > elapsed / 2
-        if elapsed >= search.budget or (stale and count >= LEAST * len(some)):
+        # Time is left for a proposal, and for its caller to rehearse the best one once more.
+        spent = elapsed + 3 * elapsed / (count + 1) >= search.budget
+        if spent or (stale and count >= LEAST * len(some)):
             break
         count += 1
         one = draw.choice(some)
