@@ -181,6 +181,10 @@ OF_TOPICS = {
     "alpha": (0, "a number greater than 0 and less than 1e+09"),
     "beta": (0, "a number greater than 0 and less than 1e+09"),
     "optimize_interval": (-1, "a whole number from 0 to 2147483647"),
+    "algorithm": ("gibs", "'gibbs' or 'online_vb'; did you mean 'gibbs'?"),
+    "batch_size": (2.5, "a whole number from 1 to 1000000"),
+    "learning_offset": (-1, "a number of at least 0 and less than 1e+09"),
+    "learning_decay": (-1, "a number of at least 0 and less than 1"),
 }
 """The same of topics."""
 OF_LINEAR = {
