@@ -47,8 +47,9 @@ class Cells:
         """Keeps a received part."""
         if cell not in self.held:
             size = int(np.prod(message.shape, dtype=np.int64))
-            self.held[cell] = np.empty(size, message.data.dtype)
             self.shapes[cell] = message.shape
+            # Of two links' threads that come at once, both fill the memory of the first.
+            self.held.setdefault(cell, np.empty(size, message.data.dtype))
         flat = self.held[cell]
         flat[slice_of(flat, low, high)] = message.data
 

@@ -1,5 +1,6 @@
 """Motifs over real connections on loopback: the same bits as in memory, and every wait ends."""
 
+import random
 import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +12,9 @@ import pytest
 from tuskml.schedule.exchange import algebra
 from tuskml.schedule.exchange.algebra import Expression, Motif, segmented, splined
 from tuskml.schedule.exchange.cells import cells, in_memory
+from tuskml.schedule.exchange.enforcer import Enforcer, motifs
+from tuskml.schedule.exchange.network import Channel, Network
+from tuskml.schedule.exchange.plan import options, strands
 from tuskml.schedule.exchange.sockets import Links
 
 WORKERS, LINKS = 4, 2
@@ -52,12 +56,12 @@ def compositions(motif: Motif) -> list[Expression]:
 
 @pytest.mark.parametrize("kind", algebra.OPERATIONS)
 def test_connections_give_the_bits_of_memory(kind: algebra.Kind, links: list[Links]) -> None:
-    random = np.random.default_rng(3)
+    numbers = np.random.default_rng(3)
     motif = Motif(kind, tuple(range(WORKERS)))
-    payloads: list[Any] = [random.standard_normal(70_001).astype("<f4") for _ in range(WORKERS)]
+    payloads: list[Any] = [numbers.standard_normal(70_001).astype("<f4") for _ in range(WORKERS)]
     if kind == "all_to_all":
         payloads = [
-            [random.standard_normal(k * to) for to in range(WORKERS)] for k in range(WORKERS)
+            [numbers.standard_normal(k * to) for to in range(WORKERS)] for k in range(WORKERS)
         ]
     expected = in_memory(motif, [cells(kind, k, p, 2) for k, p in enumerate(payloads)])
     for number, expression in enumerate(compositions(motif)):
@@ -87,3 +91,47 @@ def test_a_worker_that_is_gone_is_an_error(links: list[Links]) -> None:
     memory = cells("all_reduce", 0, np.zeros(3))
     with pytest.raises(ConnectionError, match="worker 1 is gone"):
         links[0].exchange("x", Motif("all_reduce", tuple(range(WORKERS))), memory, 0)
+
+
+def test_random_sequences_end_and_have_the_same_bits(links: list[Links]) -> None:
+    draw = random.Random(7)
+    net = Network(2, 2, (Channel(1e9, 1e9, 0.0),) * LINKS)
+    kinds: dict[str, algebra.Kind] = {"a": "all_reduce", "b": "all_to_all", "c": "all_reduce"}
+    numbers = np.random.default_rng(2)
+    sent = [numbers.standard_normal((WORKERS, 33)).astype("<f4") for _ in range(WORKERS)]
+    total = (sent[0] + sent[1]) + (sent[2] + sent[3])
+    for iteration in range(12):
+        parts: dict[str, list[tuple[Expression, int]]] = {}
+        for name, kind in kinds.items():
+            option = draw.choice(options(net, kind))
+            some = motifs(Motif(kind, tuple(range(WORKERS))), option, 2)
+            assert len(some) == len(strands(net, kind, 1.0, option))
+            parts[name] = [(each, draw.randrange(LINKS)) for each in some]
+        order = [(name, k) for name, some in parts.items() for k in range(len(some))]
+        draw.shuffle(order)
+
+        def work(
+            one: Links, parts: Any = parts, order: Any = order, iteration: int = iteration
+        ) -> dict[str, Any]:
+            enforcer = Enforcer(one, parts, order, iteration)
+            for name, kind in kinds.items():
+                enforcer.submit(name, cells(kind, one.rank, sent[one.rank], 2))
+            found = {name: enforcer.result(name, WORKERS) for name in kinds}
+            enforcer.ended()
+            return found
+
+        for rank, found in enumerate(everywhere(links, work)):
+            assert found["a"].tobytes() == found["c"].tobytes() == total.tobytes()
+            for source in range(WORKERS):
+                assert found["b"][source].tobytes() == sent[source][rank].tobytes()
+
+
+def test_an_operation_that_is_never_submitted_ends_by_a_timeout() -> None:
+    made = connected(timeout=0.2)
+    motif = Motif("all_reduce", tuple(range(WORKERS)))
+    enforcer = Enforcer(made[0], {"a": [(motif, 0)]}, [("a", 0)])
+    with pytest.raises(TimeoutError, match="a was not submitted"):
+        enforcer.result("a", WORKERS)
+    assert enforcer.ended(), "all of the iteration was waited"
+    for each in made:
+        each.close()
