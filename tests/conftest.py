@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 from typing import Any
 
 import duckdb
@@ -24,6 +24,10 @@ from tuskml.partitioner import WARM_LEVELDB
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "tests" / "helpers"))
+# Trainings of tests that run beside each other do not share cores: a plan may follow its share.
+SHARES = Path(gettempdir(), f"tuskml-shares-of-tests-{os.getpid()}")
+os.environ.setdefault("TUSKML_SHARES", str(SHARES))
+atexit.register(SHARES.unlink, missing_ok=True)
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 STATEMENTS = """

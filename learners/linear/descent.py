@@ -49,7 +49,7 @@ def descend(
         if held is not None and settings is plan:
             monitor = EarlyStop(part, held)
         within = replace(settings, max_iter=min(settings.max_iter, left))
-        meter = Meter() if watch is None else watch.meter
+        meter = Meter(whole=False) if watch is None else watch.meter
         timed = part.on(replace(part.rows, deadline=deadline, meter=meter))
         chosen = operators_of(timed, within, v, deadline)
         if kept is not None:

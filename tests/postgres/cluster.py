@@ -109,7 +109,7 @@ class Cluster:
                 stderr=log,
                 start_new_session=True,  # Ctrl-C is for the tests
                 preexec_fn=stop_with_parent,  # noqa: PLW1509, it calls the system and no more
-                **self.as_user(self.loaded),
+                **self.as_user(self.loaded | {"TUSKML_SHARES": str(self.folder / "shares")}),
             )
         deadline = time.monotonic() + START_SECONDS
         while not self._answers():

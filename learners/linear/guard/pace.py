@@ -44,11 +44,13 @@ class Telling:
         return made / max(expected, made + 1)
 
     def passes(self, state: State) -> float:
-        """Over all rows."""
+        """Over all rows, at least one an iteration: some kernels make several and count none."""
+        iterations = float(self.before + state.iteration)
         if ALGORITHMS[self.plan.family].stochastic:
-            return self.before + state.iteration
+            return iterations
         made = self.meter
-        return made.gradients + LOSS_ALONE * made.losses + made.curvatures + made.products
+        counted = made.gradients + LOSS_ALONE * made.losses + made.curvatures + made.products
+        return max(iterations, counted)
 
 
 def telling(operators: Operators, problem: Problem, plan: Plan, before: int) -> Operators:

@@ -17,8 +17,8 @@ class Watching:
 
     @property
     def meter(self) -> Meter:
-        """What counts the plan's passes."""
-        return Meter() if self.guard is None else self.guard.work.meter
+        """What counts the plan's passes: all of them where the guard compares them."""
+        return Meter(whole=False) if self.guard is None else self.guard.work.meter
 
     @property
     def given_up(self) -> bool:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from tuskml.kernels.newton.chord import Arrived, Coordinates, Rules, descend
 from tuskml.kernels.passes import Pass, Triangles
+from tuskml.kernels.rows.meter import counts_all
 from tuskml.learners.linear.algorithms.parts.second_order.pairs import LastStep
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.problem import ROUNDING, Found, Problem
@@ -94,7 +95,7 @@ def fits(part: Problem) -> bool:
         type(rows) is Pass
         and not rows.sparse
         and rows.open is None
-        and rows.meter is None
+        and not counts_all(rows.meter)
         and rows.stride == 1
         and rows.smoothing == 0
         and part.task.smooth

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tuskml.kernels.library import check_code, library, pointer
 from tuskml.kernels.newton.structures import Newton
 from tuskml.kernels.passes import Floats, Pass
+from tuskml.kernels.rows.meter import counts_all
 from tuskml.learners.linear.algorithms.parts.second_order.fused import AT_ONCE, NewtonInPlace
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.problem import Found, Problem
@@ -48,7 +49,7 @@ def fits(problem: Problem, plan: Plan) -> bool:
         plain
         and not own
         and rows.sparse
-        and rows.meter is None  # counts the passes of iterations
+        and not counts_all(rows.meter)
         and rows.stride == 1
         and rows.n_groups >= LEAST_GROUPS
         and rows.n_features <= MOST_FEATURES
