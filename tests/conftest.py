@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "tests" / "helpers"))
 # Trainings of tests that run beside each other do not share cores: a plan may follow its share.
 SHARES = Path(gettempdir(), f"tuskml-shares-of-tests-{os.getpid()}")
-os.environ.setdefault("TUSKML_SHARES", str(SHARES))
+os.environ["TUSKML_SHARES"] = str(SHARES)
 atexit.register(SHARES.unlink, missing_ok=True)
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")

@@ -76,7 +76,13 @@ def test_every_macro_for_users_is_documented(root: Path) -> None:
     text = "\n".join(path.read_text() for path in files)
     defined = re.findall(r"{% macro (\w+)\((.*?)\) %}", text)
     private = {"training_arguments", "features_of", "known_tasks", "metrics_of"}
-    private |= {"metric_names", "classifies", "has_probabilities"}
+    private |= {
+        "metric_names",
+        "classifies",
+        "has_probabilities",
+        "has_no_label",
+        "lower_is_better",
+    }
     for name, arguments in defined:
         if name not in private and not name.startswith("default__"):
             names = re.findall(r"(\w+)(?:=(?:\[\]|\{\}|[^,]+))?(?:,|$)", arguments)

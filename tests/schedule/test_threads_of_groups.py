@@ -40,6 +40,6 @@ def test_two_threads_share_the_largest_group(share: float) -> None:
     while time.monotonic() < end:
         rows.gradient(weights)
         spent = sorted(now - before.get(name, 0.0) for name, now in on_processors().items())
-        if spent[-2] > 0.05:
-            break
-    assert spent[-2] > 0.25 * spent[-1]
+        if spent[-2] > max(0.05, 0.25 * spent[-1]):
+            return
+    pytest.fail(f"the busiest threads have been on a processor for {spent[-2:]} seconds")

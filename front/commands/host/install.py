@@ -1,6 +1,7 @@
 """`tuskml install`: training in DuckDB's own command line, Node, Java and other clients."""
 
 import argparse
+import json
 import sys
 import sysconfig
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 
 from tuskml.connection import extension_path
 from tuskml.errors import ExtensionError
-from tuskml.terminal.usage import Commands, add_command
+from tuskml.terminal.usage import Commands, add_command, add_json
 
 NOTE = "tuskml.python"
 """Beside the extension's file: two lines, the executable and its libpython."""
@@ -32,6 +33,7 @@ def add_install(commands: "Commands[Any]") -> None:
     )
     note = "print what would be noted, and change nothing"
     command.add_argument("--note", action="store_true", help=note)
+    add_json(command, "print the statement and what was noted as one JSON object")
 
 
 def show_install(given: argparse.Namespace) -> None:
@@ -47,7 +49,9 @@ def show_install(given: argparse.Namespace) -> None:
             "built with --enable-shared"
         )
     path.with_name(NOTE).write_text(note())
-    print(f"LOAD '{str(path).replace(chr(39), chr(39) * 2)}';")
+    load = f"LOAD '{str(path).replace(chr(39), chr(39) * 2)}';"
+    found = {"load": load, "executable": sys.executable, "libpython": libpython()}
+    print(json.dumps(found) if given.json else load)
 
 
 def note() -> str:

@@ -105,7 +105,7 @@ LACKING = {
     "predict has no argument 'table'; did you mean source": lambda con, model: tuskml.predict(
         con, model, table="flights"
     ),
-    "evaluate has no argument 'metric', expected .*features, group_by or curves": (
+    "evaluate has no argument 'metric', expected .*features, weight, offset, group_by or curves": (
         lambda con, model: tuskml.evaluate(con, model, source="flights", metric="r2")
     ),
     "evaluate has no argument 'by'; did you mean group_by": lambda con, model: tuskml.evaluate(

@@ -21,6 +21,7 @@ FROM range(400000) t(i)
 @pytest.fixture(autouse=True)
 def own_table(tmp_path, monkeypatch):
     monkeypatch.setenv(shares.SETTING, str(tmp_path / "table"))
+    monkeypatch.setenv("COLUMNS", "200")
 
 
 def test_nothing_runs(capsys):

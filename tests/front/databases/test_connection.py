@@ -74,7 +74,7 @@ def test_read_only_needs_a_file(tmp_path) -> None:
 
 def test_failed_load_closes_the_connection(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
     """A second connect with other settings fails while the first is open."""
-    monkeypatch.setattr(connection, "VERSION", "0")
+    monkeypatch.setattr("tuskml.clients.hosted.VERSION", "0")
     with pytest.raises(tuskml.ExtensionError):
         tuskml.connect(tmp_path / "db.duckdb")
     monkeypatch.undo()
