@@ -11,7 +11,8 @@ from tuskml.learners.linear.planner.made_rows import groups_of
 
 pytestmark = pytest.mark.native
 
-ROWS, FEATURES = 200_000, 16
+ROWS, FEATURES = 2_000_000, 16
+"""So many that a pass takes longer than a thread waits for a core that others use."""
 
 
 def on_processors() -> dict[str, float]:
@@ -40,6 +41,6 @@ def test_two_threads_share_the_largest_group(share: float) -> None:
     while time.monotonic() < end:
         rows.gradient(weights)
         spent = sorted(now - before.get(name, 0.0) for name, now in on_processors().items())
-        if spent[-2] > max(0.05, 0.25 * spent[-1]):
+        if spent[-2] > max(0.05, 0.15 * spent[-1]):
             return
     pytest.fail(f"the busiest threads have been on a processor for {spent[-2:]} seconds")
