@@ -1,9 +1,12 @@
 // Work on the groups of a batch.
 #pragma once
 
+#include <deque>
+#include <memory>
 #include <vector>
 
 #include "../shared/pool.hpp"
+#include "api.h"
 
 namespace tusk::topics {
 
@@ -19,6 +22,38 @@ template <class Body> int each_group(const tk_pass &pass, int64_t n, Body body) 
         if (code != TK_OK)
             return code;
     return TK_OK;
+}
+
+// The models of a batch of groups. words: copies of what the caller gave, whose text must stay.
+template <class Model> struct ModelsOfGroups {
+    std::deque<Model> models;
+    std::vector<tk_topic_words> words;
+
+    const tk_topic_words *words_of(int64_t group) const {
+        return words.empty() || words[group].n < 0 ? nullptr : &words[group];
+    }
+};
+
+// Makes the models of a batch and starts each on its group.
+template <class Made, class Spec>
+int start_groups(const tk_pass &pass, const Spec &spec, const tk_topic_words *words,
+                 tusk_memory *memory, tk_topics_about *about, Made **out) {
+    *out = nullptr;
+    return code_of([&] {
+        auto made = std::make_unique<Made>();
+        for (int64_t g = 0; g < pass.n_groups; g++)
+            made->models.emplace_back(spec);
+        if (words)
+            made->words.assign(words, words + pass.n_groups);
+        int code = each_group(pass, pass.n_groups, [&](int64_t g, int threads) {
+            tk_pass own = pass;
+            own.threads = threads;
+            return made->models[g].start(pass.groups[g], made->words_of(g), own, memory, about[g]);
+        });
+        if (code == TK_OK)
+            *out = made.release();
+        return code;
+    });
 }
 
 } // namespace tusk::topics

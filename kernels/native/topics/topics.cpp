@@ -1,42 +1,17 @@
 // Topics of a batch of groups.
 #include <algorithm>
-#include <deque>
 
 #include "groups.hpp"
 #include "topics.hpp"
 
-// words: copies of what the caller gave, whose text must stay.
-struct tk_topics {
-    std::deque<tusk::topics::Model> models;
-    std::vector<tk_topic_words> words;
-
-    const tk_topic_words *words_of(int64_t group) const {
-        return words.empty() || words[group].n < 0 ? nullptr : &words[group];
-    }
-};
+struct tk_topics : tusk::topics::ModelsOfGroups<tusk::topics::Model> {};
 
 using namespace tusk;
 using namespace tusk::topics;
 
 int tk_topics_new(const tk_pass *pass, const tk_topics_spec *spec, const tk_topic_words *words,
                   tusk_memory *memory, tk_topics_about *about, tk_topics **out) {
-    *out = nullptr;
-    return code_of([&] {
-        auto made = std::make_unique<tk_topics>();
-        for (int64_t g = 0; g < pass->n_groups; g++)
-            made->models.emplace_back(*spec);
-        if (words)
-            made->words.assign(words, words + pass->n_groups);
-        int code = each_group(*pass, pass->n_groups, [&](int64_t g, int threads) {
-            tk_pass own = *pass;
-            own.threads = threads;
-            return made->models[g].start(pass->groups[g], made->words_of(g), own, memory,
-                                         about[g]);
-        });
-        if (code == TK_OK)
-            *out = made.release();
-        return code;
-    });
+    return start_groups(*pass, *spec, words, memory, about, out);
 }
 
 void tk_topics_free(tk_topics *topics) {
