@@ -22,10 +22,11 @@ def on_processors() -> dict[str, float]:
     return found
 
 
-def test_two_threads_share_the_largest_group() -> None:
-    """Of one group: a thread a group would leave the second one without work."""
+@pytest.mark.parametrize("share", [1.0, 0.97])
+def test_two_threads_share_the_largest_group(share: float) -> None:
+    """Of one group, and of two of which one has nearly all rows: a thread a group would not do."""
     rng = np.random.default_rng(0)
-    sizes = [ROWS]
+    sizes = [ROWS] if share == 1.0 else [int(share * ROWS), ROWS - int(share * ROWS)]
     kept, groups = [], []
     for n in sizes:
         x = rng.standard_normal((n, FEATURES)).astype(np.float32)
@@ -39,6 +40,7 @@ def test_two_threads_share_the_largest_group() -> None:
     while time.monotonic() < end:
         rows.gradient(weights)
         spent = sorted(now - before.get(name, 0.0) for name, now in on_processors().items())
-        if spent[-2] > 0.05:
+        others = sum(spent[:-1])  # the pool may have more threads, which take turns as the second
+        if others > max(0.05, 0.25 * spent[-1]):
             return
-    pytest.fail(f"the busiest threads have been on a processor for {spent[-2:]} seconds")
+    pytest.fail(f"the busiest thread took {spent[-1]} seconds, and all others {others}")
