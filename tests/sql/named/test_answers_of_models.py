@@ -20,6 +20,7 @@ FROM generate_series(1, 120) AS s(i)
 """
 FEW, TREES, NET = {"max_iter": 20}, {"trees": 5}, {"max_iter": 3, "layers": [4]}
 CLASSES = {"objective": "logistic"}
+SAME_BITS = {"threads": 1}
 MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "linear": ("linear", "amount", {}),
     "two classes": ("logistic", "late", {**FEW, "l2": 0.01}),
@@ -62,11 +63,11 @@ def features_of(kind: str, form: str, database: str) -> str:
 
 
 def trained(database: str, session: Any, form: str) -> None:
-    """A table of models by kind."""
+    """A table of models by kind; of one thread, so that both databases train the same bits."""
     temp = "TEMP" if database == "post" else ""
     session.execute(ROWS.format(temp=temp))
     kinds = [
-        f"SELECT '{kind}' AS kind, train_model('{task}', {label}, {features_of(kind, form, database)}, '{json.dumps(options)}') AS m FROM t"
+        f"SELECT '{kind}' AS kind, train_model('{task}', {label}, {features_of(kind, form, database)}, '{json.dumps(options | SAME_BITS)}') AS m FROM t"
         for kind, (task, label, options) in MODELS.items()
     ]
     session.execute(f"CREATE {temp} TABLE models AS {' UNION ALL '.join(kinds)}")
