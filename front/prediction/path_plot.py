@@ -1,10 +1,11 @@
 """A picture of the weights along a path of penalties; `tuskml.plots` has it too."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tuskml.errors import DataError
 
@@ -13,6 +14,20 @@ if TYPE_CHECKING:
 
 MOST_LABELLED = 10
 """Features with a colour and a name: those of the largest weights at the last penalty."""
+
+
+def path_weights(
+    steps: Sequence[Mapping[str, Any]],
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The features, (d,) places from 1 on, that have a weight at some penalty of a path, ascending,
+    and their weights (steps, d). Places may be as large as ids are, so there is none of others.
+    """
+    listed = [place for one in steps for place in one["feature"]]
+    features = np.unique(np.array(listed, np.int64))
+    weights = np.zeros((len(steps), len(features)))
+    for row, one in zip(weights, steps, strict=True):
+        row[np.searchsorted(features, np.array(one["feature"], np.int64))] = one["weight"]
+    return features, weights
 
 
 def plot_path(model: Any, ax: "Axes | None" = None, *, title: str | None = "Path") -> "Axes":
@@ -30,14 +45,13 @@ def plot_path(model: Any, ax: "Axes | None" = None, *, title: str | None = "Path
     if "path" not in kept:
         raise DataError("the model has no path, expected one that was trained without 'lambda'")
     steps = kept["path"]
-    weights = np.zeros((len(steps), max(max(one["feature"], default=0) for one in steps)))
-    for row, one in zip(weights, steps, strict=True):
-        row[np.array(one["feature"], np.intp) - 1] = one["weight"]
+    features, weights = path_weights(steps)
     if ax is None:
         _, ax = plt.subplots(layout="constrained")
     penalties = [one["lambda"] for one in steps]
     order = np.argsort(-np.abs(weights[-1]), kind="stable")
-    names = fields.get("features") or [str(j + 1) for j in range(weights.shape[1])]
+    known = fields.get("features")
+    names = [known[j - 1] if known else str(j) for j in features.tolist()]
     for place, j in enumerate(order):
         if weights[:, j].any():
             named = place < MOST_LABELLED

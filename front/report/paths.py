@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tuskml.prediction.path_plot import path_weights
 from tuskml.report import charts
 from tuskml.report.charts import Line
 from tuskml.report.groups import Group, some_of
@@ -72,9 +73,7 @@ def row_of(step: dict[str, Any]) -> list[str]:
 
 def drawing(group: Group, path: Sequence[dict[str, Any]], names: Sequence[str]) -> str:
     """The weights, from the largest penalty on."""
-    weights = np.zeros((len(path), max(max(one["feature"], default=0) for one in path)))
-    for row, one in zip(weights, path, strict=True):
-        row[np.array(one["feature"], np.intp) - 1] = one["weight"]
+    features, weights = path_weights(path)
     below = np.log10([path[0]["lambda"] / one["lambda"] for one in path])
     order = np.argsort(-np.abs(weights[-1]), kind="stable")[:FEATURES]
     lines = [
@@ -82,7 +81,7 @@ def drawing(group: Group, path: Sequence[dict[str, Any]], names: Sequence[str]) 
             below,
             weights[:, j],
             "many series-2",
-            f"{feature(int(j), names)}: {weights[-1, j]:.4g}",
+            f"{feature(int(features[j]) - 1, names)}: {weights[-1, j]:.4g}",
         )
         for j in order[::-1]
         if weights[:, j].any()

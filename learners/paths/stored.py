@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import OptionError
+from tuskml.errors import DataError, OptionError
 from tuskml.kernels import passes
 from tuskml.kernels.rows.renumber import LEAST_WIDTH
 from tuskml.kernels.rows.vocabulary import numbered
 from tuskml.kvstore import StoreRoot
-from tuskml.kvstore.roots.numbered import NumberedRoot
+from tuskml.kvstore.roots.numbered import MOST_ID, NumberedRoot
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Lists, Models
 from tuskml.learners.paths.feature_groups import members_of, refuse_groups
@@ -40,13 +40,23 @@ def train_stored(group: Group, request: Asked, memory: int, root: StoreRoot) -> 
     """
     width = int(group["dim"][0])
     if isinstance(root, NumberedRoot):
-        return by_number(group, request, memory, root, root.dimension)
+        refuse_last_id(request, root.ids)
+        return by_number(group, request, memory, root, min(root.dimension, MOST_ID))
     if group["kind"][0] < 2 or width <= LEAST_WIDTH:
         return sealed(group, request, memory, root, width)
     free, blocks = named_features(request, width)
     named = np.unique(np.array([*free, *(one for block in blocks for one in block)], np.int64))
     with numbered(group.copy(), named, memory, passes.cancel_mark()) as rows:
         return by_number(rows.groups, request, memory, NumberedRoot(root, rows.ids), width)
+
+
+def refuse_last_id(request: Asked, ids: Ids) -> None:
+    """DataError for the largest id of all where a path is kept, which counts features from 1."""
+    if request.options.penalty is None and len(ids) and ids[-1] == MOST_ID:
+        raise DataError(
+            f"a group has feature id {MOST_ID}, a path of '{request.task.name}' takes ids up to "
+            f"{MOST_ID - 1}, since it counts features from 1: give smaller ids, or option 'lambda'"
+        )
 
 
 def by_number(group: Group, request: Asked, memory: int, root: NumberedRoot, width: int) -> Models:

@@ -1,5 +1,7 @@
 """The picture of a path: its lines are the weights that `model_path` has."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -30,6 +32,17 @@ def test_lines_are_weights_by_penalty():
         assert lines[name].get_xdata() == pytest.approx([row[0] for row in rows])
     (chosen,) = [row[0] for row in rows if row[3]]
     assert ax.lines[-1].get_xdata() == pytest.approx([chosen, chosen])
+
+
+def test_large_ids_take_the_memory_of_their_weights():
+    """A column for each id up to 2^62 could not be."""
+    steps = [
+        {"lambda": 1.0, "feature": [], "weight": []},
+        {"lambda": 0.1, "feature": [7, 2**62], "weight": [-1.0, 0.5]},
+    ]
+    ax = plot_path({"trials": json.dumps({"path": steps, "chosen": 1}), "features": None})
+    lines = {line.get_label(): list(line.get_ydata()) for line in ax.lines[:-1]}
+    assert lines == {"7": [0, -1], str(2**62): [0, 0.5]}
 
 
 def test_a_model_without_a_path_is_an_error():

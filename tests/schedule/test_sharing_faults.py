@@ -232,6 +232,34 @@ def test_a_table_that_everybody_may_write_is_not_used(of_group, monkeypatch):
         until(lambda: one.inside > 4)
 
 
+def test_a_table_that_nobody_named_is_of_the_account(monkeypatch):
+    """Whoever shares a group with an account cannot make the table that this one takes by itself:
+    its owner could make the file shorter, which ends all who have it mapped."""
+    if os.geteuid():
+        pytest.skip("only root takes other accounts")
+    user, group = 12346, 4321
+    path = f"/dev/shm/tuskml-shares-2-{user}"
+    with open(path, "wb") as made:
+        os.chown(path, 999, group)
+        os.chmod(path, 0o660)
+        made.truncate(1 << 20)
+    monkeypatch.delenv(shares.SETTING)
+    child = os.fork()
+    if not child:
+        try:
+            os.setgroups([])
+            os.setgid(group)
+            os.setuid(user)
+            shares.activity()
+        except Exception as error:  # pytest's own must not run here
+            os._exit(7 if "Operation not permitted" in str(error) else 1)
+        finally:
+            os._exit(2)
+    _, status = os.waitpid(child, 0)
+    os.unlink(path)
+    assert os.waitstatus_to_exitcode(status) == 7
+
+
 def test_the_account_s_own_table_is_nobody_else_s(monkeypatch, tmp_path):
     with Work():
         until(lambda: of_activity("share") == [CORES])

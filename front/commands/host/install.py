@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import sys
 import sysconfig
 from pathlib import Path
@@ -48,10 +49,17 @@ def show_install(given: argparse.Namespace) -> None:
             "install tuskml in a Python that has one, such as Debian's with libpython3 or one "
             "built with --enable-shared"
         )
-    path.with_name(NOTE).write_text(note())
+    write_note(path.with_name(NOTE))
     load = f"LOAD '{str(path).replace(chr(39), chr(39) * 2)}';"
     found = {"load": load, "executable": sys.executable, "libpython": libpython()}
     print(json.dumps(found) if given.json else load)
+
+
+def write_note(path: Path) -> None:
+    """Notes it in a new file that this account alone may write, else the extension refuses it."""
+    path.unlink(missing_ok=True)
+    path.write_bytes(os.fsencode(note()))
+    path.chmod(0o644)
 
 
 def note() -> str:

@@ -1,12 +1,15 @@
 """The report's sections on paths of penalties and on recommendations."""
 
 import re
+from typing import Any
 
 import duckdb
 import pytest
 from outline import Outline
 
 from tuskml.report import group_of, page
+from tuskml.report.groups import Group
+from tuskml.report.paths import drawing
 
 ROWS = """FROM (SELECT i % 2 AS g, sin(i * 1.7) AS a, cos(i * 2.9) AS b, sin(i * 0.37) AS c,
 2 * sin(i * 1.7) - cos(i * 2.9) + 0.3 * sin(i * 11.3) AS y, i % 17 AS u, (i * 7) % 23 AS f
@@ -37,6 +40,16 @@ def test_a_path_is_drawn_and_its_penalties_are_told(con: duckdb.DuckDBPyConnecti
     assert "Penalties of 1, of 20" in text
     assert len(re.findall(r"<title>a: ", html)) == 2
     assert "Searches" not in text
+
+
+def test_a_path_of_large_ids_takes_the_memory_of_its_weights() -> None:
+    """A column for each id up to 2^62 could not be."""
+    steps: list[dict[str, Any]] = [
+        {"lambda": 1.0, "feature": [], "weight": []},
+        {"lambda": 0.1, "feature": [7, 2**62], "weight": [-1.0, 0.5]},
+    ]
+    html = drawing(Group((), None), steps, ())
+    assert re.findall(r"<title>(x\d+): ([^<]*)<", html) == [(f"x{2**62}", "0.5"), ("x7", "-1")]
 
 
 def test_models_without_a_path_have_no_section(con: duckdb.DuckDBPyConnection) -> None:

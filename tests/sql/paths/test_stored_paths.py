@@ -173,6 +173,21 @@ def test_sentences(client: Client) -> None:
         client.train("lasso", unpenalized=[99])
 
 
+def test_the_largest_id_has_a_weight_and_no_place_in_a_path(client: Client) -> None:
+    client.put(Y, 1)
+    last = "CASE WHEN ids[1] IS NULL THEN ids ELSE CAST(ARRAY[9223372036854775807] AS bigint[]) END"
+    client.connection.execute(f"UPDATE t SET ids = {last}, vals = vals[1:1]")
+    reference = Lasso(alpha=0.1, tol=1e-12)
+    first = np.array([row[np.flatnonzero(row)[0]] if row.any() else 0.0 for row in X])[:, None]
+    told = reference.fit(first, Y).predict(first)
+    *_, status, _, width, _ = client.train("lasso", **{"lambda": 0.1})
+    assert (status, width) == ("ok", 2**63 - 1)
+    assert client.predictions() == pytest.approx(told, rel=1e-9)
+    client.connection.execute("DROP TABLE m")
+    with pytest.raises(Exception, match="a path of 'lasso' takes ids up to 9223372036854775806"):
+        client.train("lasso")
+
+
 def test_each_group_has_its_own_names(con: Any) -> None:
     """The levels of a category differ from group to group, and so do the places of features."""
     con.execute(

@@ -28,7 +28,8 @@ def client(*statements: str, extension: Path | None = None, **environment: str) 
     """What DuckDB's command line answers, as JSON lines, with its errors."""
     command = [str(CLIENT), "-unsigned", "-jsonlines"]
     load = f"LOAD '{extension or extension_path()}'"
-    text = ";\n".join([load, *statements]) + ";\n"
+    # Bits depend on how many threads there are, and those of the command line are the host's.
+    text = ";\n".join(["SET threads = 2", load, *statements]) + ";\n"
     given = os.environ | {"TUSKML_PYTHON": sys.executable} | environment
     done = subprocess.run(
         command, input=text, capture_output=True, text=True, env=given, check=False
@@ -191,6 +192,28 @@ def test_a_copy_finds_the_note_beside_it(
     monkeypatch.setattr("tuskml.commands.host.install.extension_path", lambda: copy)
     assert main(["install"]) == 0
     assert capsys.readouterr().out == f"LOAD '{copy}';\n"
+    assert answers(client(train, extension=copy, TUSKML_PYTHON="")) == [{"s": "ok"}]
+
+
+def test_a_note_that_others_could_have_written_starts_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its Python would run as this account; `tuskml install` makes a new note."""
+    copy = tmp_path / "tuskml.duckdb_extension"
+    shutil.copy(extension_path(), copy)
+    note = tmp_path / "tuskml.python"
+    note.write_text(f"{sys.executable}\n{tmp_path}/libpython.so\n")
+    train = "SELECT (train_model('linear', 2 * x, [x])).status AS s FROM range(9) t(x)"
+    refused = f"{note} is not started from, since others than the owner of the extension may"
+    note.chmod(0o666)
+    assert refused in client(train, extension=copy, TUSKML_PYTHON="")
+    if os.geteuid() == 0:
+        note.chmod(0o644)
+        os.chown(note, 65534, 65534)
+        assert refused in client(train, extension=copy, TUSKML_PYTHON="")
+    monkeypatch.setattr("tuskml.commands.host.install.extension_path", lambda: copy)
+    assert main(["install"]) == 0
+    capsys.readouterr()
     assert answers(client(train, extension=copy, TUSKML_PYTHON="")) == [{"s": "ok"}]
 
 

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -78,21 +79,34 @@ static bool ask(const char *executable, char *text, size_t room) {
     return done && (status == 0 || status == -1); /* -1: the host reaps all its children */
 }
 
-static bool open_note(const char *extension, char *text, size_t room) {
-    char path[PATH_MAX + sizeof NOTE];
+/* Whether only those may write the note who could change the extension, or who are this account
+ * already: what it names is run. */
+static bool is_trusted(int file, const char *extension) {
+    struct stat note, own;
+    if (fstat(file, &note) != 0 || stat(extension, &own) != 0)
+        return false;
+    bool of_owner = note.st_uid == own.st_uid || note.st_uid == geteuid() || note.st_uid == 0;
+    bool open_to_all = (note.st_mode & S_IWOTH) && !(own.st_mode & S_IWOTH);
+    return S_ISREG(note.st_mode) && of_owner && !open_to_all;
+}
+
+/* Reads the note beside an extension. path: out, where it is. Returns 0 or an errno, EPERM for one
+ * that anybody could have written. */
+static int open_note(const char *extension, char *text, size_t room, char path[static PATH_MAX]) {
     const char *end = strrchr(extension, '/');
     int folder = end ? (int)(end + 1 - extension) : 0;
-    if (snprintf(path, sizeof path, "%.*s%s", folder, extension, NOTE) >= (int)sizeof path)
-        return false;
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    bool done = file >= 0 && read_all(file, text, room);
-    if (file >= 0)
-        close(file);
-    return done;
+    if (!folder || snprintf(path, PATH_MAX, "%.*s%s", folder, extension, NOTE) >= PATH_MAX)
+        return ENOENT;
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file < 0)
+        return errno;
+    int problem = !is_trusted(file, extension) ? EPERM : read_all(file, text, room) ? 0 : EIO;
+    close(file);
+    return problem;
 }
 
 bool python_home_find(python_home *home, const char *extension, char *why, size_t room) {
-    char text[NOTE_ROOM];
+    char text[NOTE_ROOM], path[PATH_MAX];
     const char *given = getenv(VARIABLE);
     if (given && given[0]) {
         if (ask(given, text, sizeof text) && read_note(text, home))
@@ -103,11 +117,19 @@ bool python_home_find(python_home *home, const char *extension, char *why, size_
                  given);
         return false;
     }
-    if (open_note(extension, text, sizeof text) && read_note(text, home))
+    int problem = open_note(extension, text, sizeof text, path);
+    if (!problem && read_note(text, home))
         return true;
-    snprintf(why, room,
-             "the extension was loaded without its Python package, which trains: run `tuskml "
-             "install` once in the environment of the package, and its Python starts in this "
-             "process; or run the statement by `tuskml sql`, or in Python by tuskml.connect()");
+    if (problem == EPERM)
+        snprintf(why, room,
+                 "%.500s is not started from, since others than the owner of the extension may "
+                 "have written it: remove it and run `tuskml install`",
+                 path);
+    else
+        snprintf(
+            why, room,
+            "the extension was loaded without its Python package, which trains: run `tuskml "
+            "install` once in the environment of the package, and its Python starts in this "
+            "process; or run the statement by `tuskml sql`, or in Python by tuskml.connect()");
     return false;
 }

@@ -12,7 +12,8 @@ typedef struct python_home {
 } python_home;
 
 /* The one that the environment variable TUSKML_PYTHON names, or else the one that
- * `tuskml install` noted beside the extension's file. False if there is none; why says it. */
+ * `tuskml install` noted beside the extension's file. False if there is none, or if the note may
+ * be of somebody who could not have changed the extension; why says it. */
 bool python_home_find(python_home *home, const char *extension, char *why, size_t room);
 
 /* Whether TUSKML_PYTHON is "off". */

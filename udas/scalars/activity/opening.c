@@ -32,13 +32,14 @@ static void path_of(const char *setting, char path[static PATH_BYTES]) {
                  (unsigned)geteuid());
 }
 
-/* A file of this account, or one that another account lets a group of this one write, and nobody
- * else: the members of such a group trust each other with their shares. */
-static int allowed(const struct stat *facts) {
+/* A file of this account, or where it is named one that another account lets a group of this one
+ * write, and nobody else: the members of such a group trust each other with their shares. They
+ * could end each other's processes, by making the file shorter. */
+static bool allowed(const struct stat *facts, bool named) {
     if (!S_ISREG(facts->st_mode))
-        return 0;
+        return false;
     bool of_group = (facts->st_mode & S_IWGRP) && !(facts->st_mode & S_IWOTH);
-    return facts->st_uid == geteuid() || of_group;
+    return facts->st_uid == geteuid() || (named && of_group);
 }
 
 int tusk_table_open(const char *setting, int make, tusk_table **out) {
@@ -51,7 +52,7 @@ int tusk_table_open(const char *setting, int make, tusk_table **out) {
         return errno;
     struct stat facts;
     int problem = fstat(file, &facts) ? errno : 0;
-    if (!problem && !allowed(&facts))
+    if (!problem && !allowed(&facts, *setting))
         problem = EPERM;
     /* Without the space, the first write to a page would end the process. */
     if (!problem && facts.st_size < (off_t)sizeof(tusk_table))

@@ -63,8 +63,8 @@ typedef struct tusk_table {
  * nothing. */
 const char *tusk_table_setting(void);
 /* Opens the table of a setting. Without `make` a file that is missing is ENOENT. Returns 0 or an
- * errno: EPERM where the file is another account's and not one of a group of this one, EPROTO
- * where it is of another version. */
+ * errno: EPERM where the file is another account's, unless the setting names it and a group of
+ * this account may write it, EPROTO where it is of another version. */
 int tusk_table_open(const char *setting, int make, tusk_table **out);
 void tusk_table_close(tusk_table *table);
 
