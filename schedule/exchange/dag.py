@@ -71,7 +71,8 @@ class Dag:
 
     def exchanged_before(self, place: int) -> list[tuple[int, int]]:
         """The exchanges for which an operation waits, directly or behind computations: with the
-        iterations before, of at most one iteration."""
+        iterations before. What is more than two before has ended: an exchange starts at most one
+        iteration early, and another at most one late."""
         found: set[tuple[int, int]] = set()
         waits, open_ = self.before(True), [(place, 0)]
         seen = set(open_)
@@ -79,7 +80,7 @@ class Dag:
             at, lag = open_.pop()
             for need, back in waits[at]:
                 one = need, lag + back
-                if one[1] > 1 or one in seen:
+                if one[1] > 2 or one in seen:
                     continue
                 seen.add(one)
                 if self.operations[need].kind:

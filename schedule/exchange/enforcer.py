@@ -1,117 +1,137 @@
 """The enforcer: motifs of all operations in the plan's sequence, the same on every worker.
 
 Source: K. Mahajan, PhD thesis, 2021, section 4.4.4, pseudocode 5. A thread for each link waits
-until the next motif of its sequence has been submitted. Every wait has an end. A failure ends the
-iteration on this worker; other workers then see that nothing comes.
+until the next motif of its sequence has been submitted. The sequence grows window by window, and
+goes on over the end of iterations. Every wait has an end. A failure ends the epoch, on all
+workers.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections import deque
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
-from tuskml.schedule.exchange import algebra
-from tuskml.schedule.exchange.algebra import Beside, Expression, Motif, segmented, splined
+from tuskml.schedule.exchange.algebra import Expression
 from tuskml.schedule.exchange.cells import Cells
-from tuskml.schedule.exchange.network import splines_of
-from tuskml.schedule.exchange.plan import Option
 from tuskml.schedule.exchange.sockets import Links
 
-PATIENCE = 0.05
-"""The part of an iteration that its links may wait before another plan should be asked for."""
+
+class Step(NamedTuple):
+    """A motif of a sequence. motifs: how many the operation has; link: on which it travels."""
+
+    name: str
+    iteration: int
+    motif: int
+    motifs: int
+    expression: Expression
+    link: int
 
 
-def motifs(motif: Motif, option: Option, per_host: int) -> list[Expression]:
-    """The parts of an operation that a plan's sequence names, in the order of its strands."""
-    whole: Expression = motif
-    if motif.kind == "all_reduce":
-        if option.pattern == "hosted":
-            whole = algebra.hosted(motif, per_host)
-        elif option.pattern == "treed":
-            whole = algebra.treed(motif, 2, per_host)
-        else:
-            whole = algebra.scattered(motif)
-    found = _parts(segmented(whole, option.segments), option.segments)
-    count = splines_of(option.pattern)
-    return [part for each in found for part in _parts(splined(each, count), count)]
-
-
-def _parts(expression: Expression, count: int) -> tuple[Expression, ...]:
-    return expression.parts if count > 1 and isinstance(expression, Beside) else (expression,)
+Submitted = tuple[str, int]
+"""An operation and its iteration."""
 
 
 class Enforcer:
-    """One iteration of a worker. parts: of each operation its motifs and their links; order: of
-    (operation, motif), the same on all workers."""
+    """The motifs of an epoch on the first `count` links. waited: seconds for which links waited
+    for a submission."""
 
-    def __init__(
-        self,
-        links: Links,
-        parts: Mapping[str, Sequence[tuple[Expression, int]]],
-        order: Sequence[tuple[str, int]],
-        iteration: int = 0,
-    ) -> None:
-        self.links, self.parts, self.iteration = links, parts, iteration
-        self.memories: dict[str, Cells] = {}
-        self.left = {name: len(some) for name, some in parts.items()}
+    def __init__(self, links: Links, count: int, epoch: int = 0) -> None:
+        self.links, self.epoch = links, epoch
+        self.memories: dict[Submitted, Cells] = {}
+        self.left: dict[Submitted, int] = {}
         self.failure: Exception | None = None
+        self.stopped = False
+        self.waited = 0.0
         self.news = threading.Condition()
-        self.waited, self.began = 0.0, time.monotonic()
-        self.threads = []
-        for link in range(len(links.limits)):
-            mine = [(name, k) for name, k in order if parts[name][k][1] == link]
-            self.threads.append(threading.Thread(target=self.follow, args=(link, mine)))
-            self.threads[-1].start()
+        self.lines: list[deque[Step]] = [deque() for _ in range(count)]
+        self.threads = [
+            threading.Thread(target=self.follow, args=(line,), daemon=True) for line in self.lines
+        ]
+        for thread in self.threads:
+            thread.start()
 
-    def submit(self, name: str, memory: Cells) -> None:
-        """An operation may begin."""
+    def extend(self, steps: Iterable[Step]) -> None:
+        """More of the sequence."""
         with self.news:
-            self.memories[name] = memory
+            for each in steps:
+                self.left.setdefault((each.name, each.iteration), each.motifs)
+                self.lines[each.link].append(each)
             self.news.notify_all()
 
-    def result(self, name: str, workers: int) -> Any:
-        """What an operation gave. The error of a link where one failed."""
+    def submit(self, name: str, iteration: int, memory: Cells) -> None:
+        """An operation may begin."""
+        with self.news:
+            self.memories[name, iteration] = memory
+            self.news.notify_all()
+
+    def result(self, name: str, iteration: int, patience: float) -> Any:
+        """What an operation gave. The error of a link where one failed, TimeoutError where it has
+        not ended after so many seconds."""
+        one = name, iteration
         with self.news:
             if not self.news.wait_for(
-                lambda: self.failure is not None or not self.left[name], 2 * self.links.timeout
+                lambda: self.failure is not None or self.left.get(one) == 0, patience
             ):
-                raise TimeoutError(f"operation {name} did not end")
-            if self.failure is not None:
+                raise TimeoutError(f"operation {name} of iteration {iteration} did not end")
+            if self.left.get(one) != 0:
+                assert self.failure is not None
                 raise self.failure
-        return self.memories[name].result(workers)
+            return self.memories[one]
 
-    def follow(self, link: int, sequence: Sequence[tuple[str, int]]) -> None:
+    def ended(self, name: str, iteration: int) -> bool:
+        """Whether an operation has ended."""
+        with self.news:
+            return self.left.get((name, iteration)) == 0
+
+    def forget(self, before: int) -> None:
+        """Drops what iterations before this one held."""
+        with self.news:
+            for one in [each for each in self.left if each[1] < before and not self.left[each]]:
+                del self.left[one], self.memories[one]
+
+    def follow(self, line: deque[Step]) -> None:
         """A link's motifs, one after the other."""
         try:
-            for name, k in sequence:
-                memory = self.submitted(name)
-                key = f"{self.iteration}/{name}/{k}"
-                self.links.exchange(key, self.parts[name][k][0], memory, link)
+            while (step := self.next(line)) is not None:
+                memory = self.submitted(step)
+                key = f"{step.iteration}/{step.name}/{step.motif}"
+                self.links.exchange(key, step.expression, memory, step.link, self.epoch)
                 with self.news:
-                    self.left[name] -= 1
+                    self.left[step.name, step.iteration] -= 1
                     self.news.notify_all()
         except Exception as error:  # whatever it is, who waits for a result must see it
             with self.news:
                 self.failure = self.failure or error
                 self.news.notify_all()
+            self.links.give_up(self.epoch)
 
-    def submitted(self, name: str) -> Cells:
-        """The memory of an operation once it has been submitted."""
-        began = time.monotonic()
+    def next(self, line: deque[Step]) -> Step | None:
+        """The next motif of a link, None at the end."""
         with self.news:
-            ready = self.news.wait_for(
-                lambda: name in self.memories or self.failure is not None, self.links.timeout
+            self.news.wait_for(lambda: line or self.stopped or self.failure is not None)
+            return line.popleft() if line and self.failure is None else None
+
+    def submitted(self, step: Step) -> Cells:
+        """The memory of an operation once it has been submitted."""
+        one, began = (step.name, step.iteration), time.monotonic()
+        with self.news:
+            self.news.wait_for(
+                lambda: one in self.memories or self.failure is not None, self.links.timeout
             )
             self.waited += time.monotonic() - began
-            if not ready or name not in self.memories:
-                raise TimeoutError(f"operation {name} was not submitted")
-            return self.memories[name]
+            if one not in self.memories:
+                raise TimeoutError(
+                    f"operation {step.name} of iteration {step.iteration} was not submitted"
+                )
+            return self.memories[one]
 
-    def ended(self) -> bool:
-        """Waits for all links; whether they waited so long that another plan should be found."""
+    def stop(self) -> None:
+        """Ends the threads: after their motifs, or at once where the epoch is given up."""
+        with self.news:
+            self.stopped = True
+            self.news.notify_all()
         for thread in self.threads:
             thread.join()
-        took = (time.monotonic() - self.began) * len(self.threads)
-        return self.waited > PATIENCE * took

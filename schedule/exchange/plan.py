@@ -76,24 +76,28 @@ def greedy(net: Network, kind: str, size: float, together: bool = False) -> Opti
 @dataclass(frozen=True)
 class Plan:
     """options: by operation; order: (operation, motif, iteration ahead) in the sequence in which
-    every worker starts them; version: 0 is the plain order."""
+    every worker starts them; version: 0 is the plain order; channels: of each motif of an
+    operation."""
 
     options: Mapping[str, Option] = field(default_factory=dict)
     order: tuple[tuple[str, int, int], ...] = ()
     version: int = 0
+    channels: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     def text(self) -> str:
         """As JSON: equal plans have equal texts."""
         chosen = {name: asdict(option) for name, option in sorted(self.options.items())}
-        return json.dumps([self.version, chosen, self.order], sort_keys=True)
+        return json.dumps([self.version, chosen, self.order, dict(self.channels)], sort_keys=True)
 
 
 def read(text: str) -> Plan:
     """The plan of a text. ValueError where it is none."""
     try:
-        version, chosen, order = json.loads(text)
+        version, chosen, order, spread = json.loads(text)
         made = {name: _option(each) for name, each in chosen.items()}
-        return Plan(made, tuple((str(n), int(m), int(i)) for n, m, i in order), int(version))
+        channels = {name: tuple(map(int, some)) for name, some in spread.items()}
+        steps = tuple((str(n), int(m), int(i)) for n, m, i in order)
+        return Plan(made, steps, int(version), channels)
     except (TypeError, KeyError, AttributeError) as error:
         raise ValueError(f"the text is not a plan: {error}") from None
 

@@ -16,7 +16,7 @@ from tuskml.schedule.exchange.dag import Dag
 from tuskml.schedule.exchange.events import Rules, Streams
 from tuskml.schedule.exchange.network import Network
 from tuskml.schedule.exchange.ordering import Order, cyclic, opt_sched, sequence
-from tuskml.schedule.exchange.plan import Option, Plan, greedy, options
+from tuskml.schedule.exchange.plan import Option, Plan, greedy, options, strands
 
 LEAST = 100
 """Proposals for each exchange before the search may stop for want of a gain."""
@@ -71,8 +71,19 @@ def optimized(dag: Dag, net: Network, search: Search = DEFAULT, version: int = 1
     walk = walked(dag, net, lambda some, leads: rehearsed(dag, net, some, leads)[0], search)
     order = rehearsed(dag, net, walk.options, walk.leads)[1]
     took = time.monotonic() - began
-    plan = Plan(walk.options, order, version)
+    plan = Plan(walk.options, order, version, spread(dag, net, walk.options))
     return Found(plan, walk.cost, walk.begun, walk.proposals, took)
+
+
+def spread(dag: Dag, net: Network, chosen: Mapping[str, Option]) -> dict[str, tuple[int, ...]]:
+    """The channels of each exchange's motifs."""
+    some = [dag.operations[place] for place in dag.exchanges]
+    return {
+        one.name: tuple(
+            each.channel for each in strands(net, one.kind, one.size, chosen[one.name])
+        )
+        for one in some
+    }
 
 
 def rehearsed(

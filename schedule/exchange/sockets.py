@@ -2,11 +2,15 @@
 
 A thread for each connection reads all that comes and keeps it until it is asked for, so no sender
 waits for a receiver that itself sends: connections cannot stop each other. Every wait has an end.
+
+Messages belong to an epoch. A worker that gives one up says so to all others, whose waits in that
+epoch then end at once.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import socket
 import struct
 import threading
@@ -22,6 +26,13 @@ from tuskml.schedule.exchange.cells import Cells, Message, absorb, destinations,
 HEAD = struct.Struct("<IQ")
 PIECE = 65_536
 """Bytes that a link sends at once under its limit."""
+GIVEN_UP = "given up"
+MOST_HEAD, MOST_BODY = 1 << 16, 1 << 36
+"""Bytes that a message may say it has."""
+
+
+class Halted(RuntimeError):
+    """This worker or another one has given up the epoch."""
 
 
 class Limit:
@@ -32,6 +43,8 @@ class Limit:
 
     def wait(self, count: int) -> None:
         """Until so many bytes may be sent."""
+        if math.isinf(self.rate):
+            return
         with self.lock:
             now = time.monotonic()
             begin = max(self.free, now)
@@ -40,7 +53,9 @@ class Limit:
 
 
 class Links:
-    """A worker's connections. peers: by worker and link, connected; rates: of its links."""
+    """A worker's connections. peers: by worker and link, connected; rates: of its links, bytes a
+    second, `math.inf` without a limit; timeout: seconds that a message may take to come. Workers
+    say on the last link that they give up an epoch: it should carry no payloads."""
 
     def __init__(
         self,
@@ -51,68 +66,108 @@ class Links:
     ) -> None:
         self.rank, self.peers, self.timeout = rank, peers, timeout
         self.limits = [Limit(rate) for rate in rates]
-        self.held: dict[tuple[int, str], Message] = {}
-        self.lost: set[int] = set()
+        self.held: dict[tuple[int, int, str], Message] = {}
+        self.lost: set[tuple[int, int]] = set()
+        self.given_up = -1
         self.news = threading.Condition()
-        for (peer, _), one in peers.items():
+        self.turns = {both: threading.Lock() for both in peers}
+        for (peer, link), one in peers.items():
             one.settimeout(None)
             # For sends alone: a reader waits as long as its connection lives.
             wait = struct.pack("ll", int(timeout), int(timeout % 1 * 1e6))
             one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, wait)
             one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            threading.Thread(target=self.read, args=(peer, one), daemon=True).start()
+            threading.Thread(target=self.read, args=(peer, link, one), daemon=True).start()
 
-    def read(self, peer: int, one: socket.socket) -> None:
+    def read(self, peer: int, link: int, one: socket.socket) -> None:
         """All that a peer sends over a link, until it ends."""
         try:
             while True:
                 sizes = HEAD.unpack(_exactly(one, HEAD.size))
-                key, kind, shape = json.loads(_exactly(one, sizes[0]))
+                if sizes[0] > MOST_HEAD or sizes[1] > MOST_BODY:
+                    raise ValueError("a message says that it is too large")
+                epoch, key, kind, shape = json.loads(_exactly(one, sizes[0]))
                 data = np.frombuffer(_exactly(one, sizes[1]), np.dtype(kind))
                 with self.news:
-                    self.held[peer, key] = Message(data, tuple(shape))
+                    if key == GIVEN_UP:
+                        self.given_up = max(self.given_up, epoch)
+                    elif epoch > self.given_up:
+                        self.held[peer, epoch, key] = Message(data, tuple(shape))
                     self.news.notify_all()
-        except (OSError, ValueError):
+        except (OSError, ValueError, MemoryError):
             with self.news:
-                self.lost.add(peer)
+                self.lost.add((peer, link))
                 self.news.notify_all()
 
-    def send(self, peer: int, link: int, key: str, message: Message) -> None:
+    def send(self, peer: int, link: int, key: str, message: Message, epoch: int = 0) -> None:
         """Sends under the link's limit. ConnectionError where the peer takes nothing for long."""
         data = np.ascontiguousarray(message.data)
-        head = json.dumps([key, data.dtype.str, message.shape]).encode()
-        body = memoryview(data.tobytes())
+        head = json.dumps([epoch, key, data.dtype.str, message.shape]).encode()
+        body = memoryview(data.reshape(-1).view(np.uint8).data)
         one = self.peers[peer, link]
         try:
-            one.sendall(HEAD.pack(len(head), len(body)) + head)
-            for at in range(0, len(body), PIECE):
-                piece = body[at : at + PIECE]
-                self.limits[link].wait(len(piece))
-                one.sendall(piece)
+            # One message at a time: an epoch may be given up while its last message is sent.
+            with self.turns[peer, link]:
+                one.sendall(HEAD.pack(len(head), len(body)) + head)
+                for at in range(0, len(body), PIECE):
+                    piece = body[at : at + PIECE]
+                    self.limits[link].wait(len(piece))
+                    one.sendall(piece)
         except OSError as error:
+            with self.news:
+                self.lost.add((peer, link))
+                self.news.notify_all()
+            with suppress(OSError):  # the peer must not wait for the rest of a message
+                one.shutdown(socket.SHUT_RDWR)
             raise ConnectionError(f"worker {peer} is gone or takes nothing: {error}") from None
 
-    def take(self, peer: int, key: str) -> Message:
-        """What a peer has sent under a key. TimeoutError where it does not come, ConnectionError
-        where the peer has gone."""
-        until = time.monotonic() + self.timeout
+    def alive(self) -> list[int]:
+        """The links that reach all workers."""
         with self.news:
-            while (peer, key) not in self.held:
-                if peer in self.lost:
+            broken = {link for _, link in self.lost}
+        return [link for link in range(len(self.limits)) if link not in broken]
+
+    def take(
+        self, peer: int, key: str, link: int, epoch: int = 0, patience: float | None = None
+    ) -> Message:
+        """What a peer has sent under a key. TimeoutError where it does not come, ConnectionError
+        where the link is broken, Halted where the epoch has been given up."""
+        wait = self.timeout if patience is None else patience
+        until = time.monotonic() + wait
+        with self.news:
+            while (peer, epoch, key) not in self.held:
+                if epoch <= self.given_up:
+                    raise Halted(f"epoch {epoch} has been given up")
+                if (peer, link) in self.lost:
                     raise ConnectionError(f"worker {peer} is gone")
                 left = until - time.monotonic()
                 if left <= 0:
-                    raise TimeoutError(f"worker {peer} sent nothing for {self.timeout:g} seconds")
+                    raise TimeoutError(f"worker {peer} sent nothing for {wait:g} seconds")
                 self.news.wait(left)
-            return self.held.pop((peer, key))
+            return self.held.pop((peer, epoch, key))
 
-    def exchange(self, key: str, expression: Expression, memory: Cells, link: int) -> None:
+    def give_up(self, epoch: int) -> None:
+        """Ends all waits of an epoch, here and at all workers that are reached."""
+        with self.news:
+            self.given_up = max(self.given_up, epoch)
+            self.held = {one: each for one, each in self.held.items() if one[1] > self.given_up}
+            self.news.notify_all()
+        nothing = Message(np.empty(0), (0,))
+        for peer, link in self.peers:
+            if link == len(self.limits) - 1 and (peer, link) not in self.lost:
+                with suppress(ConnectionError):
+                    self.send(peer, link, GIVEN_UP, nothing, epoch)
+
+    def exchange(
+        self, key: str, expression: Expression, memory: Cells, link: int, epoch: int = 0
+    ) -> None:
         """Executes a composition, which all workers do with the same key, on one link."""
         for number, motif in enumerate(leaves(expression)):
             name = f"{key}/{number}"
             for to in destinations(motif, self.rank):
-                self.send(to, link, name, outgoing(motif, memory, to))
-            got = {source: self.take(source, name) for source in sources(motif, self.rank)}
+                self.send(to, link, name, outgoing(motif, memory, to), epoch)
+            some = sources(motif, self.rank)
+            got = {source: self.take(source, name, link, epoch) for source in some}
             absorb(motif, memory, got)
 
     def close(self) -> None:

@@ -1,6 +1,5 @@
 """Motifs over real connections on loopback: the same bits as in memory, and every wait ends."""
 
-import random
 import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,11 +10,9 @@ import pytest
 
 from tuskml.schedule.exchange import algebra
 from tuskml.schedule.exchange.algebra import Expression, Motif, segmented, splined
-from tuskml.schedule.exchange.cells import cells, in_memory
-from tuskml.schedule.exchange.enforcer import Enforcer, motifs
-from tuskml.schedule.exchange.network import Channel, Network
-from tuskml.schedule.exchange.plan import options, strands
-from tuskml.schedule.exchange.sockets import Links
+from tuskml.schedule.exchange.cells import Message, cells, in_memory
+from tuskml.schedule.exchange.enforcer import Enforcer, Step
+from tuskml.schedule.exchange.sockets import Halted, Links
 
 WORKERS, LINKS = 4, 2
 
@@ -93,45 +90,26 @@ def test_a_worker_that_is_gone_is_an_error(links: list[Links]) -> None:
         links[0].exchange("x", Motif("all_reduce", tuple(range(WORKERS))), memory, 0)
 
 
-def test_random_sequences_end_and_have_the_same_bits(links: list[Links]) -> None:
-    draw = random.Random(7)
-    net = Network(2, 2, (Channel(1e9, 1e9, 0.0),) * LINKS)
-    kinds: dict[str, algebra.Kind] = {"a": "all_reduce", "b": "all_to_all", "c": "all_reduce"}
-    numbers = np.random.default_rng(2)
-    sent = [numbers.standard_normal((WORKERS, 33)).astype("<f4") for _ in range(WORKERS)]
-    total = (sent[0] + sent[1]) + (sent[2] + sent[3])
-    for iteration in range(12):
-        parts: dict[str, list[tuple[Expression, int]]] = {}
-        for name, kind in kinds.items():
-            option = draw.choice(options(net, kind))
-            some = motifs(Motif(kind, tuple(range(WORKERS))), option, 2)
-            assert len(some) == len(strands(net, kind, 1.0, option))
-            parts[name] = [(each, draw.randrange(LINKS)) for each in some]
-        order = [(name, k) for name, some in parts.items() for k in range(len(some))]
-        draw.shuffle(order)
-
-        def work(
-            one: Links, parts: Any = parts, order: Any = order, iteration: int = iteration
-        ) -> dict[str, Any]:
-            enforcer = Enforcer(one, parts, order, iteration)
-            for name, kind in kinds.items():
-                enforcer.submit(name, cells(kind, one.rank, sent[one.rank], 2))
-            found = {name: enforcer.result(name, WORKERS) for name in kinds}
-            enforcer.ended()
-            return found
-
-        for rank, found in enumerate(everywhere(links, work)):
-            assert found["a"].tobytes() == found["c"].tobytes() == total.tobytes()
-            for source in range(WORKERS):
-                assert found["b"][source].tobytes() == sent[source][rank].tobytes()
-
-
 def test_an_operation_that_is_never_submitted_ends_by_a_timeout() -> None:
     made = connected(timeout=0.2)
     motif = Motif("all_reduce", tuple(range(WORKERS)))
-    enforcer = Enforcer(made[0], {"a": [(motif, 0)]}, [("a", 0)])
-    with pytest.raises(TimeoutError, match="a was not submitted"):
-        enforcer.result("a", WORKERS)
-    assert enforcer.ended(), "all of the iteration was waited"
+    enforcer = Enforcer(made[0], LINKS)
+    enforcer.extend([Step("a", 0, 0, 1, motif, 0)])
+    with pytest.raises(TimeoutError, match="a of iteration 0 was not submitted"):
+        enforcer.result("a", 0, 20.0)
+    enforcer.stop()
     for each in made:
         each.close()
+
+
+def test_a_worker_that_gives_up_ends_the_waits_of_all(links: list[Links]) -> None:
+    """In its epoch; messages of the next one are kept."""
+    waiting = ThreadPoolExecutor(1)
+    found = waiting.submit(links[1].take, 3, "never", 0, 4)
+    links[2].send(1, 0, "next", Message(np.zeros(2), (2,)), 5)
+    links[2].give_up(4)
+    with pytest.raises(Halted, match="epoch 4"):
+        found.result(20.0)
+    assert links[1].take(2, "next", 0, 5).shape == (2,)
+    with pytest.raises(Halted):
+        links[3].take(2, "never", 0, 3)

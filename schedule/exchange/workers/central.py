@@ -1,0 +1,217 @@
+"""The central optimizer: finds plans from what workers measured, and commits them in two phases.
+
+Source: K. Mahajan, PhD thesis, 2021, sections 4.4.3 to 4.5. It is asked again where links wait for
+more than a twentieth of their time in several iterations on end, and where the workers returned to
+the plain order. Workers never wait for it.
+"""
+
+from __future__ import annotations
+
+import queue
+import socket
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import Any
+
+from tuskml.schedule.exchange.dag import Dag
+from tuskml.schedule.exchange.network import Channel, Network
+from tuskml.schedule.exchange.plan import Plan
+from tuskml.schedule.exchange.search import Search, optimized, rehearsed
+from tuskml.schedule.exchange.workers.ballot import lines, say
+from tuskml.schedule.exchange.workers.measured import network, timed
+from tuskml.schedule.exchange.workers.mesh import accepted
+
+CONTROL = -1
+"""The number by which workers greet the optimizer, where a link's would be."""
+WARM = 4
+"""Iterations in which computations are measured before the first plan."""
+IN_A_ROW = 5
+"""Iterations whose links waited too long before another plan is looked for."""
+WAITED = 0.05
+"""The part of an iteration that links may wait."""
+BRIEF = Search(1.0)
+BETTER = 0.97
+"""Another plan must be estimated at less than so much of the current one."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """A worker's iteration: its plan's version, seconds in all, those for which its links waited,
+    those of its computations, and the links that reach all workers."""
+
+    version: int
+    took: float
+    waited: float
+    computed: Mapping[str, float]
+    alive: tuple[int, ...]
+
+
+class Central:
+    """connections: to the workers, by rank; search: of a plan; timeout: seconds for a vote."""
+
+    def __init__(
+        self,
+        dag: Dag,
+        connections: Sequence[socket.socket],
+        per_host: int = 1,
+        search: Search = BRIEF,
+        timeout: float = 5.0,
+    ) -> None:
+        self.dag, self.connections, self.per_host = dag, connections, per_host
+        self.search, self.timeout = search, timeout
+        self.channels: list[Channel] = []
+        self.reports: dict[int, dict[int, Report]] = {}
+        self.recent: list[dict[int, Report]] = []
+        self.plan: Plan | None = None
+        self.version, self.proposed, self.pause = 0, 0, IN_A_ROW
+        self.words: queue.Queue[tuple[int, dict[str, Any] | None]] = queue.Queue()
+        for rank, one in enumerate(connections):
+            threading.Thread(target=self.listen, args=(rank, one), daemon=True).start()
+
+    def listen(self, rank: int, one: socket.socket) -> None:
+        """Keeps what a worker says; None at its end."""
+        for word in lines(one):
+            self.words.put((rank, word))
+        self.words.put((rank, None))
+
+    def run(self) -> int:
+        """Until a worker leaves. How many plans were committed."""
+        while True:
+            rank, word = self.words.get()
+            if word is None:
+                return self.version
+            self.take(rank, word)
+
+    def take(self, rank: int, word: Mapping[str, Any]) -> None:
+        """A worker's measurements, or its report of an iteration."""
+        if "links" in word:
+            self.channels = [Channel(rate, rate, latency) for rate, latency in word["links"]]
+        elif "iteration" in word:
+            some = self.reports.setdefault(word["iteration"], {})
+            some[rank] = Report(
+                word["version"], word["took"], word["waited"], word["computed"],
+                tuple(word["alive"]),
+            )  # fmt: skip
+            if len(some) == len(self.connections):
+                self.recent.append(self.reports.pop(word["iteration"]))
+                self.judge()
+
+    def judge(self) -> None:
+        """Looks for a plan where there is none, where links wait, or where workers left theirs."""
+        wanted = WARM if self.plan is None else self.pause
+        last = self.recent[-wanted:]
+        if not self.channels or len(last) < wanted:
+            return
+        ours = [all(each.version == self.version for each in some.values()) for some in last]
+        plain = [all(each.version == 0 for each in some.values()) for some in last]
+        if self.plan is None or all(plain) or (all(ours) and all(map(self.waits, last))):
+            self.recent = []
+            self.propose(last)
+
+    def waits(self, some: Mapping[int, Report]) -> bool:
+        """Whether a worker's links waited for too long."""
+        links = len(self.channels)
+        return any(each.waited > WAITED * each.took * links for each in some.values())
+
+    def propose(self, last: Sequence[Mapping[int, Report]]) -> bool:
+        """Whether a new plan is committed: one that is better than the current one."""
+        dag = timed(self.dag, self.seconds(last))
+        alive = set.intersection(*(set(each.alive) for each in last[-1].values()))
+        if not alive:
+            return False
+        net, links = self.measured(sorted(alive)), sorted(alive)
+        self.proposed += 1
+        found = optimized(dag, net, self.search, self.proposed)
+        self.pause = min(2 * self.pause, 1000)
+        left = all(each.version == 0 for each in last[-1].values())
+        if self.plan is not None and not left and links == list(range(len(self.channels))):
+            now, _ = rehearsed(dag, net, self.plan.options)
+            if found.cost > BETTER * now:
+                return False
+        channels = {
+            name: tuple(links[each] for each in some) for name, some in found.plan.channels.items()
+        }
+        return self.commit(replace(found.plan, channels=channels))
+
+    def seconds(self, last: Sequence[Mapping[int, Report]]) -> dict[str, float]:
+        """Of computations: the median of iterations, of the slowest worker."""
+        names = {name for some in last for each in some.values() for name in each.computed}
+        return {
+            name: max(
+                median(some[rank].computed.get(name, 0.0) for some in last)
+                for rank in range(len(self.connections))
+            )
+            for name in names
+        }
+
+    def measured(self, alive: Sequence[int]) -> Network:
+        """The network of the links that reach all workers."""
+        some = [self.channels[link] for link in alive]
+        return network(some, len(self.connections), self.per_host)
+
+    def commit(self, plan: Plan) -> bool:
+        """Two phases: whether all workers have said that they can follow it."""
+        if not (self.all(prepare=plan.text()) and self.ready(plan.version)):
+            return False
+        self.plan, self.version = plan, plan.version
+        return self.all(commit=plan.version)
+
+    def all(self, **what: Any) -> bool:
+        """Says something to all workers; whether all take it."""
+        reached = 0
+        for one in self.connections:
+            with suppress(OSError):
+                say(one, **what)
+                reached += 1
+        return reached == len(self.connections)
+
+    def ready(self, version: int) -> bool:
+        """Whether all workers vote for a plan in time. Their reports meanwhile are kept."""
+        votes: set[int] = set()
+        later: list[tuple[int, dict[str, Any] | None]] = []
+        until = time.monotonic() + self.timeout
+        while len(votes) < len(self.connections):
+            try:
+                rank, word = self.words.get(timeout=max(until - time.monotonic(), 0.0))
+            except queue.Empty:
+                break
+            if word is not None and word.get("ready") == version:
+                votes.add(rank)
+            elif word is None or "refused" in word:
+                later.append((rank, word))
+                break
+            else:
+                later.append((rank, word))
+        for each in later:
+            self.words.put(each)
+        return len(votes) == len(self.connections)
+
+
+def serve(
+    server: socket.socket,
+    dag: Dag,
+    count: int,
+    token: str,
+    per_host: int = 1,
+    search: Search = BRIEF,
+    timeout: float = 30.0,
+) -> int:
+    """Waits for the workers and plans for them until one leaves. How many plans were committed."""
+    until = time.monotonic() + timeout
+    found: dict[int, socket.socket] = {}
+    while len(found) < count:
+        rank, one = accepted(server, CONTROL, token, until)
+        if not 0 <= rank < count or rank in found:
+            one.close()
+            continue
+        one.settimeout(None)
+        found[rank] = one
+    try:
+        return Central(dag, [found[rank] for rank in range(count)], per_host, search).run()
+    finally:
+        for one in found.values():
+            one.close()

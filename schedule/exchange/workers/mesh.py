@@ -1,0 +1,91 @@
+"""Connections between all workers: each with each other one, once for each link."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import socket
+import time
+from collections.abc import Sequence
+
+Address = tuple[str, int]
+PAUSE = 0.02
+"""Seconds between two tries to reach a worker that does not listen yet."""
+LONGEST = 4096
+"""Bytes of a greeting."""
+
+
+def connected(
+    rank: int,
+    servers: Sequence[socket.socket],
+    addresses: Sequence[Sequence[Address]],
+    token: str,
+    timeout: float = 30.0,
+) -> dict[tuple[int, int], socket.socket]:
+    """This worker's connections by worker and link.
+
+    servers: its own, listening, one for each link; addresses: of all servers, by link and worker;
+    token: a secret that all workers have. TimeoutError where a worker does not come in time.
+    """
+    until = time.monotonic() + timeout
+    made: dict[tuple[int, int], socket.socket] = {}
+    for link, some in enumerate(addresses):
+        for peer in range(rank):
+            made[peer, link] = reached(rank, link, some[peer], token, until)
+    for link, server in enumerate(servers):
+        while any((peer, link) not in made for peer in range(rank + 1, len(addresses[link]))):
+            peer, one = accepted(server, link, token, until)
+            if not rank < peer < len(addresses[link]) or (peer, link) in made:
+                one.close()
+                continue
+            made[peer, link] = one
+    return made
+
+
+def reached(rank: int, link: int, address: Address, token: str, until: float) -> socket.socket:
+    """A connection to a server, which is greeted; until: of `time.monotonic`."""
+    while True:
+        left = until - time.monotonic()
+        if left <= 0:
+            raise TimeoutError(f"no worker listens at {address[0]}:{address[1]}")
+        try:
+            one = socket.create_connection(address, timeout=left)
+        except OSError:
+            time.sleep(PAUSE)
+            continue
+        one.sendall(json.dumps([rank, link, token]).encode() + b"\n")
+        return one
+
+
+def accepted(
+    server: socket.socket, link: int, token: str, until: float
+) -> tuple[int, socket.socket]:
+    """A worker that knows the token; others are sent away."""
+    while True:
+        left = until - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("not all workers came in time")
+        server.settimeout(left)
+        try:
+            one, _ = server.accept()
+        except TimeoutError:
+            continue
+        one.settimeout(left)
+        try:
+            rank, which, known = json.loads(_line(one))
+            if hmac.compare_digest(str(known), token) and which == link:
+                return int(rank), one
+        except (OSError, ValueError, TypeError):
+            pass
+        one.close()
+
+
+def _line(one: socket.socket) -> bytes:
+    """Byte by byte, as what follows the greeting belongs to the links."""
+    line = b""
+    while not line.endswith(b"\n"):
+        byte = one.recv(1)
+        if not byte or len(line) > LONGEST:
+            raise ValueError("this is not a worker's greeting")
+        line += byte
+    return line
