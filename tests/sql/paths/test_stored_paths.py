@@ -175,7 +175,9 @@ def test_sentences(client: Client) -> None:
 
 def test_the_largest_id_has_a_weight_and_no_place_in_a_path(client: Client) -> None:
     client.put(Y, 1)
-    last = "CASE WHEN ids[1] IS NULL THEN ids ELSE CAST(ARRAY[9223372036854775807] AS bigint[]) END"
+    last = (
+        "CASE WHEN ids[1] IS NULL THEN ids ELSE CAST(ARRAY[9223372036854775807] AS bigint[]) END"
+    )
     client.connection.execute(f"UPDATE t SET ids = {last}, vals = vals[1:1]")
     reference = Lasso(alpha=0.1, tol=1e-12)
     first = np.array([row[np.flatnonzero(row)[0]] if row.any() else 0.0 for row in X])[:, None]
