@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError
+from tuskml.errors import DataError, OptionError
+from tuskml.groups.execution.choosing import is_place
 from tuskml.groups.terms import widths_of, with_terms
 from tuskml.kernels import passes
 from tuskml.kernels.rows import prepare, words
@@ -24,6 +25,7 @@ from tuskml.learners.learner import Request
 from tuskml.learners.models import Models, Names, Strings
 from tuskml.learners.options.by_name import COLUMNS
 from tuskml.learners.options.kinds import DATES, MISSING, ByClass, ClassNames, weights_by_name
+from tuskml.learners.options.other_names import ON_WORKERS
 from tuskml.learners.options.table import Options
 from tuskml.learners.registry import how_to_classify, learner_of
 from tuskml.schedule import budget
@@ -203,7 +205,12 @@ def refuse_names(options: Options) -> None:
 
 
 def refuse_columns(request: Request[Any, Any]) -> None:
-    """DataError for options that name columns where features are lists."""
+    """DataError for options that name columns where features are lists; OptionError for a cluster
+    of machines in the place of a column.
+    """
+    cluster = request.options.cluster if "cluster" in request.options.given else None
+    if is_place(cluster):
+        raise OptionError(f"option 'cluster' names {cluster!r}, and no column does: {ON_WORKERS}")
     for name in COLUMNS:
         if name in request.options.given:
             raise of_lists(name)

@@ -97,9 +97,27 @@ PART_SPLIT = np.dtype(
 )
 """`tk_part_split`."""
 EXTENT = np.dtype(
-    [(name, np.float64) for name in ("total", "most", "held", "derivative", "curvature")]
+    [(name, np.float64) for name in ("total", "most", "held", "derivative", "curvature", "room")]
 )
 """`tk_extent`."""
+
+
+ONE_SIDE = np.dtype([("least", np.float64), ("factor", np.float64), ("last", np.uint64)])
+"""`tk_one_side`."""
+
+
+class Ranks(ctypes.Structure):
+    """`tk_ranks`."""
+
+    _fields_ = [
+        ("of", INT32),
+        ("known", INT32),
+        ("bits", INT64),
+        ("first", ADDRESS),
+        ("slots", INT64),
+        ("iteration", INT64),
+        ("least", DOUBLE),
+    ]
 
 
 class Bins(ctypes.Structure):
@@ -124,6 +142,8 @@ STRUCTURES = {
     "tk_side": SIDE,
     "tk_part_split": PART_SPLIT,
     "tk_extent": EXTENT,
+    "tk_one_side": ONE_SIDE,
+    "tk_ranks": Ranks,
     "tk_bins": Bins,
     "tk_summed_arrays": SummedArrays,
     "tk_started": Started,

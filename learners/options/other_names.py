@@ -50,6 +50,7 @@ OTHER_NAMES = {
     "pooled": "models that learn from other groups need all groups, which an aggregate does not "
     "see: tuskml.train(..., group_by=..., pooled=True) trains them",
     "executor": ON_WORKERS,
+    "placement": ON_WORKERS,
     "worker_timeout": ON_WORKERS,
     "finished": ON_WORKERS,
     "verbose": "tuskml.progress() shows the progress of a training",

@@ -92,7 +92,7 @@ class Trees(Learner):
         return [one.known for one in categories if self.numbers_levels(options)]
 
     def whole(self, request: Request[Task, TreeOptions]) -> str | None:
-        return parted.whole(request.options)
+        return None
 
     @property
     def keeps(self) -> bool:

@@ -3,7 +3,7 @@
   {% set meta = config.get('meta', {}) or {} %}
   {% set keys = ['task', 'label', 'features', 'group_by', 'options', 'held_out', 'weight', 'offset', 'model_name'] %}
   {% do tuskml.refuse_misspelt(keys + ['gates'], model.config.keys() | list + meta.keys() | list) %}
-  {% for key in ['executor', 'worker_timeout', 'finished'] if config.get(key, meta.get(key)) is not none %}
+  {% for key in ['executor', 'cluster', 'placement', 'worker_timeout', 'finished'] if config.get(key, meta.get(key)) is not none %}
     {% do exceptions.raise_compiler_error(
         "materialization 'model' has a config " ~ key ~ ", but it trains the rows of a query in their database: a Python "
         ~ "model of dbt can call tuskml.train(..., group_by=..., executor=...) on Parquet files") %}

@@ -25,6 +25,7 @@ from tuskml.groups.execution.executor import Unit, attempt, each_of, encoded, se
 from tuskml.groups.execution.share import share
 from tuskml.groups.selection.parted import judgement, judges
 from tuskml.kernels import passes
+from tuskml.kernels.charged import memory_use
 from tuskml.kernels.parts.answering import answered as answer_of
 from tuskml.kernels.parts.keeping import PartRows, kept, split
 from tuskml.kernels.parts.together import added_up, adds, answers, bundled, unbundled
@@ -47,8 +48,9 @@ class Held:
 
     given: how they are read: ordered, whether their order has to be one of their content, as with
     the option deterministic; held_out, the share that is held out; folds, to which they are dealt
-    unless it is 0; seed. stack: what frees them, None before they are read. All are looked at with
-    the lock, which is held while the rows are in use.
+    unless it is 0; seed. stack: what frees them, None before they are read. room: bytes of the
+    account that reading them took, packed and copied; 0: not known. All are looked at with the
+    lock, which is held while the rows are in use.
     """
 
     def __init__(self) -> None:
@@ -56,19 +58,32 @@ class Held:
         self.stack: ExitStack | None = None
         self.rows = PartRows(None)
         self.given: Mapping[str, Any] = {}
+        self.room = 0
 
     def read(self, given: Mapping[str, Any]) -> None:
         """Packs the rows. DataError for a shard that is missing or damaged."""
         self.given = given
-        query(given, self.keep)
+        query(given, partial(self.keep, in_use()))
         self.stack = self.stack or ExitStack()
 
-    def keep(self, groups: NDArray[np.void], memory: int) -> None:
-        """Copies the rows, where it matters in an order that depends on their content alone."""
+    def keep(self, before: int, groups: NDArray[np.void], memory: int) -> None:
+        """Copies the rows, where it matters in an order that depends on their content alone.
+
+        before: bytes of the account that were in use before they were packed.
+        """
         with ExitStack() as stack:
             if groups["n_rows"].all():
                 self.rows = rows_of(stack, groups, memory, self.given)
             self.stack = stack.pop_all()
+        _account[:] = [memory]
+        took = in_use() - before  # more, where another thread packed too
+        self.room = min(self.room or took, took)
+
+    @property
+    def fits(self) -> bool:
+        """Whether there is as much memory as reading the rows took the last time."""
+        use = memory_use(_account[0])
+        return self.stack is not None or use.budget - use.resident >= self.room
 
     def free(self) -> bool:
         """Frees the rows; whether there were any."""
@@ -78,6 +93,12 @@ class Held:
         if stack is not None:
             stack.close()
         return stack is not None
+
+
+def in_use() -> int:
+    """Bytes of rows of this process."""
+    use = memory_use(_account[0])
+    return use.resident + use.spilled
 
 
 def query(given: Mapping[str, Any], receive: Receiver) -> None:
@@ -144,6 +165,8 @@ def counted_of(given: Mapping[str, Any], known: bytes) -> bytes:
     return found[0] if found else b""
 
 
+_account = [0]
+"""Of the process's database, once rows have come from it."""
 _held: dict[str, Held] = {}
 """By pin, the last one that was asked for at the end."""
 _lock = threading.Lock()
@@ -178,18 +201,28 @@ def answered(payload: bytes) -> bytes:
         return counted_of(given, census)
     held = part_of(given["pin"])
     given = {**given, "census": census}
+    make_room(held)
     try:
         return answer(held, given, message)
     except (MemoryError, TuskError) as error:
         if not NO_ROOM.search(str(error)):
             raise
     with _short:
+        free_another(held)  # or nothing, where another thread is short of room too
         while True:
             try:
                 return answer(held, given, message)
             except (MemoryError, TuskError) as error:
                 if not NO_ROOM.search(str(error)) or not free_another(held):
                     raise
+
+
+def make_room(held: Held) -> None:
+    """Frees other parts before one is read again that had to go, and not when reading it fails."""
+    if not held.fits:
+        with _short:
+            while not held.fits and free_another(held):
+                pass
 
 
 def answered_together(payload: bytes) -> bytes:

@@ -158,9 +158,10 @@ typedef struct tk_bins {
 } tk_bins;
 /* Of the rows of all parts: the sum of their weights and the largest one, that sum of held-out
  * rows, and the largest derivative and curvature, of which one that is not finite ends boosting.
- */
+ * room: how many times as much as itself a row may add, 1 where rows are not drawn by their
+ * gradients. */
 typedef struct tk_extent {
-    double total, most, held, derivative, curvature;
+    double total, most, held, derivative, curvature, room;
 } tk_extent;
 /* Rows whose code is at most `bin`, or is `also`, go left, or those of a set of codes. */
 typedef struct tk_side {
@@ -220,6 +221,41 @@ TK_API int tk_part_tell_apart(tk_part *part, const uint64_t *key, const int64_t 
  * all rows. out: (bins, 3) their sums. */
 TK_API int tk_part_begin(tk_part *part, int64_t iteration, int64_t output, const tk_extent *extent,
                          int64_t *out);
+/* Numbers of rows, of which parts count those whose first bits are known by the bits that follow,
+ * so that all parts together find the one of a rank. They are counted as keys whose order is that
+ * of the numbers. TK_LACKS: of each leaf what labels are greater than margins by; TK_SIZES:
+ * |gradient * curvature| of each row; TK_CHANCES: by which rows of less than a size are drawn. */
+enum tk_ranked { TK_LACKS = 0, TK_SIZES = 1, TK_CHANCES = 2 };
+typedef struct tk_ranks {
+    int32_t of, known;     /* enum tk_ranked; how many bits of keys are known */
+    int64_t bits;          /* how many follow */
+    const uint64_t *first; /* (slots,) the bits that are known, of leaves or of all rows */
+    int64_t slots;
+    int64_t iteration;
+    double least; /* the size of TK_CHANCES */
+} tk_ranks;
+/* counts: (slots, 2^bits) of rows; weights: the same of their weights. One may be NULL. */
+TK_API int tk_part_ranks(tk_part *part, const tk_ranks *ranks, const tk_extent *extent,
+                         int64_t *counts, double *weights);
+/* out: (slots,) the least key that is greater than `first`, of which all bits are known; or all
+ * bits set. */
+TK_API int tk_part_next(tk_part *part, const tk_ranks *ranks, uint64_t *out);
+/* The t-quantile of n numbers by that of the rank below it and the next one. */
+TK_API double tk_between(double low, double high, int64_t n, double t);
+/* Notes in which slot the rows of the tree that has grown are; slot: of each node. all: of all
+ * rows in the place of those. */
+TK_API int tk_part_leaves(tk_part *part, int64_t all, const tk_node *nodes, const tk_side *sides,
+                          const uint64_t *sets, const int32_t *slot);
+/* What decides which rows are drawn by their gradients: those of at least a size, and of the
+ * others those of chances up to `last`, each of which counts so many times. */
+typedef struct tk_one_side {
+    double least, factor;
+    uint64_t last;
+} tk_one_side;
+/* Draws the rows of an iteration, before its first tree. tk_part_begin takes them where it is the
+ * iteration of both. */
+TK_API int tk_part_draw(tk_part *part, int64_t iteration, const tk_extent *extent,
+                        const tk_one_side *by);
 /* Divides leaves. out: (n, bins, 3) sums of what is wanted, or NULL. A split that was made before
  * is not made again. */
 TK_API int tk_part_divide(tk_part *part, const tk_part_split *splits, int64_t n, int64_t *out);

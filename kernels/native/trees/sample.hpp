@@ -141,6 +141,11 @@ public:
         amplify(drawn, which, addends_.data());
     }
 
+    // What a label is greater than its margin by, and the weight of the row, where leaves have
+    // values of their own.
+    double lack(uint32_t row) const { return y_.data()[row] - margins_.data()[row]; }
+    double weight(uint32_t row) const { return weighted() ? weight_.data()[row] : 1; }
+
     // What the quantile's loss wants of a leaf.
     double lacking(const uint32_t *which, int64_t n) const {
         if (weighted())

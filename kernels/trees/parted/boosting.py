@@ -17,13 +17,17 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tuskml.kernels.library import library, raise_if_cancelled
+from tuskml.kernels.library import Floats, library, raise_if_cancelled
 from tuskml.kernels.parts.message import Array
 from tuskml.kernels.parts.sharded import ShardedPass
-from tuskml.kernels.trees.boosting import BY_LEVEL, Forest, Rules, Targets, boost_of
+from tuskml.kernels.structures import WEIGHTS
+from tuskml.kernels.trees.boosting import BY_LEVEL, QUANTILE, Forest, Rules, Targets, boost_of
+from tuskml.kernels.trees.parted.asked_ranks import constant, leaf_quantiles, one_side, renewed
 from tuskml.kernels.trees.parted.binning import Bins, bins_of
 from tuskml.kernels.trees.parted.holding import Hold, earlier
+from tuskml.kernels.trees.parted.ranks import share_of
 from tuskml.kernels.trees.parted.summed import Grower
 from tuskml.kernels.trees.parted.trees import Tree, as_bytes, joined, of_forest
 from tuskml.kernels.trees.structures import EXTENT, NODE, PART_SPLIT
@@ -36,9 +40,10 @@ class Parted:
     """What parts are asked, and all that led here: a part that lacks it is told all of it.
 
     extent: EXTENT; trees: those that have grown; splits: of the tree that grows; drawn: whether it
-    grows on the rows that are drawn, or else on all; earlier: of each part, which of its rows
-    parts before have too, by the keys by which rows are drawn; name: of this training, as a part
-    may be asked for several, such as those of a search.
+    grows on the rows that are drawn, or else on all; by: of an iteration that draws rows by their
+    gradients, which they are, ONE_SIDE; earlier: of each part, which of its rows parts before have
+    too, by the keys by which rows are drawn; n_rows: that trees grow on; name: of this training,
+    as a part may be asked for several, such as those of a search.
     """
 
     def __init__(
@@ -47,7 +52,12 @@ class Parted:
         self.rows, self.rules, self.targets = rows, rules, targets
         self.bins, self.hold = bins, hold
         self.drawn, self.earlier = rules.row_fraction < 1, list[list[Array]]()
+        self.by: NDArray[np.void] | None = None
+        self.n_rows = int(rows.groups["n_rows"][0]) - (hold.n if hold else 0)
         self.extent = np.zeros(1, EXTENT)
+        self.extent["room"] = 1
+        if rules.other_rate > 0:
+            self.extent["room"] = self.n_rows / share_of(self.n_rows, rules.other_rate)
         self.base = np.zeros(targets.outputs)
         self.trees: list[Tree] = []
         self.held: list[float] = []
@@ -58,9 +68,18 @@ class Parted:
         """What each part answers: an array each."""
         return [one[0] for one in self.answers(do, *arrays)]
 
-    def summed(self, do: str, *arrays: Array) -> Array:
+    def summed(self, do: str, *arrays: Array | None, **given: Any) -> Array:
         """The sum of what parts answer: of integers, which a worker may add for its parts."""
-        return summed([one[0] for one in self.answers(do, *arrays, adds=True)])
+        return summed([one[0] for one in self.answers(do, *arrays, adds=True, **given)])
+
+    @property
+    def draws(self) -> bool:
+        """Whether trees grow on some of the rows."""
+        return self.rules.row_fraction < 1 or self.rules.other_rate > 0
+
+    @property
+    def weighted(self) -> bool:
+        return bool(self.rows.groups["extras"][0] & WEIGHTS)
 
     def answers(self, do: str, *arrays: Array | None, **given: Any) -> list[list[Array]]:
         """What each part answers, and those again that have to be told all that led here."""
@@ -99,6 +118,7 @@ class Parted:
         arrays += [classes, self.base, *of_forest(self.targets.started)]
         for table in (self.hold.earlier if self.hold else [], self.earlier):
             arrays += table[place] if table else NOTHING
+        arrays.append(None if self.by is None else as_bytes(self.by))
         if not self.begun:
             return arrays
         return [*arrays, self.extent.view(np.float64), as_bytes(self.splits)]
@@ -107,21 +127,39 @@ class Parted:
         """Grows the next tree."""
         tree, outputs = len(self.trees), self.targets.outputs
         self.splits, self.begun = self.splits[:0], False
-        self.drawn = self.rules.row_fraction < 1
-        root = self.summed("begin", self.extent.view(np.float64))
-        if self.drawn and not root[0, :, 2].any():  # then all are
-            self.drawn = False
-            root = self.summed("begin", self.extent.view(np.float64))
-        self.begun = True
         started = self.targets.started
         iteration = tree // outputs + (started.iterations if started else 0)
+        if tree % outputs == 0:
+            self.draw_by_gradients(iteration)
+        self.drawn = self.rules.row_fraction < 1 or self.by is not None
+        root = self.root()
+        if self.drawn and not root[0, :, 2].any():  # then all are
+            self.drawn = False
+            root = self.root()
+        self.begun = True
         grower.begin(iteration, tree % outputs, self.extent, root[0])
         while len(wanted := grower.wanted()):
             raise_if_cancelled(self.rows.cancel_mark)
             grower.given(self.summed("divide", as_bytes(wanted)))
             self.splits = np.concatenate([self.splits, wanted])
+        grown = grower.tree()
+        if self.rules.objective == QUANTILE:
+            grown = renewed(self, grown, self.weighted)
         self.begun = False
-        return grower.tree()
+        return grown
+
+    def root(self) -> Array:
+        """The sums over the rows that the next tree grows on, (1, bins, 3)."""
+        by = None if self.by is None else as_bytes(self.by)
+        return self.summed("begin", self.extent.view(np.float64), by)
+
+    def draw_by_gradients(self, iteration: int) -> None:
+        """Says which rows the trees of an iteration grow on, if that depends on gradients. The
+        first ones grow on all, as in `boost.cpp`.
+        """
+        self.by = None
+        if self.rules.other_rate > 0 and iteration >= np.floor(1 / self.rules.learning_rate):
+            self.by = one_side(self, iteration, self.n_rows)
 
     def loss(self, do: str = "losses", *arrays: Array | None) -> float:
         """The mean loss; notes how large derivatives and curvatures are."""
@@ -136,10 +174,7 @@ class Parted:
     def went_on(self) -> bool:
         """Whether the trees of the last iteration, or later ones, change anything."""
         last = self.trees[-self.targets.outputs :]
-        return (
-            any(one.splits for one in last)
-            or min(self.rules.feature_fraction, self.rules.row_fraction) < 1
-        )
+        return any(one.splits for one in last) or self.rules.feature_fraction < 1 or self.draws
 
     def draw(self) -> None:
         """Has each part told which of its rows parts before have too."""
@@ -169,8 +204,7 @@ def boosted_by_parts(
 ) -> Forest:
     """The trees of a group, as `boosting.boosted` grows them of rows in one place.
 
-    hold: which rows are held out. Whoever calls this refuses objectives whose leaves are
-    quantiles, and rows that are drawn by their gradients.
+    hold: which rows are held out.
     """
     bins, weights = bins_of(rows, rules, targets, hold)
     boost = boost_of(rules, targets)
@@ -178,13 +212,9 @@ def boosted_by_parts(
     total, held = (float(one) for one in summed(list(weights[:, [0, 2]])))
     parted.extent["total"], parted.extent["most"] = total, weights[:, 1].max()
     parted.extent["held"] = held
-    if targets.started is not None:
-        parted.base = targets.started.base
-    else:
-        sums = summed(parted.ask("sums"))
-        parted.base = np.array([library().tk_base_of(boost, one, total) for one in sums.tolist()])
+    parted.base = base_of(parted, total)
     losses: list[float] = []
-    if parted.drawn:
+    if parted.draws:
         parted.draw()
     loss = base_loss = parted.loss("start", parted.base, *of_forest(targets.started))
     parted.held.clear()
@@ -201,6 +231,17 @@ def boosted_by_parts(
     if parted.held and rules.patience:
         del parted.trees[(parted.best + 1) * targets.outputs :]
     return forest_of(parted, base_loss, losses)
+
+
+def base_of(parted: Parted, total: float) -> Floats:
+    """The margins before the first tree; total: the sum of the weights."""
+    if parted.targets.started is not None:
+        return parted.targets.started.base
+    if parted.rules.objective == QUANTILE:
+        return leaf_quantiles(parted, constant(), True, parted.weighted)
+    boost = boost_of(parted.rules, parted.targets)
+    sums = summed(parted.ask("sums")).tolist()
+    return np.array([library().tk_base_of(boost, one, total) for one in sums])
 
 
 def summed(terms: Sequence[Array]) -> Array:

@@ -20,11 +20,14 @@ from tuskml.kernels.passes import Pass
 from tuskml.kernels.trees.boosting import Rules, Targets, boost_of, started_of
 from tuskml.kernels.trees.parted.binning import Bins
 from tuskml.kernels.trees.parted.holding import counted, held_apart
+from tuskml.kernels.trees.parted.ranks import LACKS
 from tuskml.kernels.trees.parted.trees import BEFORE, Listed, forest_in
-from tuskml.kernels.trees.structures import PART_SPLIT
+from tuskml.kernels.trees.structures import EXTENT, ONE_SIDE, PART_SPLIT, Ranks
 
-SETUP, TREES = 13, 4
+SETUP, TREES = 14, 4
 """Arrays of a message that say how to begin, and those of trees."""
+NOWHERE, EVERY = -2, -1
+"""In the place of the number of a tree: rows are in no leaves, or all rows are in one."""
 
 
 class Part:
@@ -47,12 +50,12 @@ class Part:
         extent = np.array(given["extent"])
         made = pointer(extent), beside.memory, ctypes.byref(self.handle)
         check_code(library().tk_part_new(rows.struct, boost, self.bins.struct, *made))
-        self.name, self.told = name, False
+        self.name, self.told, self.drawn_for = name, False, -1
         self.n_rows = int(rows.groups["n_rows"][0])
         try:
             self.start(base, before)
             if given["draws"]:
-                self.tell_apart(*own[2:])
+                self.tell_apart(*own[2:4])
         except BaseException:
             self.close()
             raise
@@ -74,7 +77,7 @@ class Part:
 
     def forget(self) -> None:
         """No tree grows."""
-        self.begun, self.leaves = -1, set[int]()
+        self.begun, self.leaves, self.placed = -1, set[int](), NOWHERE
 
     def sums(self) -> list[Array]:
         """Of the labels, (K,)."""
@@ -114,16 +117,32 @@ class Part:
         self.told = True
         return [np.ones(1)]
 
-    def begin(self, extent: Floats, drawn: bool) -> list[Array]:
-        """Sums over the rows of the next tree, (1, bins, 3). drawn: or else all rows."""
+    def draw(self, extent: Floats, by: NDArray[np.uint8]) -> None:
+        """Draws the rows of the next iteration by their gradients."""
+        iteration = self.first + self.applied // self.outputs
+        extent, sides = np.ascontiguousarray(extent), one_side_of(by)
+        given = pointer(extent), pointer(sides)
+        check_code(library().tk_part_draw(self.handle, iteration, *given))
+        self.drawn_for = iteration
+
+    def begin(
+        self, extent: Floats, drawn: bool, by: NDArray[np.uint8] | None = None
+    ) -> list[Array]:
+        """Sums over the rows of the next tree, (1, bins, 3). drawn: or else all rows; by: where
+        gradients say which.
+        """
         iteration, output = divmod(self.applied, self.outputs)
         if self.outputs > 1 and self.measured != self.applied - output:
             return []
+        if by is not None and self.drawn_for != self.first + iteration:
+            if output:  # gradients were those before the first tree of the iteration
+                return []
+            self.draw(extent, by)
         found = np.empty((1, self.bins.total, 3), np.int64)
         given = pointer(np.ascontiguousarray(extent)), pointer(found)
         number = self.first + iteration if drawn else -1
         check_code(library().tk_part_begin(self.handle, number, output, *given))
-        self.begun, self.leaves = self.applied, {0}
+        self.begun, self.leaves, self.placed = self.applied, {0}, NOWHERE
         return [found]
 
     def divide(self, tree: int, splits: NDArray[np.void], summed: bool = True) -> list[Array]:
@@ -134,11 +153,50 @@ class Part:
         found = np.empty((len(splits) if summed else 0, self.bins.total, 3), np.int64)
         given = pointer(splits), len(splits), pointer(found) if summed else None
         self.leaves |= made
+        self.placed = NOWHERE
         try:
             check_code(library().tk_part_divide(self.handle, *given))
         except BaseException:
             self.forget()
             raise
+        return [found]
+
+    def place(self, tree: int, arrays: Sequence[Any]) -> bool:
+        """Notes in which leaf of a tree its rows are, EVERY: all rows; False: it has not grown."""
+        if self.placed == tree:
+            return True
+        if tree not in (EVERY, self.begun):
+            return False
+        whole = [np.ascontiguousarray(one) for one in arrays]
+        check_code(library().tk_part_leaves(self.handle, tree == EVERY, *map(pointer, whole)))
+        self.forget_growth(tree)
+        return True
+
+    def forget_growth(self, tree: int) -> None:
+        """The leaves of the tree cannot be divided any more."""
+        self.leaves, self.placed = set(), tree
+
+    def ranks(self, own: Sequence[Any], given: Mapping[str, Any], after: bool) -> list[Array]:
+        """How often keys have some bits (`ranks.py`); after: the next greater keys."""
+        first, about = own[0], own[1:]
+        ranks = Ranks(given["of"], given["known"], given["bits"], pointer(first), len(first))
+        extent = np.ones(len(EXTENT.fields or ()))
+        if given["of"] == LACKS:
+            if not self.place(EVERY if given["every"] else given["tree"], about):
+                return []
+        else:
+            if self.outputs > 1 and self.measured != self.applied:
+                return []
+            extent, by = np.ascontiguousarray(about[0]), one_side_of(about[1])
+            ranks.iteration, ranks.least = given["iteration"], float(by["least"][0])
+        if after:
+            next_keys = np.empty(len(first), np.uint64)
+            check_code(library().tk_part_next(self.handle, ranks, pointer(next_keys)))
+            return [next_keys]
+        kind = np.float64 if given["weighs"] else np.int64
+        found = np.empty((len(first), 1 << given["bits"]), kind)
+        to = (None, pointer(found)) if given["weighs"] else (pointer(found), None)
+        check_code(library().tk_part_ranks(self.handle, ranks, pointer(extent), *to))
         return [found]
 
 
@@ -170,9 +228,16 @@ ANSWERS: dict[str, Callable[[Part, list[Any], Mapping[str, Any]], list[Array]]] 
     "keys": lambda part, _, given: part.keys(given),
     "start": started,
     "losses": lambda part, _, __: part.losses(),
-    "begin": lambda part, own, given: part.begin(own[0], given["drawn"]),
+    "begin": lambda part, own, given: part.begin(own[0], given["drawn"], own[1]),
+    "ranks": lambda part, own, given: part.ranks(own, given, after=False),
+    "next": lambda part, own, given: part.ranks(own, given, after=True),
     "divide": lambda part, own, given: part.divide(given["tree"], splits_of(own[0])),
 }
+
+
+def one_side_of(array: NDArray[np.uint8]) -> NDArray[np.void]:
+    """ONE_SIDE of a message."""
+    return np.frombuffer(array.tobytes(), ONE_SIDE).copy()
 
 
 def splits_of(array: NDArray[np.uint8]) -> NDArray[np.void]:
@@ -190,12 +255,14 @@ def began_anew(
         old.close()
     part = Part(rows, message["name"], given, setup[:SETUP], beside)
     beside.kept["tree"] = part
-    done = given["trees"]
+    done, by, extent = given["trees"], setup[SETUP - 1], np.array(given["extent"])
     part.apply(trees, 0, done - done % part.outputs)
     if part.outputs > 1:
         part.losses()
+    if by is not None:
+        part.draw(extent, by)
     part.apply(trees, 0, done)
     if given["begun"]:
         extent, splits = setup[SETUP:]
-        part.begin(extent, given["drawn"])
+        part.begin(extent, given["drawn"], by)
         part.divide(done, splits_of(splits), summed=False)

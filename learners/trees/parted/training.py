@@ -1,7 +1,6 @@
 """Boosts a group whose rows lie in parts, each on another worker.
 
-The trees are those of all rows in one place (`kernels/trees/parted/boosting.py`). What needs more
-than sums over the rows is refused beforehand.
+The trees are those of all rows in one place (`kernels/trees/parted/boosting.py`).
 
 Source: S. Li and A. Kumar, Towards an Optimized GROUP BY Abstraction for Large-Scale Machine
 Learning, PVLDB 2021, section 4.2, sampling.
@@ -17,6 +16,7 @@ from tuskml.kernels.parts.sharded import Parts, ShardedPass, of_parts
 from tuskml.kernels.trees.boosting import Targets
 from tuskml.kernels.trees.parted.boosting import boosted_by_parts
 from tuskml.kernels.trees.parted.holding import hold_of
+from tuskml.kernels.trees.parted.ranks import ROUNDS
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models, Strings, joined
 from tuskml.learners.tasks import Task
@@ -30,19 +30,6 @@ from tuskml.learners.trees.warm_start import refuse_start, started
 from tuskml.learners.validation import held_out_counts
 from tuskml.schedule import budget
 
-
-def whole(options: TreeOptions) -> str | None:
-    """Why a group's rows have to be in one place; None where they need not."""
-    if options.objective == "quantile":
-        return (
-            "objective 'quantile' needs all rows of a group in one place, since its leaves are "
-            "quantiles"
-        )
-    if options.goss:
-        return "option 'goss' needs all rows of a group in one place"
-    return None
-
-
 CELL = 24
 """Bytes of a bin's sums."""
 
@@ -55,6 +42,10 @@ def exchanges(options: TreeOptions, trees: int, n_features: int) -> tuple[int, f
     while leaves < options.num_leaves:
         leaves += min(leaves, (options.num_leaves - leaves + 1) // 2)
         rounds += 1
+    if options.objective == "quantile":  # of each leaf
+        rounds += len(ROUNDS) + 1
+    if options.goss:  # sizes, and chances
+        rounds += 2 * len(ROUNDS)
     sums = leaves / rounds
     return max(trees, 1) * rounds, CELL * options.max_bins * n_features * sums
 

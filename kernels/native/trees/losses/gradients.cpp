@@ -244,7 +244,12 @@ double quantile_of(double *numbers, int64_t n, double t) {
     double low = numbers[below];
     if (below + 1 == n)
         return low;
-    double high = *std::min_element(numbers + below + 1, numbers + n);
+    return between(low, *std::min_element(numbers + below + 1, numbers + n), n, t);
+}
+
+double between(double low, double high, int64_t n, double t) {
+    double place = t * (double)(n - 1);
+    auto below = std::min((int64_t)place, n - 1);
     return low + (high - low) * (place - (double)below);
 }
 

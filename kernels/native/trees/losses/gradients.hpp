@@ -53,6 +53,8 @@ void copy_weights(const tusk_group &group, double *out);
 // The t-quantile of some numbers, which are reordered; between two of them it is linear (Hyndman
 // and Fan, Sample quantiles in statistical packages, 1996, definition 7, as in LightGBM).
 double quantile_of(double *numbers, int64_t n, double t);
+// The same by the number of that rank, or below it, and the next one.
+double between(double low, double high, int64_t n, double t);
 
 // The least of some weighted numbers up to which a share of t of the weights lies, which minimises
 // the weighted loss (Koenker, Quantile Regression, 2005, section 1.3). The numbers are reordered.

@@ -26,7 +26,9 @@ v8d some_of(const double *at, int n) {
 
 int ClassLosses::take(tusk_memory *memory, const tusk_group &group, const double *classes,
                       int64_t k) {
+    double room = weights_.room;
     n_ = group.n_rows, k_ = k, weights_ = weights_of(group);
+    weights_.room = room;
     bool weighted = group.extras & TUSK_WEIGHTS;
     int code = place_.take(memory, n_);
     code = code ? code : sum_.take(memory, n_);

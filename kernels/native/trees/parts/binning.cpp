@@ -82,6 +82,10 @@ int64_t tk_levels_of(const int64_t *rows, const tk_boost *boost, double *out) {
     });
 }
 
+double tk_between(double low, double high, int64_t n, double t) {
+    return between(low, high, n, t);
+}
+
 double tk_base_of(const tk_boost *boost, double sum, double total) {
     if (boost->objective == TK_SOFTMAX)
         return ClassLosses::base_of(sum, total);

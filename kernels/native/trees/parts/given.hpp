@@ -20,7 +20,7 @@ inline Bins bins_from(const tk_bins &given) {
 }
 
 inline Weights weights_from(const tk_extent &extent) {
-    return {extent.total, extent.most, 1};
+    return {extent.total, extent.most, extent.room};
 }
 inline Widest widest_from(const tk_extent &extent) {
     return {extent.derivative, extent.curvature};

@@ -8,6 +8,7 @@
 #include "../forest/started.hpp"
 #include "../sample.hpp"
 #include "given.hpp"
+#include "ranks.hpp"
 
 namespace tusk {
 namespace {
@@ -75,12 +76,85 @@ public:
         rows_.prepare(widest_from(extent), threads_);
         adding_ = rows_.adding(output, bins_, threads_);
         int64_t n = rows_.n();
-        if (iteration >= 0 && share_ < 1)
+        if (iteration >= 0 && iteration == drawn_for_) {
+            n = by_side_.n;
+            std::copy_n(drawn_.data(), n, which_.data());
+            rows_.count_several_times(by_side_, which_.data());
+        } else if (iteration >= 0 && share_ < 1) {
             n = drawn_rows(keys_, share_, seed_of(seed_, (uint64_t)iteration), which_.data());
-        else
+        } else {
             std::iota(which_.data(), which_.data() + n, 0U);
+        }
         leaves_ = {{0, Range{0, n}}};
         return add_up_leaf(0, out);
+    }
+
+    // Draws by gradients, which are those before the first tree of an iteration.
+    int draw(int64_t iteration, const tk_extent &extent, const tk_one_side &by) {
+        std::vector<double> size = sizes(extent);
+        uint64_t seed = seed_of(seed_, (uint64_t)iteration);
+        drawn_.clear();
+        by_side_ = {0, by.factor, std::vector<uint8_t>(size.size())};
+        for (size_t row = 0; row < size.size(); row++) {
+            bool other = size[row] < by.least;
+            if (other && mixed(keys_[row] ^ seed) > by.last)
+                continue;
+            by_side_.others[row] = other;
+            drawn_.push_back((uint32_t)row);
+        }
+        by_side_.n = (int64_t)drawn_.size();
+        drawn_for_ = iteration;
+        return TK_OK;
+    }
+
+    int ranks(const tk_ranks &ranks, const tk_extent &extent, int64_t *counts, double *weights) {
+        if (ranks.of == TK_LACKS) {
+            count_ranks(ranks, counts, weights, [&](auto count) {
+                for (int64_t i = 0; i < placed_; i++) {
+                    uint32_t row = which_.data()[i];
+                    count(key_of(rows_.lack(row)), scratch_.data()[i], rows_.weight(row));
+                }
+            });
+            return cancelled(cancel_mark_) ? TK_CANCELLED : TK_OK;
+        }
+        std::vector<double> size = sizes(extent);
+        uint64_t seed = seed_of(seed_, (uint64_t)ranks.iteration);
+        bool chances = ranks.of == TK_CHANCES;
+        count_ranks(ranks, counts, weights, [&](auto count) {
+            for (size_t row = 0; row < size.size(); row++)
+                if (!chances)
+                    count(key_of(size[row]), 0, 1);
+                else if (size[row] < ranks.least)
+                    count(mixed(keys_[row] ^ seed), 0, 1);
+        });
+        return cancelled(cancel_mark_) ? TK_CANCELLED : TK_OK;
+    }
+
+    void next(const tk_ranks &ranks, uint64_t *out) const {
+        std::fill_n(out, ranks.slots, UINT64_MAX);
+        for (int64_t i = 0; i < placed_; i++) {
+            uint64_t key = key_of(rows_.lack(which_.data()[i]));
+            uint32_t slot = scratch_.data()[i];
+            if (key > ranks.first[slot])
+                out[slot] = std::min(out[slot], key);
+        }
+    }
+
+    // The tree has grown, so nobody needs the scratch memory of its leaves.
+    void place(bool all, const tk_node *nodes, const tk_side *sides, const uint64_t *sets,
+               const int32_t *slot) {
+        if (all)
+            std::iota(which_.data(), which_.data() + rows_.n(), 0U);
+        placed_ = all ? rows_.n() : leaves_.at(0).n;
+        const uint8_t *codes = rows_.codes();
+        int64_t d = bins_.features();
+        parallel_for((placed_ + STRETCH - 1) / STRETCH, threads_, [&](int64_t piece) {
+            int64_t end = std::min(placed_, (piece + 1) * STRETCH);
+            for (int64_t i = piece * STRETCH; i < end; i++) {
+                const uint8_t *row = codes + (int64_t)which_.data()[i] * d;
+                scratch_.data()[i] = (uint32_t)slot[leaf_of(row, nodes, sides, sets)];
+            }
+        });
     }
 
     int divide(const tk_part_split &split, int64_t *out) {
@@ -141,7 +215,16 @@ private:
         });
     }
 
+    std::vector<double> sizes(const tk_extent &extent) {
+        rows_.prepare(widest_from(extent), threads_);
+        return rows_.sizes(threads_);
+    }
+
     static double value_of(const uint8_t *row, const tk_node *nodes, const tk_side *sides,
+                           const uint64_t *sets) {
+        return nodes[leaf_of(row, nodes, sides, sets)].value;
+    }
+    static int32_t leaf_of(const uint8_t *row, const tk_node *nodes, const tk_side *sides,
                            const uint64_t *sets) {
         int32_t at = 0;
         while (nodes[at].feature >= 0) {
@@ -151,7 +234,7 @@ private:
                                      : sets[4 * side.set + (code >> 6)] >> (code & 63) & 1;
             at = left ? at + 1 : nodes[at].right;
         }
-        return nodes[at].value;
+        return at;
     }
 
     int threads_;
@@ -170,6 +253,10 @@ private:
     std::unordered_map<int32_t, Range> leaves_; // of the tree that grows
     Rows adding_{};
     std::vector<Addend> blocks_;
+    int64_t placed_ = 0;          // rows in `which` whose slots are in `scratch`
+    std::vector<uint32_t> drawn_; // by their gradients, for an iteration
+    Drawn by_side_{};
+    int64_t drawn_for_ = -1;
 };
 
 } // namespace
@@ -234,6 +321,29 @@ int tk_part_tell_apart(tk_part *part, const uint64_t *key, const int64_t *before
 int tk_part_begin(tk_part *part, int64_t iteration, int64_t output, const tk_extent *extent,
                   int64_t *out) {
     return tusk::code_of([&] { return part->part.begin(iteration, output, *extent, out); });
+}
+
+int tk_part_ranks(tk_part *part, const tk_ranks *ranks, const tk_extent *extent, int64_t *counts,
+                  double *weights) {
+    return tusk::code_of([&] { return part->part.ranks(*ranks, *extent, counts, weights); });
+}
+
+int tk_part_next(tk_part *part, const tk_ranks *ranks, uint64_t *out) {
+    part->part.next(*ranks, out);
+    return TK_OK;
+}
+
+int tk_part_leaves(tk_part *part, int64_t all, const tk_node *nodes, const tk_side *sides,
+                   const uint64_t *sets, const int32_t *slot) {
+    return tusk::code_of([&] {
+        part->part.place(all, nodes, sides, sets, slot);
+        return (int)TK_OK;
+    });
+}
+
+int tk_part_draw(tk_part *part, int64_t iteration, const tk_extent *extent,
+                 const tk_one_side *by) {
+    return tusk::code_of([&] { return part->part.draw(iteration, *extent, *by); });
 }
 
 int tk_part_divide(tk_part *part, const tk_part_split *splits, int64_t n, int64_t *out) {

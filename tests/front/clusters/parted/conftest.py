@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 import pytest
@@ -19,16 +19,39 @@ from tuskml.groups.execution import leading
 from tuskml.groups.execution.leading import Ran
 from tuskml.training import units
 
-Limited = Callable[[str, str, int, dict[str, Any]], str]
+
+class Ended(NamedTuple):
+    """What a training answered, and how many parts it has, reads of them and reads that failed."""
+
+    answer: str
+    parts: list[int]
+
+
+Limited = Callable[[str, str, int, dict[str, Any]], Ended]
 IN_A_PROCESS = """
 import json, sys, tuskml
 from tuskml.groups.execution.share import Share, limit
+from tuskml.schedule import budget
 from tuskml.training import units
+from tuskml.training.parted import on_parts
 units.BATCH_ROWS = 5_000
+budget.threads = lambda asked=None: 1
 limit(Share(1, int(sys.argv[3]) * 10**6))
+read, reads, failed = on_parts.query, [], []
+
+def counted(given, receive):
+    reads.append(given["pin"])
+    try:
+        read(given, receive)
+    except Exception:
+        failed.append(given["pin"])
+        raise
+
+on_parts.query = counted
 given = json.loads(sys.argv[4])
 try:
     found = tuskml.train(tuskml.connect(), sys.argv[1], placement=sys.argv[2], **given)
+    print("parts:", len(set(reads)), len(reads), len(failed))
     print("answer:", [(model.coef, model.loss) for model in found.values()])
 except tuskml.ClusterError as error:
     print("answer:", error)
@@ -63,8 +86,8 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[Ran]:
 
 @pytest.fixture
 def giants(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Limited]:
-    """Trains two groups of so many rows in all, in a process of its own: by task, placement,
-    limit of memory in MB and options. Rows have no room on disk.
+    """Trains two groups of so many rows in all, in a process of its own with one thread: by task,
+    placement, limit of memory in MB and options. Rows have no room on disk.
     """
 
     def of(n_rows: int) -> Limited:
@@ -82,13 +105,15 @@ def giants(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], L
         rows = {"source": manifest.source, "label": "y", "group_by": "g", "executor": "threads"}
         rows |= {"features": [f"x{k}" for k in range(10)], "threads": 1}
 
-        def run(task: str, placement: str, megabytes: int, options: dict[str, Any]) -> str:
+        def run(task: str, placement: str, megabytes: int, options: dict[str, Any]) -> Ended:
             given = [task, placement, str(megabytes), json.dumps(rows | options)]
             done = subprocess.run(
                 [sys.executable, "-c", IN_A_PROCESS, *given],
                 cwd=tmp_path, check=True, capture_output=True, text=True,
             )  # fmt: skip
-            return done.stdout.rpartition("answer:")[2]  # a slow query prints its progress before
+            # a slow query prints its progress before
+            before, _, answer = done.stdout.rpartition("answer:")
+            return Ended(answer, [int(one) for one in before.rpartition("parts:")[2].split()])
 
         return run
 

@@ -1,0 +1,101 @@
+"""What parts of a group that is boosted are asked so that ranks over all rows are known: leaves
+that have quantiles for values, and rows that are drawn by their gradients.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.library import Floats
+from tuskml.kernels.parts.message import Array
+from tuskml.kernels.trees.parted.ranks import (
+    CHANCES,
+    LACKS,
+    SIZES,
+    Keys,
+    located,
+    numbers_of,
+    quantiles,
+    share_of,
+)
+from tuskml.kernels.trees.parted.trees import Tree, joined
+from tuskml.kernels.trees.structures import NODE, ONE_SIDE, SIDE
+
+if TYPE_CHECKING:
+    from tuskml.kernels.trees.parted.boosting import Parted
+
+
+def constant() -> Tree:
+    """A tree of one leaf, in which all rows are."""
+    nodes, sides = np.zeros(1, NODE), np.zeros(1, SIDE)
+    nodes["feature"] = -1
+    none = np.zeros((0, 4), np.uint64)
+    return Tree(nodes, np.zeros(1, np.float32), np.zeros(1, np.int64), sides, none, np.zeros(0))
+
+
+def leaf_quantiles(parted: "Parted", tree: Tree, every: bool, weighted: bool) -> Floats:
+    """What the leaves of a tree want, in the order of its nodes: the quantile of what labels are
+    greater than margins by. every: of all rows, and not of those that the tree grew on.
+    """
+    leaves = tree.nodes["feature"] < 0
+    slot = np.where(leaves, np.cumsum(leaves) - 1, -1).astype(np.int32)
+    about: list[Array] = [*joined([tree])[1:], slot]
+
+    def count(first: Keys, known: int, bits: int) -> Array:
+        given: dict[str, Any] = {"of": LACKS, "known": known, "bits": bits, "every": every}
+        if weighted:
+            found = parted.answers("ranks", first, *about, weighs=True, **given)
+            return sum_of([one[0] for one in found])
+        return parted.summed("ranks", first, *about, weighs=False, **given)
+
+    def after(keys: Keys) -> Keys:
+        given: dict[str, Any] = {"of": LACKS, "known": 64, "bits": 0, "every": every}
+        found = parted.answers("next", keys, *about, weighs=False, **given)
+        least: Keys = np.minimum.reduce([one[0] for one in found])
+        return least
+
+    return quantiles(int(leaves.sum()), parted.rules.shape, count, after, weighted)
+
+
+def sum_of(terms: list[Array]) -> Array:
+    """From the first term to the last."""
+    total = terms[0]
+    for term in terms[1:]:
+        total = total + term
+    return total
+
+
+def one_side(parted: "Parted", iteration: int, n_rows: int) -> NDArray[np.void]:
+    """Which rows an iteration draws by their gradients (1,): `draw_one_side` of n_rows in one
+    place.
+    """
+    rules = parted.rules
+    out = np.zeros(1, ONE_SIDE)
+    extent = parted.extent.view(np.float64)
+
+    def counting(of: int) -> Any:
+        def count(first: Keys, known: int, bits: int) -> Array:
+            given: dict[str, Any] = {"of": of, "known": known, "bits": bits, "every": False}
+            given |= {"iteration": iteration, "weighs": False}
+            return parted.summed("ranks", first, extent, out.view(np.uint64), **given)
+
+        return count
+
+    rank = n_rows - share_of(n_rows, rules.top_rate) + 1
+    out["least"] = numbers_of(located(1, lambda _: np.array([rank]), counting(SIZES)).key)
+    most = share_of(n_rows, rules.other_rate)
+    found = located(1, lambda total: np.minimum(total, most), counting(CHANCES))
+    others = float(found.total[0])
+    taken = float(found.below[0] + found.here[0]) if others else 0.0
+    out["last"] = found.key if others else 0
+    out["factor"] = others / taken if taken else 1.0
+    return out
+
+
+def renewed(parted: "Parted", tree: Tree, weighted: bool) -> Tree:
+    """The tree with the values that its leaves want."""
+    leaves = tree.nodes["feature"] < 0
+    wants = leaf_quantiles(parted, tree, False, weighted)
+    tree.nodes["value"][leaves] = parted.rules.learning_rate * wants
+    return tree

@@ -1,0 +1,93 @@
+"""Numbers of a rank among those of all parts, bit for bit those of all rows in one place.
+
+Parts count their numbers by some bits of keys whose order is that of the numbers. The counts of
+all parts say which of these bits the wanted key has, and the next round counts the bits that
+follow, until all 64 are known. Where leaves have ranks of their own, all leaves go together.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.library import Floats, library
+from tuskml.kernels.parts.message import Array
+
+ROUNDS = (12, 13, 13, 13, 13)
+"""Bits of keys that parts count by, 64 in all; of a number first its sign and its exponent."""
+SIGN = np.uint64(1 << 63)
+LACKS, SIZES, CHANCES = range(3)
+"""`tk_ranked`."""
+
+Keys = NDArray[np.uint64]
+Count = Callable[[Keys, int, int], Array]
+"""Counts or weights, (slots, 2^bits), by the known bits, how many, and how many follow."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """By slot: the key, and how many numbers, or how much weight, lie below it, at it, in all."""
+
+    key: Keys
+    below: Floats
+    here: Floats
+    total: Floats
+
+
+def located(slots: int, wanted: Callable[[Floats], Floats], count: Count) -> Found:
+    """The least key of each slot up to which there is as much as wanted, or else the last one.
+
+    wanted: by how much there is in all.
+    """
+    first, below = np.zeros(slots, np.uint64), np.zeros(slots)
+    rows, known = np.arange(slots), 0
+    for bits in ROUNDS:
+        counts = count(first, known, bits)
+        upto = below[:, None] + np.cumsum(counts, axis=1)
+        if not known:
+            total = upto[:, -1].copy()
+            target = wanted(total)
+        reached = upto >= target[:, None]
+        last = counts.shape[1] - 1 - np.argmax(counts[:, ::-1] > 0, axis=1)
+        place = np.where(reached.any(axis=1), np.argmax(reached, axis=1), last)
+        here = counts[rows, place].astype(np.float64)
+        below = np.where(place > 0, upto[rows, place - 1], below)
+        first = first << np.uint64(bits) | place.astype(np.uint64)
+        known += bits
+    return Found(first, below, here, total)
+
+
+def numbers_of(keys: Keys) -> Floats:
+    """The numbers that have these keys."""
+    bits = np.where(keys >= SIGN, keys ^ SIGN, ~keys)
+    return bits.view(np.float64)
+
+
+def quantiles(
+    slots: int, share: float, count: Count, after: Callable[[Keys], Keys], weighted: bool
+) -> Floats:
+    """The quantile of each slot, as `quantile_of` and `weighted_quantile_of` take it of numbers
+    in one place. after: of keys the next greater ones.
+    """
+    if weighted:
+        return numbers_of(located(slots, lambda total: share * total, count).key)
+    found = located(slots, lambda total: rank_below(total, share) + 1, count)
+    below, last = rank_below(found.total, share), found.total - 1
+    low = numbers_of(found.key)
+    alone = found.below + found.here < np.minimum(below + 1, last) + 1
+    high = np.where(alone, numbers_of(after(found.key)), low) if alone.any() else low
+    three = zip(low.tolist(), high.tolist(), found.total.tolist(), strict=True)
+    each = [library().tk_between(a, b, int(n), share) for a, b, n in three]
+    return np.where(below < last, each, low)
+
+
+def rank_below(total: Floats, share: float) -> Floats:
+    """The rank, from 0, of the number at a quantile or below it."""
+    found: Floats = np.minimum(np.floor(share * (total - 1)), total - 1)
+    return found
+
+
+def share_of(n: int, share: float) -> int:
+    """Of n rows, at least one."""
+    return max(int(n * share), 1)
