@@ -65,8 +65,9 @@ class Census:
     def data(self) -> bytes:
         """The counts, for another place."""
         n = library().tk_census_bytes(self.handle, None, 0)
-        held = ctypes.create_string_buffer(n)
-        library().tk_census_bytes(self.handle, held, n)
+        held = ctypes.create_string_buffer(max(n, 0))
+        if n < 0 or library().tk_census_bytes(self.handle, held, n) < 0:
+            raise MemoryError("no memory for the counts of columns")
         return held.raw
 
 

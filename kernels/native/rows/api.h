@@ -211,7 +211,7 @@ TK_API int tk_census_count(tk_census *census, const tusk_group *group, const tk_
                            char *error);
 /* Adds counts from elsewhere; TK_REFUSED: they are of other columns. */
 TK_API int tk_census_add(tk_census *census, const char *bytes, int64_t n);
-/* Writes the counts if there is room, and returns how many bytes they are. */
+/* Writes the counts if there is room, and returns how many bytes they are; -1: no memory. */
 TK_API int64_t tk_census_bytes(const tk_census *census, char *bytes, int64_t room);
 
 /* --- rows for a device --- */

@@ -61,6 +61,17 @@ def test_words_are_written_in_the_place_of_rows(trained, monkeypatch):
     assert given_back["peak"] < used["peak"] - 0.8 * (words + topics)
 
 
+def test_what_is_kept_of_the_words_of_a_batch_is_charged(trained):
+    """28 bytes for each word of a document, of which fewer than a tenth are repeated."""
+    peaks = []
+    for batch in (32, ROWS):
+        more = f'"algorithm": "online_vb", "topics": 1, "batch_size": {batch}'
+        _, used = trained(1 << 30, more)
+        peaks.append(used["peak"])
+        assert used["resident"] == used["spilled"] == 0
+    assert peaks[1] > peaks[0] + 20 * TOKENS
+
+
 @pytest.mark.parametrize("limit", [MIB, 4 * MIB])
 def test_a_fraction_of_the_memory_trains_the_same_model(trained, limit):
     in_memory, used = trained(1 << 30)

@@ -138,6 +138,24 @@ int add(tk_census *census, Reader in) {
     return TK_OK;
 }
 
+std::string bytes_of(const tk_census &census) {
+    std::string out;
+    write_text(out, census.schema);
+    write(out, (uint8_t)census.products);
+    write(out, (uint64_t)census.columns.size());
+    for (const Counted &c : census.columns) {
+        write(out, c.missing);
+        write(out, c.n);
+        write(out, c.sum);
+        write(out, (uint64_t)c.count.size());
+        for (const auto &[key, n] : c.count) {
+            write_text(out, key);
+            write(out, n);
+        }
+    }
+    return out;
+}
+
 } // namespace
 
 int check_census(const tusk_group *group, const tk_preparing *how, const Columns &columns,
@@ -180,21 +198,13 @@ int tk_census_add(tk_census *census, const char *bytes, int64_t n) {
 
 int64_t tk_census_bytes(const tk_census *census, char *bytes, int64_t room) {
     using namespace tusk;
-    std::string out;
-    write_text(out, census->schema);
-    write(out, (uint8_t)census->products);
-    write(out, (uint64_t)census->columns.size());
-    for (const Counted &c : census->columns) {
-        write(out, c.missing);
-        write(out, c.n);
-        write(out, c.sum);
-        write(out, (uint64_t)c.count.size());
-        for (const auto &[key, n] : c.count) {
-            write_text(out, key);
-            write(out, n);
-        }
-    }
-    if ((int64_t)out.size() <= room)
-        std::memcpy(bytes, out.data(), out.size());
-    return (int64_t)out.size();
+    int64_t size = -1;
+    int code = code_of([&] {
+        std::string out = bytes_of(*census);
+        size = (int64_t)out.size();
+        if (size <= room)
+            std::memcpy(bytes, out.data(), out.size());
+        return (int)TK_OK;
+    });
+    return code == TK_OK ? size : -1;
 }

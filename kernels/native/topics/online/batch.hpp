@@ -30,25 +30,28 @@ public:
     // Calls body(entry, document) for the entries of a word, in the order of documents.
     template <class Body> void each_use(int64_t slot, Body body) const {
         for (int64_t i = use_begin_[slot]; i < use_begin_[slot + 1]; i++)
-            body(use_[i], of_[use_[i]]);
+            body(use_.data()[i], of_.data()[use_.data()[i]]);
     }
 
-    std::vector<uint32_t> at;      // of each entry, the slot of its word
-    std::vector<double> count;     // of each entry
-    std::vector<double> ratio;     // of each entry, count / p(word)
+    Charged<uint32_t> at;          // of each entry, the slot of its word
+    Charged<double> count;         // of each entry
+    Charged<double> ratio;         // of each entry, count / p(word)
     Charged<double> gamma, weight; // (documents, width)
     Charged<double> word_weight;   // (words, width), exp(E[log phi])
 
 private:
     void clear();
+    template <class W> void fill(const Corpus &corpus, const W *words, int64_t from, int64_t to);
     void list_uses();
+    int make_room(int64_t entries);
     int grow(int64_t width);
 
     tusk_memory *memory_ = nullptr;
     std::vector<int64_t> first_;
-    std::vector<uint32_t> word_, of_, use_, slot_;
+    Charged<uint32_t> of_, use_; // of each entry, its document; the entries by word
+    std::vector<uint32_t> word_, slot_;
     std::vector<int64_t> use_begin_;
-    int64_t has_documents_ = 0, has_words_ = 0;
+    int64_t has_entries_ = 0, has_documents_ = 0, has_words_ = 0;
 };
 
 } // namespace tusk::topics

@@ -16,7 +16,7 @@ constexpr int64_t WORDS = 512; // in a sum that one thread makes
 double Online::score_of(const Batch::Document &d, Posterior p) const {
     double score = 0, all = 0;
     for (int64_t e = 0; e < d.n; e++) {
-        double count = batch_.count[d.first + e];
+        double count = batch_.count.data()[d.first + e];
         score += count * std::log(std::max(count / p.ratio[e] - DBL_EPSILON, DBL_MIN));
     }
     for (int64_t k = 0; k < spec_.topics; k++)

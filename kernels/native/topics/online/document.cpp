@@ -39,8 +39,9 @@ void Online::step(const Batch::Document &d, Posterior p, double *next) const {
     const double *words = batch_.word_weight.data();
     std::fill_n(next, width_, 0.0);
     for (int64_t e = 0; e < d.n; e++) {
-        const double *word = words + (int64_t)batch_.at[d.first + e] * width_;
-        double ratio = batch_.count[d.first + e] / (dot(p.weight, word, width_) + DBL_EPSILON);
+        const double *word = words + (int64_t)batch_.at.data()[d.first + e] * width_;
+        double ratio =
+            batch_.count.data()[d.first + e] / (dot(p.weight, word, width_) + DBL_EPSILON);
         p.ratio[e] = ratio;
         for (int64_t k = 0; k < width_; k += LANES)
             store(next + k, load(next + k) + load(word + k) * ratio);

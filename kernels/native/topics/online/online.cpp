@@ -103,7 +103,7 @@ void Online::move(int threads) {
             batch_.each_use(s, [&](uint32_t entry, uint32_t document) {
                 const double *weight = batch_.weight.data() + (int64_t)document * width_;
                 for (int64_t k = 0; k < width_; k += LANES)
-                    store(&sum[k], load(&sum[k]) + load(weight + k) * batch_.ratio[entry]);
+                    store(&sum[k], load(&sum[k]) + load(weight + k) * batch_.ratio.data()[entry]);
             });
             const double *word = batch_.word_weight.data() + s * width_;
             float *row = lambda_.data() + (int64_t)batch_.word(s) * width_;
