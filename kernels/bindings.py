@@ -37,6 +37,7 @@ SHARED: dict[str, tuple[Any, list[Any]]] = {
     "tk_version": (INT, []),
     "tk_nonzeros": (INT64, [ADDRESS]),
     "tk_use_pool": (None, [ADDRESS]),
+    "tk_use_progress": (None, [ADDRESS]),
     "tk_cancel": (None, []),
     "tk_cancel_count": (INT64, []),
     "tk_watch_sigint": (None, [INT]),

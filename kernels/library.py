@@ -35,6 +35,7 @@ def library() -> ctypes.CDLL:
             lib = ctypes.CDLL(str(path))
             declare(lib)
             lib.tk_use_pool(pool.functions())
+            lib.tk_use_progress(pool.progress())
             return lib
     raise TuskError(f"the kernels are not built: no _native*.so in {folder}, reinstall tuskml")
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from tuskml.schedule import shares
+from tuskml.schedule import devices, shares
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,7 @@ class Pace:
         read = self.rows * passes
         shares.step(part, self.groups, round(max(read - self.read, 0.0)))
         self.read = read
+        devices.pass_on()
 
     def epochs(self, done: int, of_all: int) -> None:
         """Tells it, where it is time, by epochs that read all rows."""

@@ -12,6 +12,11 @@ def functions() -> ctypes.c_void_p:
     return ctypes.c_void_p(library().ts_pool())
 
 
+def progress() -> ctypes.c_void_p:
+    """Address of the functions that tell how far work is, `tusk_progress`."""
+    return ctypes.c_void_p(library().ts_progress())
+
+
 @functools.cache
 def library() -> ctypes.CDLL:
     """The pool's library, with the functions of `native/pool.h` and `native/shares.h`."""
@@ -21,6 +26,7 @@ def library() -> ctypes.CDLL:
     library = ctypes.CDLL(str(path))
     pointer, int32, int64 = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64
     library.ts_pool.restype = pointer
+    library.ts_progress.restype = pointer
     library.ts_shares_open.argtypes = []
     library.ts_training_begin.argtypes = [pointer]
     library.ts_training_replay.argtypes = [int32, pointer, pointer]
@@ -32,6 +38,7 @@ def library() -> ctypes.CDLL:
     library.ts_training_share.argtypes = [int32]
     library.ts_training_share.restype = int32
     library.ts_training_age.restype = ctypes.c_double
+    library.ts_device_ask.argtypes = [int32]
     library.ts_activity.argtypes, library.ts_activity.restype = [pointer, ctypes.c_char_p], int32
     library.ts_max_min.argtypes = [int32, pointer, pointer, int32, pointer]
     return library

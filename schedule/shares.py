@@ -29,6 +29,7 @@ class Slot(ctypes.Structure):
 
     _fields_ = [
         ("pid", ctypes.c_int64),
+        ("number", ctypes.c_int64),
         ("wanted", ctypes.c_int32),
         ("share", ctypes.c_int32),
         ("weight", ctypes.c_double),
@@ -39,6 +40,8 @@ class Slot(ctypes.Structure):
         ("progress", ctypes.c_double),
         ("left", ctypes.c_double),
         ("rho", ctypes.c_double),
+        ("device", ctypes.c_int32),
+        ("has_device", ctypes.c_int32),
         ("program", ctypes.c_char * 16),
         ("task", ctypes.c_char * 32),
         ("plan", ctypes.c_char * 160),
@@ -74,15 +77,17 @@ class Host:
 class Running:
     """A training that runs on this host.
 
-    program: whose process it is; wanted, share: threads; seconds: since it began; groups: of it,
-    and done: those of them that have a model; plan: the algorithm of the groups that train now,
-    empty where nobody said; rows_per_second: a row counts once for each pass over it; progress:
-    part of the work that is done, and left: estimated seconds; None where nothing tells; rho: the
-    estimated time in all over that with an equal part of the cores, by weight (Mahajan 2021,
-    equation 3.1), threads counting alike.
+    number: of the training in its process, from 1 on; program: whose process it is; wanted, share:
+    threads; seconds: since it began; groups: of it, and done: those of them that have a model;
+    plan: the algorithm of the groups that train now, empty where nobody said; rows_per_second: a
+    row counts once for each pass over it; progress: part of the work that is done, and left:
+    estimated seconds; None where nothing tells; rho: the estimated time in all over that with an
+    equal part of the cores, by weight (Mahajan 2021, equation 3.1), threads counting alike;
+    device: the GPU that it asks for, from 1 on, 0: none; has_device: whether it is its turn.
     """
 
     pid: int
+    number: int
     program: str
     task: str
     plan: str
@@ -96,6 +101,8 @@ class Running:
     progress: float | None
     left: float | None
     rho: float | None
+    device: int
+    has_device: bool
 
 
 @contextmanager
@@ -191,6 +198,7 @@ def running(slot: Slot) -> Running:
     given = {name: getattr(slot, name) for name, *_ in slot._fields_}
     for name in ("program", "task", "plan"):
         given[name] = given[name].decode(errors="replace")
+    given["has_device"] = bool(given["has_device"])
     for name in ("rows_per_second", "progress", "left", "rho"):
         given[name] = None if np.isnan(given[name]) else given[name]
     return Running(**given)

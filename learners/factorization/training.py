@@ -28,6 +28,7 @@ from tuskml.learners.factorization.settings import Settings
 from tuskml.learners.list_size import bytes_of_lists
 from tuskml.learners.models import Lists, Models, Strings, thinned
 from tuskml.learners.validation import held_out_counts
+from tuskml.schedule.devices import gpu_in_turn
 
 MOST_NUMBERS = 1 << 26
 """Of a model that is a value."""
@@ -116,6 +117,7 @@ def fit(group: NDArray[np.void], settings: Settings, memory: int, mark: int) -> 
             held = replace(rows, groups=stack.enter_context(out))
             kept = replace(rows, groups=stack.enter_context(made))
         if settings.gpu is not None:
+            stack.enter_context(gpu_in_turn(rows.cancel_mark))
             stack.enter_context(failures())
         model = stack.enter_context(factors(kept, memory, shape, settings))
         run = Run(model, held if counts_any(held) else None, settings, began)

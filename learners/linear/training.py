@@ -55,6 +55,7 @@ from tuskml.learners.linear.request import LinearOptions, Request
 from tuskml.learners.models import Models, Strings, joined
 from tuskml.learners.validation import held_out_counts
 from tuskml.schedule import shares
+from tuskml.schedule.devices import gpu_in_turn
 
 MOST_WEIGHTS = 1 << 20
 """Weights, or entries of curvature, that train together: copies of them stay in a cache."""
@@ -276,6 +277,7 @@ def fit_alike(
     with ExitStack() as stack:
         gpu = devices.wants_gpu(rows.groups, request)
         if gpu:
+            stack.enter_context(gpu_in_turn(rows.cancel_mark))
             rows = stack.enter_context(placement.on_gpu(rows))
         problem = describe(rows, labels, plan, request)
         timing, chosen = Timing(), Choice(plan, ())

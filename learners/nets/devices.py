@@ -5,6 +5,7 @@ from tuskml.kernels.gpu.nets.training import trained_on_device
 from tuskml.kernels.nets.training import ByGroup, Rules, Trained, trained
 from tuskml.kernels.passes import Pass
 from tuskml.learners.nets.options import NetOptions
+from tuskml.schedule.devices import gpu_in_turn
 
 
 def trained_somewhere(
@@ -18,7 +19,7 @@ def trained_somewhere(
         found = placement.answer(options.device, rows.groups)
     if not found.taken(options.device):
         return trained(rows, rules, memory, given)
-    with cuda.failures():
+    with gpu_in_turn(rows.cancel_mark), cuda.failures():
         return trained_on_device(cuda.device(), rows, rules, given)
 
 

@@ -52,43 +52,123 @@ class Solver(Protocol):
 
 def exactly(bidders: Sequence[Bundles], capacity: Uses) -> Won:
     """The optimum for all bidders, and for all others of each winner."""
-    start = greedily(bidders, capacity)
-    chosen = best_choice(bidders, capacity, start.chosen)
+    if not sum(len(one.gain) for one in bidders):
+        return Won([-1] * len(bidders), [0.0] * len(bidders), 0.0)
+    climbed = climbing(bidders)
+    prices = relaxed_prices(bidders, capacity)
+    known = [-1] * len(bidders)
+    climb(*climbed, known, capacity.tolist(), range(len(climbed[0])))
+    chosen = best_choice(bidders, capacity, known, prices)
     total, others = total_gain(bidders, chosen), [0.0] * len(bidders)
     for place, bundle in enumerate(chosen):
         if bundle >= 0:
             rest = [*bidders[:place], *bidders[place + 1 :]]
-            found = best_choice(rest, capacity, greedy_choice(rest, capacity))
-            without = total_gain(rest, found)
+            known = known_without(place, bidders, capacity, climbed, chosen)
+            without = total_gain(rest, without_one(rest, capacity, known, prices))
             others[place] = max(0.0, without - total + float(bidders[place].gain[bundle]))
     return Won(chosen, others, total)
 
 
-def best_choice(
-    bidders: Sequence[Bundles], capacity: Uses, known: Sequence[int], gap: float = 1e-7
+def known_without(
+    place: int,
+    bidders: Sequence[Bundles],
+    capacity: Uses,
+    climbed: "Climbed",
+    chosen: Sequence[int],
 ) -> list[int]:
-    """The bundle of each bidder in an optimum; known: a choice that fits.
+    """A good choice of all but one bidder: by steps from nothing, or on from the optimum."""
+    steps, uses = climbed
+    order = [at for at, step in enumerate(steps) if step.bidder != place]
+    afresh, left = [-1] * len(bidders), capacity.tolist()
+    climb(steps, uses, afresh, left, order)
+    on = [-1 if one == place else bundle for one, bundle in enumerate(chosen)]
+    left = left_of(bidders, capacity, on)
+    better = [at for at in order if gains(bidders, on, steps[at])]
+    climb(steps, uses, on, left, better)
+    best = max(afresh, on, key=lambda choice: total_gain(bidders, choice))
+    return [*best[:place], *best[place + 1 :]]
 
-    The prices of the relaxation bound what any choice is worth. A bundle that at these prices
-    loses more than the known choice is below the bound is in no optimum, and HiGHS sees the others
-    alone.
+
+def gains(bidders: Sequence[Bundles], chosen: Sequence[int], step: "Step") -> bool:
+    """Whether a step leads to more than what its bidder has."""
+    mine, has = bidders[step.bidder].gain, chosen[step.bidder]
+    return has < 0 or bool(mine[step.bundle] > mine[has])
+
+
+def left_of(bidders: Sequence[Bundles], capacity: Uses, chosen: Sequence[int]) -> list[int]:
+    """Of each good, what a choice leaves."""
+    pairs = zip(bidders, chosen, strict=True)
+    taken = [one.use[bundle] for one, bundle in pairs if bundle >= 0]
+    left: list[int] = (capacity - np.sum(taken, axis=0, dtype=np.int64)).tolist()
+    return left
+
+
+def without_one(
+    rest: Sequence[Bundles], capacity: Uses, known: Sequence[int], prices: Values
+) -> list[int]:
+    """The optimum of all but one bidder. Their prices lie near those of all, so a few steps from
+    there find them; only where that leaves too much to look at is the relaxation solved."""
+    if not sum(len(one.gain) for one in rest):
+        return [-1] * len(rest)
+    near = descended(rest, capacity, prices, total_gain(rest, known))
+    found = looked_at(rest, capacity, known, near, FEW_STATES)
+    if found is not None:
+        return found
+    return best_choice(rest, capacity, known, relaxed_prices(rest, capacity))
+
+
+def descended(bidders: Sequence[Bundles], capacity: Uses, prices: Values, known: float) -> Values:
+    """Prices whose bound is lower, by B. T. Polyak's subgradient steps (Minimization of unsmooth
+    functionals, 1969) towards what is known to be had."""
+    use = np.concatenate([np.concatenate([one.use, one.use[:1] * 0]) for one in bidders])
+    gain = np.concatenate([np.append(one.gain, 0.0) for one in bidders])
+    first = np.cumsum([0] + [len(one.gain) + 1 for one in bidders])
+    best, bound, at = prices, np.inf, prices
+    for _ in range(DESCENTS):
+        worth = gain - use @ at
+        most = np.maximum.reduceat(worth, first[:-1])
+        now = float(most.sum() + capacity @ at)
+        if now < bound:
+            best, bound = at, now
+        taken = worth >= np.repeat(most, np.diff(first)) - 1e-12
+        _, places = np.unique(np.repeat(np.arange(len(bidders)), np.diff(first))[taken], True)
+        slope = capacity - use[taken][places].sum(axis=0)
+        size = float(slope @ slope)
+        if now - known <= GAP or not size:
+            break
+        at = np.maximum(0.0, at - 0.7 * (now - known) / size * slope)
+    return best
+
+
+def best_choice(
+    bidders: Sequence[Bundles], capacity: Uses, known: Sequence[int], prices: Values
+) -> list[int]:
+    """The bundle of each bidder in an optimum; known: a choice that fits; prices: of the goods."""
+    found = looked_at(bidders, capacity, known, prices, MOST_STATES)
+    if found is None:
+        found = program(bidders, capacity, GAP)
+    return max(found, list(known), key=lambda choice: total_gain(bidders, choice))
+
+
+def looked_at(
+    bidders: Sequence[Bundles], capacity: Uses, known: Sequence[int], prices: Values, most: int
+) -> list[int] | None:
+    """The optimum, or the known choice where it is not worse by more than the gap; None if there
+    is too much to look at.
+
+    Any prices bound what any choice is worth. A bundle that at these prices loses more than the
+    known choice is below the bound is in no optimum.
     """
-    if not sum(len(one.gain) for one in bidders):
-        return [-1] * len(bidders)
-    prices = relaxed_prices(bidders, capacity)
     worth = [
         np.append(one.gain - one.use @ prices, 0.0) for one in bidders
     ]  # the last is that of no bundle
     lost = [one.max() - one for one in worth]
     bound = sum(float(one.max()) for one in worth) + float(capacity @ prices)
     slack = bound - total_gain(bidders, known)
-    if slack <= gap:
+    if slack <= GAP:
         return list(known)
-    few = [in_question(one, each, slack + gap) for one, each in zip(bidders, lost, strict=True)]
-    found = searched(few, capacity.tolist(), prices.tolist(), slack + gap)
-    if found is None:
-        found = program(bidders, capacity, gap)
-    return max(found, list(known), key=lambda choice: total_gain(bidders, choice))
+    few = [in_question(one, each, slack + GAP) for one, each in zip(bidders, lost, strict=True)]
+    return searched(few, capacity.tolist(), prices.tolist(), slack + GAP, most)
 
 
 class Option(NamedTuple):
@@ -108,11 +188,19 @@ def in_question(bidder: Bundles, lost: Values, slack: float) -> list[Option]:
     return sorted(found)
 
 
-MOST_STATES = 20_000
+MOST_STATES, FEW_STATES = 20_000, 1_000
+"""That are looked at in all, and where better prices may leave fewer."""
+GAP = 1e-7
+"""Below an optimum, of gain."""
+DESCENTS = 40
 
 
 def searched(
-    bidders: Sequence[Sequence[Option]], capacity: list[int], prices: list[float], slack: float
+    bidders: Sequence[Sequence[Option]],
+    capacity: list[int],
+    prices: list[float],
+    slack: float,
+    most: int,
 ) -> list[int] | None:
     """The choice that loses least, at most `slack`; None if there is too much to look at.
 
@@ -139,7 +227,7 @@ def searched(
                 if now <= slack and (key not in after or now < after[key][0]):
                     after[key] = now, (bundle, link)
         states = after
-        if len(states) > MOST_STATES:
+        if len(states) > most:
             return None
     return chain(min(states.values(), key=first_of)[1]) if states else None
 
@@ -245,15 +333,10 @@ def greedily(bidders: Sequence[Bundles], capacity: Uses) -> Won:
     return Won(chosen, others, total)
 
 
-def greedy_choice(bidders: Sequence[Bundles], capacity: Uses) -> list[int]:
-    """The bundle of each bidder by the steps of `greedily`."""
-    steps, uses = climbing(bidders)
-    chosen = [-1] * len(bidders)
-    climb(steps, uses, chosen, capacity.tolist(), range(len(steps)))
-    return chosen
+Climbed = tuple[list[Step], list[list[tuple[int, ...]]]]
 
 
-def climbing(bidders: Sequence[Bundles]) -> tuple[list[Step], list[list[tuple[int, ...]]]]:
+def climbing(bidders: Sequence[Bundles]) -> Climbed:
     """All steps, the densest first, and the uses of all bundles."""
     steps = [step for place, one in enumerate(bidders) for step in hull(place, one)]
     steps.sort(key=lambda step: (-step.density, step.bidder))

@@ -8,7 +8,9 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include "progress.h"
 #include "training_state.hpp"
+#include "work.hpp"
 
 namespace tusk {
 
@@ -131,6 +133,37 @@ int32_t ts_training_share(int32_t wanted) {
 double ts_training_age(void) {
     Training *mine = own_training();
     return mine ? tusk_table_now() - mine->began : 0;
+}
+
+int32_t ts_device_ask(int32_t device) {
+    Training *mine = own_training();
+    return mine && mine->ask_device(device);
+}
+
+int32_t ts_device_take(void) {
+    Training *mine = own_training();
+    return !mine || mine->take_device();
+}
+
+int32_t ts_device_wanted(void) {
+    Training *mine = own_training();
+    return mine && mine->device_is_wanted();
+}
+
+void ts_device_leave(void) {
+    if (Training *mine = own_training())
+        mine->leave_device();
+}
+
+const tusk_progress *ts_progress(void) {
+    static const tusk_progress functions = {
+        [](int64_t units, int64_t groups) -> void * {
+            Training *mine = own_training();
+            return mine ? new (std::nothrow) Work(*mine, units, groups) : nullptr;
+        },
+        [](void *work, int64_t units, int64_t rows) { ((Work *)work)->done(units, rows); },
+        [](void *work) { delete (Work *)work; }};
+    return &functions;
 }
 
 int32_t ts_activity(void *out, char *sentence) {

@@ -57,6 +57,14 @@ TUSK_SHARES int32_t ts_training_share(int32_t wanted);
 /* Seconds since the calling thread's training began; 0: it does not train. */
 TUSK_SHARES double ts_training_age(void);
 
+/* The calling thread's training asks for a device, from 1 on. Returns 1 where it is to wait until
+ * ts_device_take() is 1, and 0 where nobody knows of devices. */
+TUSK_SHARES int32_t ts_device_ask(int32_t device);
+TUSK_SHARES int32_t ts_device_take(void);
+/* Whether another training waits for the device that the calling thread's training has. */
+TUSK_SHARES int32_t ts_device_wanted(void);
+TUSK_SHARES void ts_device_leave(void);
+
 /* As tusk_activity; out: tusk_running. */
 TUSK_SHARES int32_t ts_activity(void *out, char *sentence);
 /* As tusk_max_min. */

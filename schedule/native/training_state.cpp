@@ -13,7 +13,7 @@ constexpr double YOUNG = 0.02;      // seconds without a slot
 constexpr double LOOK_EVERY = 0.25; // seconds, at slots of processes that ended
 
 std::mutex entering;
-std::atomic<int64_t> own_pid{0}, own_began{0};
+std::atomic<int64_t> own_pid{0}, own_began{0}, trainings{0};
 
 // As tusk_table_now, to some milliseconds, in a tenth of the time.
 double coarse_now() {
@@ -32,6 +32,7 @@ void Training::process_changed() {
     new (&entering) std::mutex;
     own_pid = getpid();
     own_began = tusk_process_began(own_pid);
+    trainings = 0;
 }
 
 void Training::begin(const ts_beginning &given, tusk_table *in) {
@@ -39,6 +40,7 @@ void Training::begin(const ts_beginning &given, tusk_table *in) {
     tusk_put_text(program_, sizeof program_, given.program);
     tusk_put_text(task_, sizeof task_, given.task);
     plan_[0] = 0;
+    number_ = trainings.fetch_add(1) + 1;
     groups_ = given.groups;
     done_ = rows_ = 0;
     progress_ = NAN;
@@ -100,7 +102,7 @@ void Training::leave() {
     std::lock_guard lock(entering);
     tusk_slot *mine = slot_.exchange(nullptr);
     if (mine && is_mine(*mine)) {
-        tusk_release(mine);
+        tusk_release(table_, mine);
         changed(table_);
     }
 }
@@ -139,6 +141,8 @@ void Training::fill(tusk_slot &slot, int asked, double time) {
     TUSK_STORE(slot.process_began, own_began.load());
     TUSK_STORE(slot.wanted, asked);
     TUSK_STORE(slot.cores, cores_);
+    TUSK_STORE(slot.number, number_);
+    TUSK_STORE(slot.device, 0);
     TUSK_STORE(slot.weight, weight_);
     TUSK_STORE(slot.began, began);
     TUSK_STORE(slot.groups, groups_);

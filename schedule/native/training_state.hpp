@@ -35,6 +35,14 @@ struct Training {
     void note_models(int64_t groups);
     void note_step(double part, int64_t of_groups, int64_t more_rows);
 
+    // Asks for a device, from 1 on. Returns whether it is to wait for its turn.
+    bool ask_device(int device);
+    // Whether it has the device that it asked for, which it takes where it is its turn.
+    bool take_device();
+    // Whether another training waits for the device that it has.
+    bool device_is_wanted();
+    void leave_device();
+
 private:
     void enter(int asked, double time);
     void fill(tusk_slot &slot, int asked, double time);
@@ -42,6 +50,7 @@ private:
     void note_pace(tusk_slot &slot, double pace, double time);
     void note_progress(double of_all);
     bool is_mine(tusk_slot &slot) const;
+    bool is_held(int64_t place, int32_t device) const;
     int replayed(double time) const;
 
     char program_[TUSK_PROGRAM_BYTES] = {}, task_[TUSK_TASK_BYTES] = {},
@@ -49,6 +58,7 @@ private:
     int64_t groups_ = 0, done_ = 0, rows_ = 0;
     double progress_ = NAN, progress_at_ = 0, weight_ = 1;
     int32_t cores_ = 1;
+    int64_t number_ = 0;
     std::vector<double> replay_seconds_;
     std::vector<int32_t> replay_threads_;
 

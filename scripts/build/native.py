@@ -40,6 +40,7 @@ KERNEL_FOLDERS = [
     for part in (
         "shared",
         "shared/common",
+        "shared/telling",
         "rows",
         "rows/census",
         "rows/ids",

@@ -25,18 +25,20 @@ def of_eight_cores(own_table):
 
 PAGE = 16
 """Bytes before the first slot: the magic number and the generation."""
+DEVICES = 16 * 8
+"""Bytes after the last slot: who has which device."""
 
 
 def table_at(path):
     """The table's bytes, and the size of a slot."""
     size = os.stat(path).st_size
-    return np.memmap(path, np.uint8, "r+"), (size - PAGE) // shares.MOST
+    return np.memmap(path, np.uint8, "r+"), (size - PAGE - DEVICES) // shares.MOST
 
 
 def fill(path, pid):
     """All slots are of a process."""
     table, size = table_at(path)
-    slots = table[PAGE:].reshape(shares.MOST, size)
+    slots = table[PAGE:-DEVICES].reshape(shares.MOST, size)
     slots[:, :8] = np.frombuffer(np.int64(pid).tobytes(), np.uint8)
 
 
@@ -287,3 +289,59 @@ def test_threads_that_begin_and_end_all_the_time(tmp_path):
             assert 1 <= one.share <= CORES
     assert shares.activity() == []
     assert ctypes.sizeof(shares.Slot) % 8 == 0
+
+
+FULL = """
+import resource, signal, sys
+sys.path.insert(0, sys.argv[1])
+import sharing_work
+from tuskml.errors import TuskError
+from tuskml.schedule import budget, shares
+budget.processors = lambda: sharing_work.CORES
+if sys.argv[2] == "limit":
+    _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, most))
+with sharing_work.Work() as one:
+    sharing_work.until(lambda: one.inside > 4)
+    try:
+        print(shares.activity(), flush=True)
+    except TuskError as error:
+        print(error, flush=True)
+sys.stdin.readline()
+if sys.argv[2] == "limit":
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+with sharing_work.Work() as one:
+    sharing_work.until(lambda: sharing_work.of_activity("share") == [sharing_work.CORES])
+print("shares", flush=True)
+"""
+
+
+def check_full(how, room):
+    """A training goes on without a table, and the next one has one when there is room."""
+    command = [sys.executable, "-c", FULL, os.path.dirname(__file__), how]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout.readline() == "[]\n", "nobody is listed, and nothing fails"
+        room()
+        child.stdin.write("\n")
+        child.stdin.flush()
+        assert child.stdout.readline() == "shares\n"
+
+
+def test_a_file_that_cannot_grow_is_no_reason_to_fail():
+    check_full("limit", lambda: None)
+
+
+def test_a_full_memory_disk_is_no_reason_to_fail(tmp_path, monkeypatch):
+    folder = tmp_path / "full"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
+    if os.geteuid() or subprocess.run(mount, check=False, capture_output=True).returncode:
+        pytest.skip("only root mounts a disk, where it may")
+    try:
+        (folder / "large").write_bytes(bytes((1 << 20) - 4096))
+        monkeypatch.setenv(shares.SETTING, str(folder / "table"))
+        check_full("disk", (folder / "large").unlink)
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)

@@ -18,8 +18,8 @@ every two seconds, until Ctrl-C:
   tuskml top --every 2
 """
 SHORT = (
-    "session", "program", "task", "plan", "models", "share", "seconds", "rows/s", "progress",
-    "end", "rho",
+    "session", "training", "program", "task", "plan", "models", "share", "seconds", "rows/s",
+    "progress", "end", "rho",
 )  # fmt: skip
 
 
@@ -66,6 +66,7 @@ def columns_of(one: "Running") -> dict[str, Any]:
     left = None if one.left is None else timedelta(seconds=one.left)
     return {
         "session": one.pid,
+        "training": one.number,
         "program": one.program,
         "task": one.task,
         "plan": one.plan,
@@ -79,7 +80,15 @@ def columns_of(one: "Running") -> dict[str, Any]:
         "progress": one.progress,
         "estimated_end": None if left is None else datetime.now().astimezone() + left,
         "rho": one.rho,
+        "device": device_of(one),
     }
+
+
+def device_of(one: "Running") -> str:
+    """Where it trains."""
+    if not one.device:
+        return "cpu"
+    return "gpu" if one.has_device else "waits for gpu"
 
 
 def shown(one: dict[str, Any]) -> tuple[Any, ...]:
@@ -88,7 +97,7 @@ def shown(one: dict[str, Any]) -> tuple[Any, ...]:
         one[name] for name in ("estimated_end", "progress", "rows_per_second", "rho")
     )
     return (
-        *(one[name] for name in ("session", "program", "task", "plan")),
+        *(one[name] for name in ("session", "training", "program", "task", "plan")),
         f"{one['n_models']}/{one['n_groups']}",
         f"{one['share']}/{one['threads']}",
         round(one["seconds"], 1),

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "../shared/pool.hpp"
+#include "../shared/telling/progress.hpp"
 #include "descent.hpp"
 
 namespace tusk {
@@ -22,7 +23,7 @@ public:
         : pass_(pass), net_(net), index_(group), deadline_(deadline),
           own_(pass, net, group, threads, memory) {}
 
-    int run(double *weights, double *history, tk_net_trained *out) {
+    int run(double *weights, double *history, tk_net_trained *out, const Progress &progress) {
         int code = prepare();
         if (code)
             return code;
@@ -31,8 +32,10 @@ public:
             out->ending = TK_NET_OUT_OF_RANGE;
             return TK_OK;
         }
-        while (!code && out->epochs < net_.epochs && out->ending == TK_NET_DONE)
+        while (!code && out->epochs < net_.epochs && out->ending == TK_NET_DONE) {
             code = epoch(history, out);
+            progress.done(1, own_.rows().n);
+        }
         if (code || !own_.stepper().steps())
             return code;
         if (has_best_)
@@ -177,10 +180,14 @@ int train_nets(const tk_pass *pass, const tk_net *net, tusk_memory *memory, doub
     Deadline deadline(net->seconds);
     std::vector<int> codes(pass->n_groups, TK_OK);
     int64_t size = pass->n_groups ? Shape(*net, pass->groups[0].dim).weights() : 0;
+    Progress progress((int64_t)net->epochs * (int64_t)(small.size() + large.size()),
+                      pass->n_groups);
     auto run = [&](int64_t g, int threads) {
-        if (!cancelled(pass->cancel_mark))
-            codes[g] = Training(*pass, *net, g, threads, memory, deadline)
-                           .run(weights + g * size, history + g * net->epochs, trained + g);
+        if (cancelled(pass->cancel_mark))
+            return;
+        codes[g] = Training(*pass, *net, g, threads, memory, deadline)
+                       .run(weights + g * size, history + g * net->epochs, trained + g, progress);
+        progress.done(net->epochs - trained[g].epochs, 0); // which nobody makes
     };
     for (int64_t g : large)
         run(g, pass->threads);

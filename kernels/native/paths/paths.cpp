@@ -3,7 +3,9 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <type_traits>
 
+#include "../shared/telling/progress.hpp"
 #include "fit.hpp"
 #include "products/fit.hpp"
 
@@ -42,6 +44,13 @@ struct Group {
     Rules rules;
     tk_path_point *points;
     std::vector<Weights> *weights;
+    const Progress &progress;
+
+    // A penalty is fitted; a fit by sums of products reads no rows for it.
+    template <class F> void fitted(const F &, const tk_path_point &point) const {
+        constexpr bool reads = std::is_same_v<F, tusk::Fit>;
+        progress.done(1, reads ? point.epochs * pass->groups[number].n_rows : 0);
+    }
 
     std::vector<double> grid(double largest) const {
         std::vector<double> lambda(spec->length);
@@ -67,6 +76,7 @@ struct Group {
         for (int32_t k = 0; k < spec->length && !rules.limits.over(); k++) {
             fit.solve(lambda[k], points[k]);
             (*weights)[k] = fit.weights();
+            fitted(fit, points[k]);
         }
         return lambda;
     }
@@ -159,6 +169,7 @@ struct Group {
             if (rules.limits.over())
                 return;
             out.loss.push_back(loss(point));
+            fitted(fit, point);
         }
     }
 
@@ -227,6 +238,7 @@ int tk_paths_new(const tk_pass *pass, const tk_path_spec *spec, tusk_memory *mem
         std::vector<int> codes(pass->n_groups);
         bool one = pass->n_groups == 1;
         Limits limits{pass->cancel_mark, pass->deadline};
+        Progress progress(pass->n_groups * spec->length * (1 + spec->folds), pass->n_groups);
         parallel_for(pass->n_groups, one ? 1 : pass->threads, [&](int64_t g) {
             const uint8_t *free = spec->free ? spec->free + g * pass->groups[0].dim : nullptr;
             const int32_t *block = spec->block ? spec->block + g * pass->groups[0].dim : nullptr;
@@ -237,7 +249,8 @@ int tk_paths_new(const tk_pass *pass, const tk_path_spec *spec, tusk_memory *mem
                         one ? pass->threads : 1,
                         Rules{spec, free, block, !!pass->fit_intercept, limits, memory},
                         points + g * spec->length,
-                        &made->weights[g]};
+                        &made->weights[g],
+                        progress};
             codes[g] = code_of_fit([&] { return group.run(); });
         });
         for (int code : codes)

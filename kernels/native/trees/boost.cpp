@@ -7,6 +7,7 @@
 
 #include "../shared/charged.hpp"
 #include "../shared/pool.hpp"
+#include "../shared/telling/progress.hpp"
 #include "categories/levels.hpp"
 #include "forest/bagging.hpp"
 #include "forest/started.hpp"
@@ -20,9 +21,10 @@ namespace {
 class Boosting {
 public:
     Boosting(const tk_pass &pass, const tk_boost &boost, int64_t group, int threads,
-             tusk_memory *memory)
+             tusk_memory *memory, const Progress &progress)
         : pass_(pass), boost_(boost), group_(pass.groups[group]), threads_(threads),
-          memory_(memory), index_(group), rows_(group_, boost, positive(), classes()) {
+          memory_(memory), progress_(progress), index_(group),
+          rows_(group_, boost, positive(), classes()) {
         if (boost.held && boost.held[group].n_rows)
             held_ = std::make_unique<Sample>(boost.held[group], boost, positive(), classes());
     }
@@ -48,6 +50,7 @@ private:
             if (code || !went_on(out))
                 break;
             out->loss.push_back(loss = rows_.losses(threads_));
+            progress_.done(1, group_.n_rows);
             if (held_)
                 out->held.push_back(held_->losses(threads_));
             if (out_of_patience(*out))
@@ -236,6 +239,7 @@ private:
     const tusk_group &group_;
     int threads_;
     tusk_memory *memory_;
+    const Progress &progress_;
     int64_t index_;
     Bins bins_;
     Sample rows_;
@@ -264,11 +268,13 @@ int tk_boost_groups(const tk_pass *pass, const tk_boost *boost, tusk_memory *mem
             (is_large ? large : small).push_back(g);
         }
         std::vector<int> codes(pass->n_groups, TK_OK);
+        tusk::Progress progress((int64_t)boost->trees * pass->n_groups, pass->n_groups);
         auto run = [&](int64_t g, int threads) {
-            codes[g] =
-                boost->averaged
-                    ? tusk::grow_forest({*pass, *boost, g, threads, memory}, &forests->of[g])
-                    : tusk::Boosting(*pass, *boost, g, threads, memory).run(&forests->of[g]);
+            Forest *out = &forests->of[g];
+            codes[g] = boost->averaged
+                           ? tusk::grow_forest({*pass, *boost, g, threads, memory, progress}, out)
+                           : tusk::Boosting(*pass, *boost, g, threads, memory, progress).run(out);
+            progress.done(boost->trees - (int64_t)out->loss.size(), 0); // that nobody grows
         };
         for (int64_t g : large)
             run(g, pass->threads);

@@ -255,3 +255,28 @@ def test_a_profile_replaces_the_guess() -> None:
     for _ in range(200):
         profile.note(True, 0.5)
     assert profile.slowdowns().rack == 1.0, "never faster for being spread"
+
+
+def test_an_arbiter_killed_in_an_auction() -> None:
+    """A round is open, and one bid has come: all keep what they hold, and the next one goes on."""
+    cluster = Cluster({"a": 2, "b": 2}, Rules(f=0.0, lease=10.0, answer=2.0))
+    for app in ("one", "two"):
+        cluster.ask(app, jobs=2)
+    before = {app: dict(of) for app, of in cluster.arbiter.leases.held.items()}
+    cluster.now += 10.0
+    said = cluster.arbiter.ask("one", 2, 40.0)
+    assert said.offer
+    assert cluster.arbiter.round is not None
+    cluster.arbiter = cluster.another(Rules(f=0.0, lease=10.0, answer=2.0))
+    left = App((Phase((10.0, 10.0)),), 20.0)
+    table = table_of(left, Slowdowns(), said.elapsed, 10.0, said.offer, said.beside)
+    assert not cluster.arbiter.bid("one", said.round, table), "of an auction that nobody knows"
+    for app, of in before.items():
+        assert cluster.arbiter.ask(app, 2, 40.0, of, age=10.0).held == of
+    for _ in range(24):
+        cluster.now += 1.0
+        for app in before:
+            cluster.ask(app, jobs=2)
+        assert cluster.within_nodes()
+    assert cluster.arbiter.rounds >= 2
+    assert cluster.held() == {"one": 2, "two": 2}

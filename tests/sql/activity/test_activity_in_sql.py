@@ -12,8 +12,8 @@ import tuskml
 from tuskml.schedule import shares
 
 COLUMNS = [
-    "session", "program", "task", "plan", "n_groups", "n_models", "share", "threads", "weight",
-    "seconds", "rows_per_second", "progress", "estimated_end", "rho",
+    "session", "training", "program", "task", "plan", "n_groups", "n_models", "share", "threads",
+    "weight", "seconds", "rows_per_second", "progress", "estimated_end", "rho", "device",
 ]  # fmt: skip
 ROWS = "SELECT i % 2 AS y, {array} AS x FROM {series}(1, 200000) AS t(i)"
 TRAIN = """SELECT train_model('logistic', y, x,

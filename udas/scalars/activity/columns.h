@@ -5,6 +5,7 @@
 
 #define TUSK_ACTIVITY_COLUMNS(X)                   \
     X(session, WHOLE, r->pid)                      \
+    X(training, WHOLE, r->number)                  \
     X(program, TEXT, r->program)                   \
     X(task, TEXT, r->task)                         \
     X(plan, TEXT, r->plan)                         \
@@ -17,6 +18,7 @@
     X(rows_per_second, NUMBER, r->rows_per_second) \
     X(progress, NUMBER, r->progress)               \
     X(estimated_end, WHEN, r->left)                \
-    X(rho, NUMBER, r->rho)
+    X(rho, NUMBER, r->rho)                         \
+    X(device, TEXT, !r->device ? "cpu" : r->has_device ? "gpu" : "waits for gpu")
 
 #endif

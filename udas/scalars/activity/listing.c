@@ -43,8 +43,19 @@ static bool gone(tusk_slot *slot, int64_t pid) {
     return began == 0 || (began > 0 && noted > 0 && began != noted);
 }
 
+void tusk_leave_device(tusk_table *table, tusk_slot *slot) {
+    const int32_t device = TUSK_LOAD(slot->device);
+    TUSK_STORE(slot->device, 0);
+    if (device < 1 || device > TUSK_DEVICES)
+        return;
+    int64_t mine = slot - table->slots + 1;
+    __atomic_compare_exchange_n(table->devices + device - 1, &mine, 0, false, __ATOMIC_SEQ_CST,
+                                __ATOMIC_SEQ_CST);
+}
+
 /* Lets others have the slot, which by then says nothing of its owner. */
-void tusk_release(tusk_slot *slot) {
+void tusk_release(tusk_table *table, tusk_slot *slot) {
+    tusk_leave_device(table, slot);
     TUSK_STORE(slot->ready, 0);
     TUSK_STORE(slot->process_began, 0);
     TUSK_STORE(slot->pid, 0);
@@ -57,7 +68,7 @@ void tusk_remove_gone(tusk_table *table) {
         if (pid > 0 && gone(slot, pid) &&
             __atomic_compare_exchange_n(&slot->pid, &pid, -1, false, __ATOMIC_SEQ_CST,
                                         __ATOMIC_SEQ_CST)) {
-            tusk_release(slot);
+            tusk_release(table, slot);
             __atomic_add_fetch(&table->generation, 1, __ATOMIC_SEQ_CST);
         }
     }
@@ -135,6 +146,8 @@ static tusk_running running_of(tusk_slot *slot, double now) {
                         .seconds = seconds,
                         .groups = TUSK_LOAD(slot->groups),
                         .done = TUSK_LOAD(slot->done),
+                        .number = TUSK_LOAD(slot->number),
+                        .device = TUSK_LOAD(slot->device),
                         .rows_per_second = rows > 0 ? (double)rows / fmax(seconds, 1e-6) : NAN,
                         .progress = progress >= 0 && progress <= 1 ? progress : NAN,
                         .left = NAN};
@@ -154,6 +167,12 @@ static double rho_of(tusk_slot *slot, const tusk_running *one, double pace, doub
     return ideal > 0 ? (one->seconds + left) / ideal : NAN;
 }
 
+static bool has_device(tusk_table *table, tusk_slot *slot) {
+    const int32_t device = TUSK_LOAD(slot->device);
+    return device >= 1 && device <= TUSK_DEVICES &&
+           TUSK_LOAD(table->devices[device - 1]) == slot - table->slots + 1;
+}
+
 int32_t tusk_list_running(tusk_table *table, tusk_running *out) {
     tusk_slot *slots[TUSK_SLOTS];
     int32_t share[TUSK_SLOTS];
@@ -163,6 +182,7 @@ int32_t tusk_list_running(tusk_table *table, tusk_running *out) {
     for (int32_t i = 0; i < all; i++) {
         out[i] = running_of(slots[i], now);
         out[i].share = share[i];
+        out[i].has_device = has_device(table, slots[i]);
         out[i].rho = rho_of(slots[i], out + i, tusk_pace(all, slots, share, cores, i), now);
     }
     return all;

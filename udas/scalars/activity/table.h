@@ -15,11 +15,12 @@
 extern "C" {
 #endif
 
-#define TUSK_TABLE_MAGIC 0x3273657261687374 /* "tshares2" */
+#define TUSK_TABLE_MAGIC 0x3373657261687374 /* "tshares3" */
 #define TUSK_TABLE_SETTING "TUSKML_SHARES"
 
 enum {
-    TUSK_SLOTS = 512, /* trainings beyond have none */
+    TUSK_SLOTS = 512,  /* trainings beyond have none */
+    TUSK_DEVICES = 16, /* of a host */
     TUSK_PROGRAM_BYTES = 16,
     TUSK_TASK_BYTES = 32,
     TUSK_PLAN_BYTES = 160
@@ -29,7 +30,8 @@ typedef struct tusk_slot {
     int64_t pid;           /* 0: free; -1: being removed */
     int64_t process_began; /* ticks since the host started */
     int32_t ready, wanted; /* threads that the training asks for */
-    int32_t cores, unused; /* of the host or the container, as its owner sees it */
+    int32_t cores;         /* of the host or the container, as its owner sees it */
+    int32_t device;        /* the one that it waits for or has, from 1 on; 0: none */
     double weight, began;
     int64_t groups, done; /* of the groups, how many have a model */
     int64_t rows;         /* read until now, a row counting once for each pass over it */
@@ -37,7 +39,9 @@ typedef struct tusk_slot {
     double progress_at;
     double ideal; /* seconds that an equal part of the cores would have taken for what is done */
     double ideal_at;
-    double pace; /* how `ideal` goes on from there, per second */
+    double pace;      /* how `ideal` goes on from there, per second */
+    int64_t number;   /* of the training in its process, from 1 on */
+    double device_at; /* when it asked for the device */
     char program[TUSK_PROGRAM_BYTES], task[TUSK_TASK_BYTES], plan[TUSK_PLAN_BYTES];
 } tusk_slot;
 
@@ -45,6 +49,7 @@ typedef struct tusk_table {
     uint64_t magic;
     uint64_t generation; /* rises whenever shares may change */
     tusk_slot slots[TUSK_SLOTS];
+    int64_t devices[TUSK_DEVICES]; /* who has each: the place of its slot, from 1 on; 0: nobody */
 } tusk_table;
 
 #define TUSK_LOAD(x)                                     \
@@ -73,13 +78,15 @@ double tusk_table_now(void);
 int64_t tusk_process_began(int64_t pid);
 /* Frees slots whose processes have ended. */
 void tusk_remove_gone(tusk_table *table);
-void tusk_release(tusk_slot *slot);
+void tusk_release(tusk_table *table, tusk_slot *slot);
+/* Gives back the device that the training of a slot has, if it has one. */
+void tusk_leave_device(tusk_table *table, tusk_slot *slot);
 /* Copies what fits of a text; the last byte stays 0. */
 void tusk_put_text(char *to, int size, const char *text);
 
 /* A training that runs. */
 typedef struct tusk_running {
-    int64_t pid;
+    int64_t pid, number;
     int32_t wanted, share; /* threads */
     double weight;
     double seconds;         /* since it began */
@@ -90,6 +97,8 @@ typedef struct tusk_running {
     /* The estimated time in all over that with an equal part of the cores, by weight (Mahajan
      * 2021, equation 3.1); threads count alike. */
     double rho;
+    int32_t device,
+        has_device; /* the one that it asks for, from 1 on, 0: none; whether it has it */
     char program[TUSK_PROGRAM_BYTES], task[TUSK_TASK_BYTES], plan[TUSK_PLAN_BYTES];
 } tusk_running;
 

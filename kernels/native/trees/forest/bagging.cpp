@@ -132,6 +132,7 @@ private:
                 split |= out->trees.back().nodes.size() > 1;
             }
             out->loss.push_back(out_of_bag(out->base_loss));
+            job_.progress.done(1, group_.n_rows);
         }
         if (!split)
             out->trees.clear();

@@ -1,6 +1,7 @@
 // Random forests: trees that are grown on draws of the rows, each by itself, and averaged.
 #pragma once
 
+#include "../../shared/telling/progress.hpp"
 #include "forest.hpp"
 
 namespace tusk {
@@ -12,6 +13,7 @@ struct Bagged {
     int64_t group;
     int threads;
     tusk_memory *memory;
+    const Progress &progress;
 };
 
 // L. Breiman, Random forests, Machine Learning 45, 2001. A tree grows on as many rows as there

@@ -1,0 +1,82 @@
+"""Turns at a GPU: one training of the host at a time has it.
+
+Trainings that wait get it in the order in which they asked. One that others wait for gives it back
+after a second, between two iterations, and asks again. A training whose turn does not come within
+a minute goes on beside the one that has the GPU, so that no training stops because of another.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from tuskml.kernels.library import raise_if_cancelled
+from tuskml.schedule import pool
+
+TURN, PATIENCE, LOOK_EVERY = 1.0, 60.0, 0.005
+"""Seconds: of a turn that others wait for, until a training goes on beside, between two looks."""
+Check = Callable[[], None]
+"""Raises an error where the training was cancelled."""
+
+
+class Turn(threading.local):
+    """Of the calling thread's training; device: 0: none."""
+
+    device: int = 0
+    began: float = 0.0
+    check: Check | None = None
+
+
+_turn = Turn()
+
+
+@contextmanager
+def turn(check: Check, device: int = 1) -> Iterator[None]:
+    """The calling thread's training has the device, from 1 on, in turn with those of others."""
+    if _turn.device:
+        yield
+        return
+    wait(check, device)
+    _turn.device, _turn.began, _turn.check = device, time.monotonic(), check
+    try:
+        yield
+    finally:
+        _turn.device = 0
+        pool.library().ts_device_leave()
+
+
+@contextmanager
+def gpu_in_turn(mark: int) -> Iterator[None]:
+    """The calling thread's training has the GPU until the context ends.
+
+    mark: of `cancel_mark()`, by which it is seen that the training is cancelled while it waits,
+    which raises Interrupted.
+    """
+    with turn(lambda: raise_if_cancelled(mark)):
+        yield
+
+
+def pass_on() -> None:
+    """Between two iterations: lets others have the device, where they wait and a turn is over."""
+    if not _turn.device or time.monotonic() - _turn.began < TURN:
+        return
+    library = pool.library()
+    if library.ts_device_wanted() and _turn.check is not None:
+        library.ts_device_leave()
+        wait(_turn.check, _turn.device)
+    _turn.began = time.monotonic()
+
+
+def wait(check: Check, device: int) -> None:
+    """Until it is the training's turn, or for as long as its patience lasts."""
+    library = pool.library()
+    if not library.ts_device_ask(device):
+        return
+    end = time.monotonic() + PATIENCE
+    while not library.ts_device_take() and time.monotonic() < end:
+        try:
+            check()
+        except BaseException:
+            library.ts_device_leave()
+            raise
+        time.sleep(LOOK_EVERY)

@@ -1,0 +1,113 @@
+"""How far a training is while its only model trains, and its number in its process."""
+
+import json
+import threading
+import time
+
+import numpy as np
+import pytest
+from sharing_work import Work, of_activity, until
+
+import tuskml
+from tuskml.schedule import pool, shares
+
+pytestmark = pytest.mark.native
+
+ENDLESS = {
+    "gbdt": ("gbdt", {"trees": 100_000, "num_leaves": 15}),
+    "small groups": ("gbdt", {"trees": 100_000, "num_leaves": 15}),
+    "random_forest": ("random_forest", {"trees": 10_000, "max_depth": 6}),
+    "mlp": ("mlp", {"max_iter": 1_000_000}),
+    "path": ("sparse_logistic", {"path": {"length": 1000, "ratio": 1e-6}, "tol": 1e-14}),
+}
+
+
+@pytest.fixture(autouse=True)
+def of_eight_cores(own_table):
+    """All tests have a table of their own."""
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_progress_within_a_model(name):
+    task, options = ENDLESS[name]
+    n, groups = (400, 3) if name == "small groups" else (20_000, 1)
+    failed = []
+    with tuskml.connect() as con:
+        con.execute("SET enable_progress_bar = false")
+        con.execute(
+            f"CREATE TABLE t AS SELECT i % {groups} AS g, hash(i, 99) % 2 AS y, "
+            f"[hash(i, j) % 1000 / 1000 FOR j IN range(30)]::FLOAT[] AS x FROM range({n}) r(i)"
+        )
+
+        def train():
+            try:
+                asked = f"'{task}', y, x, '{json.dumps(options)}'"
+                con.execute(f"SELECT g, train_model({asked}) FROM t GROUP BY g").fetchall()
+            except Exception as error:
+                failed.append(error)
+
+        thread = threading.Thread(target=train)
+        thread.start()
+        try:
+            until(lambda: failed or any(0 < (p or 0) < 1 for p in of_activity("progress")), 120)
+            assert not failed
+            first = shares.activity()[0]
+            assert first.done == 0
+            assert first.left > 0
+            assert name == "path" or first.rows_per_second > 0
+            until(lambda: of_activity("progress")[0] > first.progress, 120)
+        finally:
+            while thread.is_alive():
+                tuskml.cancel()
+                thread.join(0.1)
+    assert failed, "it would have taken for ever"
+
+
+def test_work_counts_units_of_all_threads():
+    functions = pool.library()
+    begin, done, end = progress_functions()
+    with shares.training(b"gbdt", 4):
+        enter(functions)
+        work = begin(100, 2)
+        threads = [threading.Thread(target=done, args=(work, 10, 5)) for _ in range(5)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        time.sleep(0.05)
+        done(work, 0, 0)  # told at most fifty times a second
+        assert of_activity("progress") == [0.5 * 2 / 4]
+        end(work)
+        assert of_activity("rows_per_second")[0] > 0
+        shares.progress(2)
+        assert of_activity("progress") == [2 / 4]
+    assert begin(1, 1) is None, "this thread does not train"
+
+
+def progress_functions():
+    """`tusk_progress`."""
+    import ctypes
+
+    pointer, whole = ctypes.c_void_p, ctypes.c_int64
+    at = ctypes.cast(pool.progress(), ctypes.POINTER(pointer * 3)).contents
+    return (
+        ctypes.CFUNCTYPE(pointer, whole, whole)(at[0]),
+        ctypes.CFUNCTYPE(None, pointer, whole, whole)(at[1]),
+        ctypes.CFUNCTYPE(None, pointer)(at[2]),
+    )
+
+
+def enter(library):
+    """Gives the calling thread's training its place in the table."""
+    time.sleep(0.03)
+    library.ts_training_share(1)
+    assert len(shares.activity()) == 1
+
+
+def test_trainings_of_a_process_have_numbers():
+    with Work(), Work(), Work():
+        until(lambda: len(shares.activity()) == 3)
+        numbers = of_activity("number")
+        assert len(set(numbers)) == 3
+        assert len(set(of_activity("pid"))) == 1
+        assert np.ptp(numbers) == 2
