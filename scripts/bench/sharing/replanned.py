@@ -16,6 +16,7 @@ import argparse
 import os
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,8 @@ from tuskml.schedule.replanning.policy import next_plan
 
 PROFILES = {"low": (0.02, 0.1), "medium": (0.1, 0.2), "high": (0.2, 0.6)}
 """Parts of a cluster by which a share changes at once (section 2.6.2.1)."""
+Problem = tuple[int, int, str, str]
+"""Rows, features, task and options."""
 ASKED = {"low": 1.05, "medium": 1.1, "high": 1.4}
 PROBLEMS = (
     (400_000, 28, "logistic", "{}"),
@@ -45,6 +48,17 @@ PROBLEMS = (
     (400_000, 28, "logistic", '{"epsilon": 0.001}'),
     (150_000, 100, "huber", "{}"),
 )
+WIDE = (
+    (3_000, 600, "logistic", "{}"),
+    (6_000, 1_200, "logistic", '{"l2": 0.001}'),
+    (4_000, 1_000, "logistic", '{"l2": 0.01}'),
+    (2_000, 2_000, "logistic", '{"l2": 0.01}'),
+    (20_000, 600, "poisson", '{"l2": 0.001}'),
+    (10_000, 1_000, "huber", '{"l2": 0.001}'),
+    (400_000, 20, "logistic", '{"epsilon": 0.01}'),
+    (200_000, 60, "logistic", '{"epsilon": 0.003}'),
+)
+"""Few rows with many features, where systems are solved, and rough ends, where epochs are few."""
 TABLE = """
 CREATE OR REPLACE TABLE t AS
 SELECT (hash(i, 99) % 1000 / 1000 < 1 / (1 + exp(-3 * x[1] + 2 * x[2])))::INT AS y, x
@@ -75,6 +89,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--part", choices=["trainings", "plans", "queries"], default="trainings")
     parser.add_argument("--traces", type=int, default=3)
+    parser.add_argument("--wide", action="store_true")
     given = parser.parse_args()
     print(machine.sentence(machine.facts()), "load", os.getloadavg())
     if given.part == "queries":
@@ -83,9 +98,9 @@ def main() -> None:
     with tuskml.connect() as con:
         con.execute("SET enable_progress_bar = false")
         if given.part == "plans":
-            plans(con)
+            plans(con, WIDE if given.wide else PROBLEMS)
         else:
-            trainings(con, given.traces)
+            trainings(con, given.traces, WIDE if given.wide else PROBLEMS)
 
 
 def prepared(con: duckdb.DuckDBPyConnection, problem: tuple[int, int, str, str]) -> str:
@@ -95,11 +110,13 @@ def prepared(con: duckdb.DuckDBPyConnection, problem: tuple[int, int, str, str])
     return f"SELECT train_model('{task}', y, x, '{options}') AS m FROM t"
 
 
-def trainings(con: duckdb.DuckDBPyConnection, traces: int) -> None:
+def trainings(
+    con: duckdb.DuckDBPyConnection, traces: int, problems: Sequence[Problem] = PROBLEMS
+) -> None:
     """Real trainings: seconds with their first plan and with re-planning, in turn."""
     found = []
     short = replanning.SHORT
-    for problem in PROBLEMS:
+    for problem in problems:
         statement = prepared(con, problem)
         alone = min(timed(con, statement)[0] for _ in range(3))
         for trace in range(traces):
@@ -172,9 +189,9 @@ class Estimated:
         raise AssertionError("the profile is too short")
 
 
-def plans(con: duckdb.DuckDBPyConnection) -> None:
+def plans(con: duckdb.DuckDBPyConnection, problems: Sequence[Problem] = PROBLEMS) -> None:
     """The candidates of real problems by the optimizer's estimates, in a simulation."""
-    every = [estimated(con, problem) for problem in PROBLEMS]
+    every = [estimated(con, problem) for problem in problems]
     for name, change in PROFILES.items():
         draws = np.random.default_rng(1)
         found = []
@@ -204,7 +221,7 @@ def estimated(con: duckdb.DuckDBPyConnection, problem: tuple[int, int, str, str]
     seconds = np.array([[some[i].expected for i in possible] for some in by_threads])
     setup = np.array([by_threads[1][i].cost.setup for i in possible])
     best = [by_threads[n][possible[int(seconds[n].argmin())]].plan.algorithm for n in (1, 2, 16)]
-    print(f"{problem}: best by 1, 2 and 16 threads: {best}")
+    print(f"{problem}: best by 1, 2 and 16 threads: {best}", flush=True)
     return Estimated(seconds, setup)
 
 

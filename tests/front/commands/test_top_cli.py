@@ -42,10 +42,12 @@ def test_a_statement_that_trains(capsys):
     assert (listed["session"], listed["n_groups"]) == (os.getpid(), 1)
     assert 1 <= listed["share"] <= listed["threads"]
     assert header.split() == [
-        "session", "program", "task", "plan", "models", "share", "seconds", "rows/s", "progress",
-        "end", "rho",
+        "session", "training", "program", "task", "plan", "models", "share", "seconds", "rows/s",
+        "progress", "end", "rho",
     ]  # fmt: skip
-    assert line.split()[:4] == [str(os.getpid()), "duckdb", "logistic", "bgd"]
+    number = str(listed["training"])
+    assert line.split()[:5] == [str(os.getpid()), number, "duckdb", "logistic", "bgd"]
+    assert listed["device"] == "cpu"
     assert shares.activity() == []
 
 
