@@ -1,6 +1,6 @@
 # Each target sets up what it needs: a virtual environment, the native build, the packages.
 #   make demo | test | nightly | test-duckdb | docs | bench | lint | types | format | native | wheel | smoke | sanitize
-#   make sanitize-learners | sanitize-postgres | cross | clean
+#   make sanitize-learners | sanitize-postgres | test-postgres | release | cross | clean
 
 SHELL := /bin/bash
 PYTHON ?= python3
@@ -31,7 +31,7 @@ BUILD := setup.py pyproject.toml $(wildcard scripts/build/*.py)
 FORMATTED := $(NATIVE) $(filter %.c %.h,$(wildcard udas/postgres/* udas/postgres/*/*))
 
 .PHONY: demo test nightly test-duckdb docs bench lint types format native wheel smoke sanitize \
-    sanitize-learners sanitize-postgres cross clean postgres-packages browser-packages
+    sanitize-learners sanitize-postgres test-postgres release cross clean postgres-packages browser-packages
 
 demo: $(READY)-demo
 	$(BIN)/tuskml demo
@@ -80,15 +80,22 @@ format: $(READY)-test
 native: $(READY)-test
 	$(BIN)/python setup.py --quiet build_ext --inplace
 
-wheel: $(READY)-test
-	$(BIN)/python -m build --quiet --outdir dist .
+# The archive and the wheel from it. On Linux the wheel is for glibc 2.31 and later, which auditwheel confirms.
+wheel: $(READY)-release
+	rm -f dist/tuskml-*
+	TUSKML_PORTABLE=1 $(BIN)/python -m build --quiet --outdir dist .
+	$(BIN)/python scripts/build/audit.py dist/*.whl
 
-# Builds the archive, the wheel from it, and tries the wheel in a clean environment.
+# The same with an SBOM and checksums, signed if a key is given: make release KEY=~/.ssh/id_ed25519
+release: wheel
+	$(BIN)/python scripts/build/release.py dist $(if $(KEY),--key $(KEY))
+
+# Builds the archive, the wheel from it, and tries the wheel in a clean environment, without a compiler.
 smoke: $(READY)-test postgres-packages
 	rm -rf build/smoke
-	$(BIN)/python -m build --quiet --outdir build/smoke .
+	TUSKML_PORTABLE=1 $(BIN)/python -m build --quiet --outdir build/smoke .
 	$(PYTHON) -m venv build/smoke/venv
-	build/smoke/venv/bin/pip install --quiet "$$(echo build/smoke/*.whl)[test]"
+	CC=false CXX=false build/smoke/venv/bin/pip install --quiet "$$(echo build/smoke/*.whl)[test]"
 	build/smoke/venv/bin/pytest -m smoke
 
 # Runs the tests of the native code under sanitizers: make sanitize SANITIZE=thread
@@ -107,6 +114,10 @@ sanitize-learners: $(READY)-test
 	    build --build-lib build/sanitize/lib
 	PYTHONPATH=build/sanitize/lib $(ONE_THREAD) scripts/sanitized.sh $(SANITIZE) $(BIN)/python -m pytest \
 	    --capture=sys -m "not memory" -k "not test_both_databases" $(or $(PYTEST_ARGS),$(SANITIZED_TESTS))
+
+# Runs the tests of the PostgreSQL extension with another PostgreSQL, as root on Debian: make test-postgres VERSION=17
+test-postgres: $(READY)-test
+	scripts/postgres_version.sh $(if $(filter command line,$(origin VERSION)),$(VERSION),17) $(PYTEST_ARGS)
 
 # Runs the tests of the PostgreSQL extension with its C under sanitizers, in a server that is not.
 sanitize-postgres: $(READY)-test postgres-packages

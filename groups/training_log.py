@@ -1,4 +1,7 @@
-"""A line of JSON for each training, through the logger `tuskml.training`; off by default."""
+"""A line of JSON for each training, through the logger `tuskml.training`; off by default.
+
+The same facts make the spans of a training (`tracing`).
+"""
 
 import json
 import logging
@@ -14,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from tuskml.errors import OptionError
+from tuskml.groups import tracing
 from tuskml.groups.last_training import short
 from tuskml.learners.models import Models
 from tuskml.schedule import phases
@@ -54,8 +58,8 @@ class Line:
             status = models.status.pool[code]
             statuses[status] = statuses.get(status, 0) + int(number)
 
-    def write(self, seconds: dict[str, float], whole: float, error: BaseException | None) -> None:
-        """Hands the line to the logger."""
+    def end(self, seconds: dict[str, float], whole: float) -> None:
+        """Notes how long the phases and the whole training took."""
         known = {name: round(seconds.get(name, 0.0), 6) for name in ("planning", "emitting")}
         training = max(whole - sum(known.values()), 0.0)
         reading = seconds.get("reading")
@@ -65,6 +69,9 @@ class Line:
             "training": round(training, 6),
             "emitting": known["emitting"],
         }
+
+    def write(self, error: BaseException | None) -> None:
+        """Hands the line to the logger."""
         level, event = logging.INFO, "training"
         if error is not None:
             level, event = logging.ERROR, "training failed"
@@ -83,26 +90,31 @@ _work = _Work()
 
 @contextmanager
 def training(batch: Any, task: bytes, groups: int, reading: float | None) -> Iterator[None]:
-    """Logs the training that the context is, of some groups of a batch from a database.
+    """Logs and traces the training that the context is, of some groups of a batch from a database.
 
     reading: seconds that its rows took to come, None where that is unknown.
     """
-    if not log.isEnabledFor(logging.ERROR):
+    if not (log.isEnabledFor(logging.ERROR) or tracing.is_on()):
         yield
         return
     database = (batch.program or b"").decode(errors="replace")
     line = _work.line = Line(task.decode(errors="replace"), groups, batch.statement, database)
     seconds = {} if reading is None else {"reading": reading}
+    intervals: list[tracing.Interval] = []
     began, error = time.perf_counter(), None
     try:
-        with phases.measured(seconds):
+        with phases.measured(seconds, intervals if tracing.is_on() else None):
             yield
     except BaseException as raised:
         error = raised
         raise
     finally:
         _work.line = None
-        line.write(seconds, time.perf_counter() - began, error)
+        ended = time.perf_counter()
+        line.end(seconds, ended - began)
+        line.write(error)
+        if tracing.is_on():
+            tracing.record(line.fields, intervals, (began, ended), error)
 
 
 def note(models: Models) -> None:

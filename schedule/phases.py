@@ -15,6 +15,7 @@ class Clock(threading.local):
     """The phases of this thread's training; `seconds` is None where nobody asks."""
 
     seconds: dict[str, float] | None = None
+    intervals: list[tuple[str, float, float]] | None = None
     within: str | None = None
 
 
@@ -22,13 +23,19 @@ _clock = Clock()
 
 
 @contextmanager
-def measured(seconds: dict[str, float]) -> Iterator[None]:
-    """Adds up in `seconds`, by name, what this thread spends in each phase meanwhile."""
-    before, _clock.seconds = _clock.seconds, seconds
+def measured(
+    seconds: dict[str, float], intervals: list[tuple[str, float, float]] | None = None
+) -> Iterator[None]:
+    """Adds up in `seconds`, by name, what this thread spends in each phase meanwhile.
+
+    intervals: gets each phase with its begin and end by `time.perf_counter`, unless it is None.
+    """
+    before = _clock.seconds, _clock.intervals
+    _clock.seconds, _clock.intervals = seconds, intervals
     try:
         yield
     finally:
-        _clock.seconds = before
+        _clock.seconds, _clock.intervals = before
 
 
 @contextmanager
@@ -42,8 +49,10 @@ def phase(name: str) -> Iterator[None]:
     try:
         yield
     finally:
-        _clock.within = None
-        seconds[name] = seconds.get(name, 0.0) + time.perf_counter() - began
+        ended, _clock.within = time.perf_counter(), None
+        seconds[name] = seconds.get(name, 0.0) + ended - began
+        if _clock.intervals is not None:
+            _clock.intervals.append((name, began, ended))
 
 
 def is_phase(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:

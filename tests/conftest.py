@@ -130,7 +130,8 @@ def cluster() -> Iterator[Any]:
         except ImportError as error:
             without_postgres(f"no psycopg, of tuskml[postgres]: {error}")
         try:
-            server = stack.enter_context(private_cluster(ROOT / "build" / "postgres"))
+            build = os.environ.get("TUSKML_POSTGRES_BUILD", "build/postgres")
+            server = stack.enter_context(private_cluster(ROOT / build))
         except Unavailable as reason:
             without_postgres(str(reason))
         yield server

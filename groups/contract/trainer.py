@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import DataError
-from tuskml.groups import last_training, training_log
+from tuskml.groups import last_training, tracing, training_log
 from tuskml.groups.contract.emission import Emission
 from tuskml.groups.contract.long_options import options_of
 from tuskml.groups.contract.refusal import refuse
@@ -384,6 +384,7 @@ def library() -> ctypes.CDLL:
 def attach(library: ctypes.CDLL, path: str) -> None:
     """Gives the database's library the trainer, once a process."""
     training_log.to_standard_error()
+    tracing.follow_environment()
     with _lock:
         if path not in _attached:
             callback = trainer(library)

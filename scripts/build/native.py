@@ -19,6 +19,7 @@ from pathlib import Path
 
 import duckdb_headers
 import footer
+import portable
 from setuptools import Extension
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
@@ -168,6 +169,11 @@ def is_sanitized(source: Path) -> bool:
     return not folders or any(source.is_relative_to(folder) for folder in folders)
 
 
+def is_portable() -> bool:
+    """`TUSKML_PORTABLE`: whether the libraries are linked for systems older than this one too."""
+    return bool(os.environ.get("TUSKML_PORTABLE")) and portable.is_possible()
+
+
 def compiler(suffix: str) -> list[str]:
     """The command that compiles sources of this suffix."""
     variable, default, _ = LANGUAGES[suffix]
@@ -281,9 +287,18 @@ class BuildNative(build_ext):
             ]
             for ext in self.extensions
         }
-        compile_all(job for those in jobs.values() for job in those)
+        if is_portable():
+            wrappers = Job(portable.SOURCE.relative_to(Path.cwd()), self._wrappers())
+            for those in jobs.values():
+                those.append(wrappers)
+        compile_all({job.target: job for those in jobs.values() for job in those}.values())
         for ext in self.extensions:
             self._link(ext, [str(job.target) for job in jobs[ext.name]])
+
+    @staticmethod
+    def _wrappers() -> list[str]:
+        """The command that compiles `portable.c`."""
+        return [*compiler(".c"), *LANGUAGES[".c"][2], "-O2", "-fPIC", "-ffunction-sections"]
 
     def _command(self, ext: Library, source: Path) -> list[str]:
         _, _, standard = LANGUAGES[source.suffix]
@@ -315,7 +330,8 @@ class BuildNative(build_ext):
         target.unlink(missing_ok=True)
         linker = compiler(max(Path(name).suffix for name in ext.sources))  # C++ where there is any
         flags = ["-shared", "-pthread", *(sanitizer_flags() or LINK_FLAGS)]
-        run([*linker, *flags, "-o", str(target), *objects, "-lm", "-ldl"])
+        last = portable.link_flags() if is_portable() else ["-ldl"]
+        run([*linker, *flags, "-o", str(target), *objects, "-lm", *last])
         if ext.name == EXTENSION:
             with target.open("ab") as file:
                 file.write(footer.footer(self.distribution.get_version()))
@@ -327,4 +343,4 @@ class PlatformWheel(bdist_wheel):
     def get_tag(self) -> tuple[str, str, str]:
         """Names no Python version: the libraries are loaded by ctypes and by DuckDB."""
         _, _, platform_tag = super().get_tag()
-        return "py3", "none", platform_tag
+        return "py3", "none", portable.plat_name() if is_portable() else platform_tag

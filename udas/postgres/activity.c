@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "funcapi.h"
+#include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
@@ -31,6 +32,26 @@ static Datum of_WHEN(double seconds, bool *null) {
     *null = !(seconds < 1e10);
     return TimestampTzGetDatum(GetCurrentTimestamp() + (*null ? 0 : (int64)(seconds * 1e6)));
 }
+
+#if PG_VERSION_NUM < 150000
+/* The set that the function returns, in the statement's memory, as 15 and later have it. */
+static void InitMaterializedSRF(FunctionCallInfo fcinfo, bits32 flags) {
+    ReturnSetInfo *set = (ReturnSetInfo *)fcinfo->resultinfo;
+    if (!set || !IsA(set, ReturnSetInfo) || !(set->allowedModes & SFRM_Materialize))
+        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                        errmsg("a set of rows was returned where none is allowed")));
+    (void)flags;
+    MemoryContext old = MemoryContextSwitchTo(set->econtext->ecxt_per_query_memory);
+    TupleDesc type;
+    if (get_call_result_type(fcinfo, NULL, &type) != TYPEFUNC_COMPOSITE)
+        elog(ERROR, "return type must be a row type");
+    set->returnMode = SFRM_Materialize;
+    set->setResult =
+        tuplestore_begin_heap(set->allowedModes & SFRM_Materialize_Random, false, work_mem);
+    set->setDesc = CreateTupleDescCopy(type);
+    MemoryContextSwitchTo(old);
+}
+#endif
 
 #define COUNT(name, KIND, value) +1
 enum { COLUMNS = 0 TUSK_ACTIVITY_COLUMNS(COUNT) };

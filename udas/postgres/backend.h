@@ -4,7 +4,7 @@
 #ifndef TUSK_POSTGRES_BACKEND_H
 #define TUSK_POSTGRES_BACKEND_H
 
-#include "postgres.h"
+#include "versions.h"
 
 #include "fmgr.h"
 

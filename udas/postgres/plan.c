@@ -18,9 +18,28 @@
 #include "optimizer/tlist.h"
 #include "utils/selfuncs.h"
 
+/* Whether an aggregate wants its rows in order, as DISTINCT within one does. */
+static bool wants_order(const PlannerInfo *root) {
+#if PG_VERSION_NUM >= 140000
+    return root->numOrderedAggs > 0;
+#else /* it counts them later */
+    const int which =
+        PVC_INCLUDE_AGGREGATES | PVC_RECURSE_WINDOWFUNCS | PVC_RECURSE_PLACEHOLDERS;
+    List *found = list_concat(pull_var_clause((Node *)root->processed_tlist, which),
+                              pull_var_clause(root->parse->havingQual, which));
+    ListCell *cell;
+    foreach (cell, found) {
+        const Aggref *call = (const Aggref *)lfirst(cell);
+        if (IsA(call, Aggref) && (call->aggorder || call->aggdistinct))
+            return true;
+    }
+    return false;
+#endif
+}
+
 static bool may_hash(const PlannerInfo *root) {
     return enable_hashagg && root->parse->groupClause && !root->parse->groupingSets &&
-           root->numOrderedAggs == 0 && grouping_is_hashable(root->parse->groupClause);
+           !wants_order(root) && grouping_is_hashable(root->parse->groupClause);
 }
 
 static void group_by_hash(List *clauses) {
@@ -62,7 +81,11 @@ static double groups_of(PlannerInfo *root, double rows) {
     if (!query->groupClause)
         return 1;
     List *keys = get_sortgrouplist_exprs(query->groupClause, query->targetList);
+#if PG_VERSION_NUM >= 140000
     return Max(1, estimate_num_groups(root, keys, rows, NULL, NULL));
+#else
+    return Max(1, estimate_num_groups(root, keys, rows, NULL));
+#endif
 }
 
 /* A worker passes on all rows that it packed, not one number per group. Each row costs what the

@@ -19,10 +19,12 @@ PG_MODULE_MAGIC;
 #define TUSKML_PYTHON_PATH ""
 #endif
 
+#if PG_VERSION_NUM >= 140000
 /* Declared here because libpq/libpq.h needs headers of the server's own dependencies, such as
  * GSSAPI's. */
 extern bool pq_check_connection(void);
 extern PGDLLIMPORT int client_connection_check_interval;
+#endif
 
 char *tuskml_python_path;
 static char *tuskml_modules;
@@ -106,8 +108,11 @@ const char *tuskml_log_level_now(void) {
 }
 
 /* Does what CHECK_FOR_INTERRUPTS does for client_connection_check_interval, but raises no
- * error. */
+ * error. PostgreSQL 13 has no such setting. */
 static void look_for_client(void) {
+#if PG_VERSION_NUM >= 140000
+    if (!CheckClientConnectionPending)
+        return;
     CheckClientConnectionPending = false;
     if (client_connection_check_interval <= 0)
         return;
@@ -115,6 +120,7 @@ static void look_for_client(void) {
         enable_timeout_after(CLIENT_CONNECTION_CHECK_TIMEOUT, client_connection_check_interval);
     else
         ClientConnectionLost = true;
+#endif
 }
 
 /* Whether the statement must end. The kernels call it on the backend's own thread. No error may
@@ -122,7 +128,6 @@ static void look_for_client(void) {
 int tuskml_interrupted(void) {
     if (likely(!InterruptPending))
         return 0;
-    if (CheckClientConnectionPending)
-        look_for_client();
+    look_for_client();
     return QueryCancelPending || ProcDiePending || ClientConnectionLost;
 }

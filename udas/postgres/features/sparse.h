@@ -6,10 +6,6 @@
 
 #include "utils/array.h"
 
-#if PG_VERSION_NUM >= 160000
-#include "varatt.h"
-#endif
-
 /* A value of the composite type that the function returns at this call site; a NULL array
  * becomes a NULL field. */
 Datum make_sparse(FunctionCallInfo fcinfo, ArrayType *indices, ArrayType *values);

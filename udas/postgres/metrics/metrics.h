@@ -7,10 +7,6 @@
 #include "../../scalars/metrics/scored.h"
 #include "../../scalars/metrics/table.h"
 
-#if PG_VERSION_NUM >= 160000
-#include "varatt.h"
-#endif
-
 enum metric_argument { A_STATE, A_LABEL, A_PREDICTED, A_THIRD, A_FOURTH };
 
 /* The types of a transition's arguments, kept from row to row. */

@@ -62,6 +62,6 @@ train_state *group_new(collector *c, MemoryContext context);
 /* Counts a row and notes its task and options, or refuses them if the group had others. */
 void group_adopt(collector *c, train_state *s, const char *task, int task_length,
                  const char *options, int options_length);
-pg_attribute_noreturn() void refuse_fault(const char *name, const tusk_fault *fault);
+pg_noreturn void refuse_fault(const char *name, const tusk_fault *fault);
 
 #endif
