@@ -10,7 +10,7 @@ set -euo pipefail
 
 version=${1:-}
 shift || true
-declare -A releases=([15]=bookworm [17]=trixie [18]=forky)
+declare -A releases=([17]=trixie) # each of them was tried
 release=${releases[$version]:-}
 here=$(cd "$(dirname "$0")/.." && pwd)
 root=${TUSKML_POSTGRES_ROOT:-$here/build/postgres-$version/root}
@@ -22,7 +22,7 @@ refuse() {
 }
 
 [[ -n $release ]] ||
-    refuse "VERSION is '$version', expected one that a Debian release has with Python 3.11 or later: 15, 17 or 18"
+    refuse "VERSION is '$version', expected ${!releases[*]}"
 [[ $(id -u) == 0 ]] || refuse "PostgreSQL $version is set up in a folder of its own by root, and this is not root"
 command -v debootstrap >/dev/null || refuse "debootstrap was not found (Debian: apt install debootstrap)"
 

@@ -12,25 +12,26 @@
 
 #if defined(__x86_64__)
 #define FIRST "GLIBC_2.2.5" /* of this processor */
-#define JUMP(target) "jmp " target "@PLT"
+#define JUMP "jmp "
+#define PLACE "@PLT"
 #elif defined(__aarch64__)
 #define FIRST "GLIBC_2.17"
-#define JUMP(target) "b " target
+#define JUMP "b "
+#define PLACE ""
 #else
 #error "wheels are made for x86-64 and 64-bit Arm"
 #endif
 
 /* The same function under an earlier version. */
-#define EARLIER(name, version)                                                                   \
-    __asm__(".symver old_" #name "," #name "@" version "\n"                                      \
-            ".pushsection .text.__wrap_" #name ",\"ax\",%progbits\n"                             \
-            ".globl __wrap_" #name "\n"                                                          \
-            ".hidden __wrap_" #name "\n"                                                         \
-            ".type __wrap_" #name ", %function\n"                                                \
-            "__wrap_" #name ":\n" JUMP("old_" #name) "\n"                                        \
-                                                     ".size __wrap_" #name ", . - __wrap_" #name \
-                                                     "\n"                                        \
-                                                     ".popsection\n")
+#define EARLIER(name, version)                                       \
+    __asm__(".symver old_" #name "," #name "@" version "\n"          \
+            ".pushsection .text.__wrap_" #name ",\"ax\",%progbits\n" \
+            ".globl __wrap_" #name "\n"                              \
+            ".hidden __wrap_" #name "\n"                             \
+            ".type __wrap_" #name ", %function\n"                    \
+            "__wrap_" #name ":\n" JUMP "old_" #name PLACE "\n"       \
+            ".size __wrap_" #name ", . - __wrap_" #name "\n"         \
+            ".popsection\n")
 
 /* They moved from libpthread and libdl, which portable.py names too, into libc. */
 EARLIER(__pthread_key_create, FIRST);

@@ -23,8 +23,7 @@ static bool wants_order(const PlannerInfo *root) {
 #if PG_VERSION_NUM >= 140000
     return root->numOrderedAggs > 0;
 #else /* it counts them later */
-    const int which =
-        PVC_INCLUDE_AGGREGATES | PVC_RECURSE_WINDOWFUNCS | PVC_RECURSE_PLACEHOLDERS;
+    const int which = PVC_INCLUDE_AGGREGATES | PVC_RECURSE_WINDOWFUNCS | PVC_RECURSE_PLACEHOLDERS;
     List *found = list_concat(pull_var_clause((Node *)root->processed_tlist, which),
                               pull_var_clause(root->parse->havingQual, which));
     ListCell *cell;

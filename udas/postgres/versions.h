@@ -1,4 +1,5 @@
-/* What differs between PostgreSQL 13 and 18, so that other files are written for the newest alone. */
+/* What differs between PostgreSQL 13 and 18, so that other files are written for the newest alone.
+ */
 #ifndef TUSK_POSTGRES_VERSIONS_H
 #define TUSK_POSTGRES_VERSIONS_H
 

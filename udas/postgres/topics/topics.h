@@ -29,7 +29,6 @@ bool takes_words(FunctionCallInfo fcinfo, const topic_site *site, int argument,
 /* Counts the words of a row, which has tokens. False if some of sparse ones are NULL. */
 bool count_row(FunctionCallInfo fcinfo, topic_site *site, int argument, const char *function,
                tusk_word_counts *counts);
-pg_noreturn void refuse_topics(const char *function, const char *sqlstate,
-                                           const char *sentence);
+pg_noreturn void refuse_topics(const char *function, const char *sqlstate, const char *sentence);
 
 #endif
