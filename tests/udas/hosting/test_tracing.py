@@ -101,7 +101,8 @@ def test_many_phases_make_few_spans():
 
 def test_the_package_is_imported_only_when_asked_for():
     program = (
-        "import sys, tuskml; tuskml.connect().execute(\"SELECT train_model('linear', i, [sin(i)])"
+        "import sys, tuskml; db = tuskml.connect(); db.execute('SET enable_progress_bar = false');"
+        " db.execute(\"SELECT train_model('linear', i, [sin(i)])"
         " FROM range(9) t(i)\").fetchall(); print('opentelemetry' in sys.modules)"
     )
     done = subprocess.run(

@@ -15,6 +15,7 @@ from tuskml.schedule import phases
 PROGRAM = """
 import tuskml
 db = tuskml.connect()
+db.execute("SET enable_progress_bar = false")
 db.execute("CREATE TABLE r AS SELECT i % 3 AS g, sin(i) AS y, [cos(i), cos(7 * i)] AS x FROM range(300) t(i)")
 db.execute("SELECT g, train_model('linear', y, x) FROM r GROUP BY g").fetchall()
 db.execute("SELECT train_model('gbdt', y, x, '{\\"trees\\": 2}') FROM r WHERE g = 0").fetchall()
