@@ -1,6 +1,6 @@
 # Each target sets up what it needs: a virtual environment, the native build, the packages.
 #   make demo | test | nightly | test-duckdb | docs | bench | lint | types | format | native | wheel | smoke | sanitize
-#   make sanitize-learners | sanitize-postgres | test-postgres | release | cross | clean
+#   make faults | sanitize-learners | sanitize-postgres | sanitize-all | test-postgres | release | cross | clean
 
 SHELL := /bin/bash
 PYTHON ?= python3
@@ -30,8 +30,9 @@ NATIVE := $(filter %.c %.h %.cpp %.hpp,$(wildcard kernels/native/*/* kernels/nat
 BUILD := setup.py pyproject.toml $(wildcard scripts/build/*.py)
 FORMATTED := $(NATIVE) $(filter %.c %.h,$(wildcard udas/postgres/* udas/postgres/*/*))
 
-.PHONY: demo test nightly test-duckdb docs bench lint types format native wheel smoke sanitize \
-    sanitize-learners sanitize-postgres test-postgres release cross clean postgres-packages browser-packages
+.PHONY: demo test nightly faults test-duckdb docs bench lint types format native wheel smoke sanitize \
+    sanitize-learners sanitize-postgres sanitize-all test-postgres release cross clean \
+    postgres-packages browser-packages
 
 demo: $(READY)-demo
 	$(BIN)/tuskml demo
@@ -44,6 +45,18 @@ test: $(READY)-test postgres-packages browser-packages
 nightly: $(READY)-nightly postgres-packages browser-packages
 	@TUSKML_EXAMPLES=20 TUSKML_REQUIRE_S3=1 $(ONE_THREAD) $(BIN)/pytest $(PARALLEL) -m "nightly or hypothesis" $(PYTEST_ARGS)
 	@$(MAKE) sanitize-learners PYTEST_ARGS=
+
+# The whole catalogue of faults (docs/reliability.md), of which `make test` tries a tenth: cancels alone first, since
+# they are timed. At the end the table of what was found.
+FAULTS := $(BIN)/pytest -m fault -o faulthandler_timeout=3600 --faults-json
+faults: export TUSKML_FAULTS := all
+faults: $(READY)-test postgres-packages
+	@rm -rf build/faults
+	@$(ONE_THREAD) $(FAULTS) build/faults/cancels.json $(PYTEST_ARGS) \
+	    $$(grep -rl 'fault(family="cancels")' tests --include='*.py'); first=$$?; \
+	$(ONE_THREAD) $(FAULTS) build/faults/others.json -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS) \
+	    $$(grep -rl 'fault(family=' tests --include='test_*.py' | xargs grep -L 'fault(family="cancels")'); second=$$?; \
+	$(BIN)/python scripts/docs/faults.py build/faults/*.json; exit $$((first + second))
 
 # The same build with the oldest DuckDB that is promised, or with VERSION='1.5.0'
 test-duckdb: $(READY)-test
@@ -123,6 +136,14 @@ test-postgres: $(READY)-test
 sanitize-postgres: $(READY)-test postgres-packages
 	TUSKML_REQUIRE_POSTGRES=1 TUSKML_SANITIZE_POSTGRES=$(SANITIZE) $(BIN)/pytest \
 	    $(or $(PYTEST_ARGS),tests/postgres)
+
+# All native code under all sanitizers: kernels, stores, the extensions for both databases. Takes hours.
+sanitize-all:
+	$(MAKE) sanitize SANITIZE=address,undefined
+	$(MAKE) sanitize SANITIZE=thread
+	$(MAKE) sanitize-learners SANITIZE=address,undefined
+	$(MAKE) sanitize-learners SANITIZE=thread
+	$(MAKE) sanitize-postgres SANITIZE=address,undefined
 
 # Compiles every native source for another machine with clang, and links nothing: make cross TARGET=...
 # Debian: apt install clang libc6-dev-arm64-cross libstdc++-12-dev-arm64-cross

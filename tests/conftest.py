@@ -24,6 +24,10 @@ from tuskml.partitioner import WARM_LEVELDB
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "tests" / "helpers"))
+sys.path.append(str(ROOT / "tests" / "catalogue"))
+
+from tried import WHOLE, Catalogue, family_of, tally  # noqa: E402, F401
+
 # Trainings of tests that run beside each other do not share cores: a plan may follow its share.
 SHARES = Path(gettempdir(), f"tuskml-shares-of-tests-{os.getpid()}")
 os.environ["TUSKML_SHARES"] = str(SHARES)
@@ -51,7 +55,13 @@ SELECT database_name, schema_name, {kind}_name FROM duckdb_{kind}s() WHERE NOT i
 """
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    path = config.getoption("faults_json")
+    config.pluginmanager.register(Catalogue(path and Path(path).absolute()), "faults")
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--faults-json", help="a file for what tests of faults tried and found")
     parser.addoption(
         "--golden-update",
         action="store_true",
@@ -85,7 +95,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         more_examples({item.obj for item in items if isinstance(item, pytest.Function)}, times)
     if "nightly" in config.getoption("markexpr") or any("::" in name for name in config.args):
         return
-    left_out = [item for item in items if item.get_closest_marker("nightly")]
+    left_out = [
+        item
+        for item in items
+        if item.get_closest_marker("nightly") and not (WHOLE and family_of(item))
+    ]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]

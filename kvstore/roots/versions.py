@@ -86,8 +86,11 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def numbers(folder: Path) -> list[int]:
-    """The versions there are, rising."""
-    names = [path.name for path in (folder / "versions").iterdir()]
+    """The versions there are, rising; none while another process makes the store."""
+    try:
+        names = os.listdir(folder / "versions")
+    except FileNotFoundError:
+        return []
     return sorted(int(name) for name in names if name.isdigit())
 
 

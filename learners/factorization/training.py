@@ -5,6 +5,7 @@ the items', each of `width` numbers with the bias first
 (`kernels/factorization/`), `intercept` mu.
 """
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -36,7 +37,7 @@ MOST_TOGETHER = 1 << 22
 """Numbers in models that are handed out together."""
 MOST_IDS = 1 << 26
 """Of a model in a store: where each id's vector is takes about 50 bytes of memory."""
-STATUSES = ("ok", "not converged", "early stop", "time limit", "diverged")
+STATUSES = ("ok", "not converged", "early stop", "time limit", "diverged", "out of range")
 
 
 class Resolved(Protocol):
@@ -126,17 +127,11 @@ def fit(group: NDArray[np.void], settings: Settings, memory: int, mark: int) -> 
         mean, coef = model.vectors()
         loss = model.objective()
     events.tell(events.Event(1, int(group["n_rows"][0]), 0, float("nan")))
-    return Fit(
-        settings,
-        shape,
-        mean,
-        coef,
-        loss,
-        run.history,
-        run.converged,
-        run.status,
-        time.monotonic() - began,
-    )
+    seconds = time.monotonic() - began
+    if not (math.isfinite(mean) and np.isfinite(coef).all()):
+        nothing = np.zeros_like(coef)
+        return Fit(settings, shape, 0.0, nothing, math.nan, [], False, "out of range", seconds)
+    return Fit(settings, shape, mean, coef, loss, run.history, run.converged, run.status, seconds)
 
 
 def factors(rows: Pass, memory: int, shape: Shape, settings: Settings) -> Factors:

@@ -149,7 +149,12 @@ BEGIN
     INSERT INTO tuskml.models (name, group_key, version, task, status, plan, metrics, options, recipe, data_fingerprint, model)
     VALUES (model_name, in_group, number, (register_model.model).task, (register_model.model).status,
             (register_model.model).plan, coalesce(register_model.metrics, '{}'), (register_model.model).options::jsonb,
-            register_model.recipe, register_model.data_fingerprint, register_model.model);
+            register_model.recipe, register_model.data_fingerprint, register_model.model)
+    ON CONFLICT DO NOTHING; -- a snapshot that does not see the row refuses that as not serializable, to be tried again
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'register_model: version % of the model ''%'' is there already', number, model_name
+            USING ERRCODE = 'unique_violation';
+    END IF;
     RETURN number;
 END
 $$;

@@ -18,6 +18,8 @@ sys.path.append(str(Path(__file__).parent))
 from accounts import LIMIT, RATINGS, ROWS, STORED, TOLERANCE, TRAINS, cases
 from hostile import is_sentence
 
+pytestmark = pytest.mark.fault(family="memory limits")
+
 CHILD = """
 import faulthandler, json, re, sys
 faulthandler.dump_traceback_later(280, exit=True)

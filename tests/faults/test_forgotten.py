@@ -13,6 +13,8 @@ import pytest
 
 import tuskml
 
+pytestmark = pytest.mark.fault(family="leaks")
+
 GROUPS = 6_000
 ROUNDS = 6
 MAKE = f"""CREATE TABLE t AS SELECT (hash(i) % {GROUPS})::BIGINT AS g, i // 10 AS sorted, (i * 7919) % 1000 < 400 AS y,
@@ -131,6 +133,7 @@ CLOSED = """
 import gc, sys, psutil, tuskml
 def one():
     with tuskml.connect(threads=2) as con:
+        con.execute("SET enable_progress_bar = false")
         con.execute(sys.argv[1])
         con.execute(sys.argv[2]).fetchall()
 for _ in range(5): one()

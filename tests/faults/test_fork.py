@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.fault(family="concurrency")
+
 PARENT = """
 import os, signal, sys, threading
 import duckdb, tuskml

@@ -18,6 +18,8 @@ sys.path.append(str(Path(__file__).parent))
 
 from hostile import LARGE, OFFLINE, TRAINING, is_sentence, scrambled, texts
 
+pytestmark = pytest.mark.fault(family="bad input by name")
+
 CALLS = dict.fromkeys(TRAINING, "('linear', i, [i % 7], $1)") | dict.fromkeys(
     OFFLINE, "([i, i + 1], $1)"
 )
@@ -86,6 +88,7 @@ def test_large_options() -> None:
     assert all(is_sentence(sentence.split(": ", 1)[1]) for sentence in said)
 
 
+@pytest.mark.fault(family="bad input by chance")
 def test_scrambled_options() -> None:
     names = ("train_model", "partition_model")
     said = refusals("scrambled", *(name + CALLS[name] for name in names))

@@ -16,8 +16,11 @@ from collections.abc import Callable
 
 import duckdb
 import pytest
+from tried import Tally
 
 import tuskml
+
+pytestmark = pytest.mark.fault(family="cancels")
 
 SOON = 20.0
 """A guard against hanging, wide enough for a machine that does other work: nothing here ends by itself."""
@@ -34,6 +37,7 @@ import gc, json, os, signal, sys, threading, time
 import duckdb, psutil, tuskml
 make, sql, after = json.loads(sys.argv[1])
 con = tuskml.connect(threads=2)
+con.execute("SET enable_progress_bar = false")
 con.execute(make)
 con.execute("SELECT train_model('logistic', y, x).n_rows FROM t").fetchall()
 sent = []
@@ -112,9 +116,10 @@ STATEMENTS = {
 
 
 @pytest.mark.parametrize("name", STATEMENTS)
-def test_ctrl_c(name: str, record_property) -> None:
+def test_ctrl_c(name: str, tally: Tally, record_property) -> None:
     told = press_ctrl_c(STATEMENTS[name])
     record_property("seconds", told["seconds"])
+    tally.took(told["seconds"])
     print(f"{name}: {told['seconds'] * 1000:.0f} ms, {told['kind']}")
     assert told["seconds"] < SOON
     assert "KeyboardInterrupt" in told["kind"] or "interrupted" in told["text"].lower()
@@ -136,9 +141,10 @@ tuskml.register_operator("sample", "drawn", drawn)
 
 @pytest.mark.parametrize("algorithm", ["bgd", 'mgd", "sampler": "drawn'])
 @pytest.mark.parametrize("group_by", ["", "GROUP BY g"])
-def test_ctrl_c_in_code_of_the_user_s_own(algorithm: str, group_by: str) -> None:
+def test_ctrl_c_in_code_of_the_user_s_own(algorithm: str, group_by: str, tally: Tally) -> None:
     sql = f"SELECT {train(algorithm, 'own')} FROM t {group_by}"
     told = press_ctrl_c(sql, prepare=OWN)
+    tally.took(told["seconds"])
     assert told["seconds"] < SOON
     assert "KeyboardInterrupt" in told["kind"] or "interrupted" in told["text"].lower()
     assert told["works"]
@@ -155,9 +161,10 @@ PACKING = "SELECT {g} AS g, train_model('linear', i, [i, sqrt(i), sin(i), cos(i)
 
 
 @pytest.mark.parametrize("group", ["1", "i % 100000", "i // 10"])
-def test_ctrl_c_while_rows_are_packed(group: str) -> None:
+def test_ctrl_c_while_rows_are_packed(group: str, tally: Tally) -> None:
     """The packer itself listens: DuckDB can leave a scan on one thread to run to its end."""
     told = press_ctrl_c(PACKING.format(g=group if group != "1" else "i < 0"), after=0.7)
+    tally.took(told["seconds"])
     print(f"packing: {told['seconds'] * 1000:.0f} ms, {told['kind']}")
     assert told["seconds"] < SOON
     assert "KeyboardInterrupt" in told["kind"] or "interrupted" in told["text"].lower()
@@ -177,7 +184,9 @@ def resident(con: duckdb.DuckDBPyConnection) -> int:
 
 
 @pytest.mark.parametrize("name", ["sgd", "hogwild", "newton", "in groups", "into a table"])
-def test_cancel_from_another_thread(table: duckdb.DuckDBPyConnection, name: str) -> None:
+def test_cancel_from_another_thread(
+    table: duckdb.DuckDBPyConnection, name: str, tally: Tally
+) -> None:
     called = []
     over = threading.Event()
 
@@ -197,6 +206,7 @@ def test_cancel_from_another_thread(table: duckdb.DuckDBPyConnection, name: str)
     finally:
         over.set()
         thread.join()
+    tally.took(seconds)
     print(f"cancel {name}: {seconds * 1000:.0f} ms")
     assert seconds < SOON
     found = table.execute("SELECT train_model('logistic', y, x).n_rows FROM t").fetchall()
@@ -239,6 +249,7 @@ def test_cancel_while_rows_are_packed(table: duckdb.DuckDBPyConnection, which: s
     ]
 
 
+@pytest.mark.fault(family="concurrency")
 def test_trainings_side_by_side(table: duckdb.DuckDBPyConnection) -> None:
     """Cancel ends every training of the process, in whatever connection."""
     errors: list[str] = []
@@ -279,6 +290,7 @@ def test_time_limit(table: duckdb.DuckDBPyConnection) -> None:
 TERMINATED = """
 import sys, tuskml
 con = tuskml.connect(threads=2)
+con.execute("SET enable_progress_bar = false")
 con.execute(sys.argv[1])
 print("ready", flush=True)
 con.execute(sys.argv[2]).fetchall()
@@ -286,6 +298,7 @@ con.execute(sys.argv[2]).fetchall()
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.fault(family="kills and power loss")
 def test_the_process_can_be_ended(started, how: signal.Signals) -> None:
     command = [
         sys.executable,

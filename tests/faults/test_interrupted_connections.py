@@ -13,6 +13,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from tried import Tally
 
 sys.path.append(str(Path(__file__).parent))
 
@@ -23,6 +24,8 @@ from tuskml.kvstore import StoreRoot
 from tuskml.kvstore.files import locks
 from tuskml.kvstore.working import probe
 from tuskml.learners.tasks import Task
+
+pytestmark = pytest.mark.fault(family="cancels")
 
 
 @pytest.fixture
@@ -35,12 +38,13 @@ def con(tmp_path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_interrupt(
-    con: duckdb.DuckDBPyConnection, name: str, tmp_path: Path, record_property
+    con: duckdb.DuckDBPyConnection, name: str, tmp_path: Path, tally: Tally, record_property
 ) -> None:
     if "wide" in name:
         con.execute(WIDE)
     seconds = seconds_to_end(con, STATEMENTS[name])
     record_property("seconds", seconds)
+    tally.took(seconds)
     print(f"interrupt {name}: {seconds * 1000:.0f} ms")
     assert seconds < SOON
     found = con.execute("SELECT train_model('logistic', y, x).n_rows FROM t").fetchall()

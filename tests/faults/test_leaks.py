@@ -7,12 +7,16 @@ import subprocess
 import sys
 
 import pytest
+from tried import Tally
+
+pytestmark = pytest.mark.fault(family="leaks")
 
 CHILD = """
 import gc, json, os, sys, threading, time
 import duckdb, psutil, tuskml
 queries, warm = int(sys.argv[1]), int(sys.argv[2])
 con = tuskml.connect(threads=2)
+con.execute("SET enable_progress_bar = false")
 con.execute("CREATE TABLE t AS SELECT i % 4 AS g, (i * 7919) % 10 < 4 AS y, [i % 7, i % 5]::DOUBLE[] AS x, [i % 9, 11] AS ids FROM range(400) r(i)")
 big = "SELECT train_model('logistic', y, x, '{\\"algorithm\\": \\"sgd\\", \\"max_iter\\": 1000000000, \\"epsilon\\": 0, \\"time\\": \\"1s\\"}') FROM t"  # a loaded machine may cancel too early
 GOOD = [
@@ -89,9 +93,10 @@ def run(queries: int, warm: int) -> tuple[dict, dict, int]:
         pytest.param(10_000, 1_500, 20_000_000, marks=pytest.mark.nightly),
     ],
 )
-def test_many_queries(queries: int, warm: int, bytes_more: int) -> None:
+def test_many_queries(queries: int, warm: int, bytes_more: int, tally: Tally) -> None:
     """The few find open files, threads and rows, and what leaks much; the many what leaks little."""
     before, after, failed = run(queries, warm)
+    tally.tried = queries
     assert failed > queries // 5
     assert after["rss"] - before["rss"] < bytes_more
     assert after["files"] <= before["files"] + 1
@@ -108,6 +113,7 @@ def look():
     return [process.memory_info().rss, process.num_fds(), process.num_threads()]
 def one():
     with tuskml.connect(threads=2) as con:
+        con.execute("SET enable_progress_bar = false")
         con.execute("SELECT tuskml_set_memory(0, '')").fetchall()
         con.execute("SELECT train_model('linear', i, [i]) FROM range(100) t(i)").fetchall()
 for _ in range(int(sys.argv[2])): one()
@@ -121,7 +127,10 @@ print(json.dumps([before, look()]))
     ("connections", "warm", "bytes_more"),
     [(20, 20, 4_000_000), pytest.param(200, 40, 20_000_000, marks=pytest.mark.nightly)],
 )
-def test_connections_close_all_they_opened(connections: int, warm: int, bytes_more: int) -> None:
+def test_connections_close_all_they_opened(
+    connections: int, warm: int, bytes_more: int, tally: Tally
+) -> None:
+    tally.tried = connections
     done = subprocess.run(
         [sys.executable, "-c", CONNECTIONS, str(connections), str(warm)],
         capture_output=True,

@@ -19,6 +19,8 @@ import pytest
 
 import tuskml
 
+pytestmark = pytest.mark.fault(family="memory limits")
+
 LIMIT = 64_000_000
 ROWS = 1_500_000
 """Of 8 + 28 * 4 bytes: about three times the limit."""
@@ -222,6 +224,7 @@ def holders(folder: Path) -> list[str]:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.fault(family="kills and power loss")
 def test_nothing_is_left_after_kill_9(started, rows: Path, tmp_path: Path) -> None:
     endless = FIT.replace('"max_iter": 3', '"max_iter": 1000000')
     command = [sys.executable, "-c", CHILD, rows, tmp_path, str(LIMIT), endless]
@@ -257,6 +260,7 @@ def small_disk() -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("sql", [FIT, GROUPED])
+@pytest.mark.fault(family="full disks")
 def test_temp_directory_is_full(rows: Path, small_disk: Path, sql: str) -> None:
     with opened(rows, small_disk, 32_000_000) as con:
         with pytest.raises(duckdb.Error) as caught:
@@ -274,6 +278,7 @@ def test_temp_directory_is_full(rows: Path, small_disk: Path, sql: str) -> None:
         assert con.execute(f"SELECT count(*) FROM ({sql})").fetchall()[0][0] > 0
 
 
+@pytest.mark.fault(family="full disks")
 def test_temp_directory_is_missing(rows: Path, tmp_path: Path) -> None:
     """DuckDB makes its own directory when it first spills: ours cannot wait for that."""
     with opened(rows, tmp_path / "not" / "there", 8_000_000) as con:

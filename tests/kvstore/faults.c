@@ -3,7 +3,10 @@
  * fault_arm(folder, mode, number) begins, fault_calls() says how many calls there were. Modes:
  *   count  nothing else
  *   eio    the call of this number fails with EIO, once
+ *   broken from that call on, every call fails with EIO
  *   full   from that call on, whatever needs space fails with ENOSPC
+ *   tight  the call of this number fails with ENOSPC if it needs space, once
+ *   short  a write of this number writes half, once
  *   kill   SIGKILL instead of that call
  *   power  the same, after all files lost what was never fsynced
  */
@@ -30,6 +33,7 @@ static struct {
 } known[FILES];
 static int n_known;
 static long calls, at = -1;
+static int is_short;
 static const char *root, *mode = "count";
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
 
@@ -92,11 +96,19 @@ static int spoiled(int needs_space) {
         nftw(root, lose, 16, FTW_PHYS);
     if (number == at && (!strcmp(mode, "power") || !strcmp(mode, "kill")))
         kill(getpid(), SIGKILL);
-    if (number == at && !strcmp(mode, "eio"))
+    is_short = number == at && !strcmp(mode, "short");
+    if (at <= 0 || number < at)
+        return 0;
+    if (!strcmp(mode, "broken") || (number == at && !strcmp(mode, "eio")))
         return EIO;
-    if (at > 0 && number >= at && needs_space && !strcmp(mode, "full"))
+    if (needs_space && (!strcmp(mode, "full") || (number == at && !strcmp(mode, "tight"))))
         return ENOSPC;
     return 0;
+}
+
+/* How much of a write is done. */
+static size_t whole(size_t n) {
+    return is_short && n > 1 ? n / 2 : n;
 }
 
 /* A call on files below the root: counted, spoiled perhaps, then done; `after` if it was. */
@@ -147,11 +159,50 @@ static void is_written(int fd, int flags) {
 OPEN(open)
 OPEN(open64)
 
-ssize_t write(int fd, const void *data, size_t n) {
-    CALL(below_fd(fd), 1, REAL(write)(fd, data, n), );
+int openat(int folder, const char *path, int flags, ...) {
+    va_list more;
+    va_start(more, flags);
+    mode_t bits = flags & (O_CREAT | __O_TMPFILE) ? va_arg(more, mode_t) : 0;
+    va_end(more);
+    CALL(*path == '/' ? below(path) : below_fd(folder), flags & O_CREAT,
+         REAL(openat)(folder, path, flags, bits), is_written(result, flags));
 }
-ssize_t pwrite64(int fd, const void *data, size_t n, off64_t place) {
-    CALL(below_fd(fd), 1, REAL(pwrite64)(fd, data, n, place), );
+ssize_t write(int fd, const void *data, size_t n) {
+    CALL(below_fd(fd), 1, REAL(write)(fd, data, whole(n)), );
+}
+#define AT(writing, reading, place_type)                                    \
+    ssize_t writing(int fd, const void *data, size_t n, place_type place) { \
+        CALL(below_fd(fd), 1, REAL(writing)(fd, data, whole(n), place), );  \
+    }                                                                       \
+    ssize_t reading(int fd, void *data, size_t n, place_type place) {       \
+        CALL(below_fd(fd), 0, REAL(reading)(fd, data, n, place), );         \
+    }
+AT(pwrite, pread, off_t)
+AT(pwrite64, pread64, off64_t)
+ssize_t read(int fd, void *data, size_t n) {
+    CALL(below_fd(fd), 0, REAL(read)(fd, data, n), );
+}
+int ftruncate(int fd, off_t size) {
+    CALL(below_fd(fd), 1, REAL(ftruncate)(fd, size), );
+}
+int ftruncate64(int fd, off64_t size) {
+    CALL(below_fd(fd), 1, REAL(ftruncate64)(fd, size), );
+}
+int fallocate(int fd, int how, off_t place, off_t size) {
+    CALL(below_fd(fd), 1, REAL(fallocate)(fd, how, place, size), );
+}
+
+/* Alone in returning its error. */
+static int allocated(int fd, off_t place, off_t size) {
+    int error = REAL(posix_fallocate)(fd, place, size);
+    errno = error;
+    return error ? -1 : 0;
+}
+static int allocate(int fd, off_t place, off_t size) {
+    CALL(below_fd(fd), 1, allocated(fd, place, size), );
+}
+int posix_fallocate(int fd, off_t place, off_t size) {
+    return allocate(fd, place, size) ? errno : 0;
 }
 int fsync(int fd) {
     CALL(below_fd(fd), 1, REAL(fsync)(fd), is_safe(fd));

@@ -1,68 +1,78 @@
 """Every call on files fails, fills the disk or ends the process, once each (sweep.py, faults.c).
 
-TUSKML_SWEEP=1 spoils each call, which takes minutes; else every ninth, at other places in each
-mode.
+TUSKML_FAULTS=all spoils each call, which takes minutes; else every seventeenth, at other places in
+each mode.
 """
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from preloaded import compiled, in_memory
+from tried import WHOLE, Tally
+
+pytestmark = pytest.mark.fault(family="failing I/O")
 
 HERE = Path(__file__).parent
-MODES = {"kill": 1, "power": 3, "eio": 5, "full": 7}
-STRIDE = 9
+ENDING = {"kill": 1, "power": 5}
+FAILING = {"eio": 2, "broken": 4, "full": 6, "tight": 8, "short": 10}
+STRIDE = 17
+LEAST_CALLS = {"training": 200, "keeping": 60}
 
 
 @pytest.fixture(scope="module")
 def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The library to preload."""
-    compiler = shutil.which(os.environ.get("CC", "cc"))
-    if not compiler or sys.platform != "linux":
-        pytest.skip("needs a C compiler and Linux")
-    path = tmp_path_factory.mktemp("shim") / "faults.so"
-    flags = ["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror"]
-    command = [compiler, *flags, "-o", str(path), str(HERE / "faults.c"), "-ldl"]
-    subprocess.run(command, check=True)
-    return path
+    return compiled(tmp_path_factory.mktemp("shim"))
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
-    """A folder in memory where there is one: what counts is which calls are made."""
-    memory = Path("/dev/shm") / f"tuskml-sweep-{os.getpid()}"
-    try:
-        memory.mkdir()
-    except OSError:
-        yield tmp_path
-        return
-    yield memory
-    shutil.rmtree(memory)
+def folder() -> Iterator[Path]:
+    with in_memory() as path:
+        yield path
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mode", MODES)
-def test_old_or_new_and_never_another_model(shim: Path, folder: Path, mode: str) -> None:
-    every = bool(os.environ.get("TUSKML_SWEEP"))
-    first, step = (1, 1) if every else (MODES[mode], STRIDE)
+@pytest.mark.parametrize("work", LEAST_CALLS)
+@pytest.mark.parametrize("mode", FAILING)
+def test_old_or_new_when_io_fails(
+    shim: Path, folder: Path, tally: Tally, work: str, mode: str
+) -> None:
+    sweep(shim, folder, tally, work, mode, FAILING[mode])
+
+
+@pytest.mark.slow
+@pytest.mark.fault(family="kills and power loss")
+@pytest.mark.parametrize("work", LEAST_CALLS)
+@pytest.mark.parametrize("mode", ENDING)
+def test_old_or_new_when_the_process_ends(
+    shim: Path, folder: Path, tally: Tally, work: str, mode: str
+) -> None:
+    sweep(shim, folder, tally, work, mode, ENDING[mode])
+
+
+def sweep(shim: Path, folder: Path, tally: Tally, work: str, mode: str, first: int) -> None:
+    """Spoils calls of the work and looks what is left: old or new, never another model."""
+    first, step = (1, 1) if WHOLE else (first, STRIDE)
     done = subprocess.run(
-        [sys.executable, str(HERE / "sweep.py"), str(folder), mode, str(first), str(step)],
+        [sys.executable, str(HERE / "sweep.py"), folder, work, mode, str(first), str(step)],
         env=os.environ | {"LD_PRELOAD": str(shim)},
         stdout=subprocess.PIPE,
         text=True,
         check=True,
     )
     found = json.loads(done.stdout)
+    tally.tried, tally.lost = found["cases"], len(found["broken"])
     assert found["broken"] == []
-    assert found["calls"] > 200
+    assert found["calls"] > LEAST_CALLS[work]
     assert found["cases"] >= found["calls"] // step
 
 
+@pytest.mark.fault(family="full disks")
 def test_a_full_disk_leaves_what_was_there(tmp_path: Path) -> None:
     """Files may not grow beyond a limit, as on a full disk; later they may again."""
     program = """

@@ -16,6 +16,8 @@ from tuskml.kvstore import ModelStore, Rules, StoreRoot, collect
 from tuskml.kvstore.files import locks
 from tuskml.partitioner import IndexMap
 
+pytestmark = pytest.mark.fault(family="failing I/O")
+
 INDEX = IndexMap.by_rule(4)
 CALLS = {"ftruncate": os, "pwrite": os, "fstat": os, "flock": fcntl, "lstat": os}
 

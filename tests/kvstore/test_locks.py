@@ -15,6 +15,8 @@ from tuskml.kvstore import ModelStore, StoreRoot
 from tuskml.kvstore.files import locks
 from tuskml.partitioner import IndexMap
 
+pytestmark = pytest.mark.fault(family="concurrency")
+
 INDEX = IndexMap.by_rule(4)
 HOLD = """
 import sys

@@ -201,6 +201,7 @@ def tables(tmp_path: Path) -> tuple[Path, np.ndarray, np.ndarray]:
     return tmp_path / "db", keys, values
 
 
+@pytest.mark.fault(family="damaged files")
 def test_flipped_bytes_in_a_table_are_never_weights(tables) -> None:
     path, keys, values = tables
     (table,) = path.glob("*.ldb")

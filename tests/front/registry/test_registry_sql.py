@@ -56,6 +56,7 @@ def test_duckdb_registers_one_model_a_group(make_place: Callable[[str], Any]) ->
     assert place.sql("SELECT count(*) FROM tuskml.models") == [(3,)]
 
 
+@pytest.mark.fault(family="upgrades")
 def test_models_of_an_older_registry_are_renewed(tmp_path: Path) -> None:
     """Before there were payloads a model had fewer fields."""
     older = (
@@ -81,6 +82,7 @@ def test_models_of_an_older_registry_are_renewed(tmp_path: Path) -> None:
         assert found == [(None, [pytest.approx(2)])]
 
 
+@pytest.mark.fault(family="upgrades")
 def test_a_registry_without_trials_is_renewed(tmp_path: Path) -> None:
     """Models with a payload, but without a field that came later, predict and are renewed."""
     path = tmp_path / "older.duckdb"
@@ -327,6 +329,7 @@ def test_a_table_of_that_name_with_other_models_harms_nobody(
         place.predict("'m'", "1.0")
 
 
+@pytest.mark.fault(family="concurrency")
 def test_registering_at_the_same_time(pg: Any, cluster: Any) -> None:
     """Each session gets a number of its own."""
     name = pg.connection.info.dbname

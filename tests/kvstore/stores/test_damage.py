@@ -11,6 +11,8 @@ from tuskml.errors import StoreError
 from tuskml.kvstore import ModelStore, StoreRoot
 from tuskml.partitioner import IndexMap
 
+pytestmark = pytest.mark.fault(family="damaged files")
+
 FLIPS = 150
 """Of each file, as many flips, evenly spread."""
 INDEX = IndexMap([2, 77], [0, 0], 64)

@@ -17,6 +17,8 @@ from tuskml.kvstore.roots import leftovers
 from tuskml.kvstore.working import probe
 from tuskml.partitioner import IndexMap
 
+pytestmark = pytest.mark.fault(family="kills and power loss")
+
 INDEX = IndexMap.by_rule(4)
 KILLED = {
     "measuring": """

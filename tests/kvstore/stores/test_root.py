@@ -17,6 +17,8 @@ from tuskml.kvstore.files import locks
 from tuskml.kvstore.roots.names import default_root
 from tuskml.partitioner import IndexMap
 
+pytestmark = pytest.mark.fault(family="security")
+
 INDEX = IndexMap.by_rule(4)
 BAD_NAMES = [
     "", ".", "..", "../x", "a/b", "/etc", ".hidden", "-x", "a b", "a'b", 'a"b', "a;--", "a\0b",

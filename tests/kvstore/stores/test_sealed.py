@@ -102,6 +102,7 @@ def test_warm_start_into_another_index_map(stores: StoreRoot, dtype: str) -> Non
         assert store.last_checkpoint.metadata["warm_start"] == "m@1"
 
 
+@pytest.mark.fault(family="concurrency")
 def test_many_processes_read_while_versions_come(stores: StoreRoot) -> None:
     program = (
         "import sys; from tuskml.kvstore import StoreRoot\n"

@@ -21,6 +21,8 @@ sys.path.append(str(Path(__file__).parents[2] / "faults"))
 from accounts import LIMIT, TOLERANCE, ridge
 from hostile import is_sentence
 
+pytestmark = pytest.mark.fault(family="memory limits")
+
 Connect = Callable[..., psycopg.Connection]
 TABLES = {
     "many_groups": "SELECT i % 800 AS g, i * 7919 % 1000 AS y, (SELECT array_agg((i * k % 1009)::real) FROM generate_series(1, 100) AS k) AS x FROM generate_series(1, 3200) AS i",

@@ -19,6 +19,8 @@ from sessions import (
     within,
 )
 
+pytestmark = pytest.mark.fault(family="cancels")
+
 
 @pytest.fixture(scope="module", autouse=True)
 def rows(pg: psycopg.Connection) -> None:

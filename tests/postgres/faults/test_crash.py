@@ -17,6 +17,8 @@ import psycopg
 import pytest
 from sessions import eventually
 
+pytestmark = pytest.mark.fault(family="kills and power loss")
+
 ENDLESS = '\'{"algorithm": "sgd", "max_iter": 1000000000, "epsilon": 0}\''
 ROWS = """
 CREATE TABLE t AS SELECT i % 2 AS g, i % 3 = 0 AS y, ARRAY[i * 31 % 97, i * 17 % 89, i % 83, i % 79]::float8[] AS x

@@ -16,6 +16,8 @@ import psycopg
 import pytest
 from psycopg import sql as quoted
 
+pytestmark = pytest.mark.fault(family="bad input by name")
+
 FOLDER = Path(__file__).parents[2] / "sql" / "training"
 CASES = runpy.run_path(str(FOLDER / "test_errors.py"))["CASES"]
 OPTIONS = runpy.run_path(str(FOLDER / "test_option_errors.py"))

@@ -16,6 +16,8 @@ sys.path.append(str(Path(__file__).parents[2] / "faults"))
 
 from hostile import LARGE, OFFLINE, TRAINING, is_sentence, scrambled, texts
 
+pytestmark = pytest.mark.fault(family="bad input by name")
+
 Connect = Callable[..., psycopg.Connection]
 CALLS = dict.fromkeys(TRAINING, "('linear', i, ARRAY[i %% 7], %s)") | dict.fromkeys(
     OFFLINE, "(ARRAY[i, i + 1], %s)"

@@ -25,6 +25,8 @@ from sessions import (
     within,
 )
 
+pytestmark = pytest.mark.fault(family="leaks")
+
 MOST_GROWTH = 1_000_000 if SANITIZE else 6000
 """In kB; AddressSanitizer keeps what was freed."""
 

@@ -27,6 +27,8 @@ from sessions import (
     warm,
 )
 
+pytestmark = pytest.mark.fault(family="memory limits")
+
 
 @pytest.fixture(scope="module", autouse=True)
 def rows(pg: psycopg.Connection) -> None:
@@ -205,6 +207,7 @@ def small_disk(cluster: Any) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("parallel", [False, True])
+@pytest.mark.fault(family="full disks")
 def test_disk_is_full(small_disk: None, connect: Connect, parallel: bool) -> None:
     session = warm(connect())
     source = WIDE

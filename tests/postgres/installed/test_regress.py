@@ -15,6 +15,8 @@ from cluster import Cluster
 from tuskml.errors import ExtensionError
 from tuskml.postgres import pgxs
 
+pytestmark = pytest.mark.fault(family="concurrency")
+
 SUITES = {
     "regress": ("ISOLATION=", Path(), "contrib_regression"),
     "isolation": ("REGRESS=", Path("output_iso"), "isolation_regression_tuskml"),

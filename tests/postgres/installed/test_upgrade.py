@@ -22,6 +22,8 @@ from cluster import Cluster
 
 from tuskml.version import VERSION
 
+pytestmark = pytest.mark.fault(family="upgrades")
+
 OLD = "0.0.9"
 OLDER, UPGRADED, FRESH = "tusk_older", "tusk_upgraded", "tusk_fresh"
 FIT = "SELECT (train_model('linear', i, ARRAY[2 * i])).coef[1] FROM generate_series(0, 9) AS i"

@@ -12,7 +12,7 @@ from attempts import FIT, fetch
 
 Connect = Callable[..., psycopg.Connection]
 
-pytestmark = pytest.mark.usefixtures("people")
+pytestmark = [pytest.mark.usefixtures("people"), pytest.mark.fault(family="security")]
 
 
 def test_only_who_may_can_train(connect: Connect, pg: psycopg.Connection) -> None:

@@ -9,6 +9,8 @@ import psycopg
 import pytest
 from sessions import Connect
 
+pytestmark = pytest.mark.fault(family="security")
+
 MODEL = "(SELECT model FROM public.trained)"
 FIRST = f"register_model('fare', {MODEL})"
 OTHERS = "the name 'fare' belongs to another role, expected a name of your own, or SET ROLE to one that registered it"

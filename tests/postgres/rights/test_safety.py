@@ -17,7 +17,7 @@ from tuskml.udas.model_fields import MODEL_FIELDS
 
 Connect = Callable[..., psycopg.Connection]
 
-pytestmark = pytest.mark.usefixtures("people")
+pytestmark = [pytest.mark.usefixtures("people"), pytest.mark.fault(family="security")]
 
 PUBLIC_HELPERS = {
     '_tuskml_predict_columns(tuskml_model,text[],"any")': "the planner calls it for predict, if the caller may call that; columns in, the answer out",

@@ -13,6 +13,8 @@ from sessions import Connect
 
 from tuskml.kvstore import StoreRoot, list_stores
 
+pytestmark = pytest.mark.fault(family="security")
+
 ROWS = """
 CREATE TABLE {name} AS
 SELECT i, i % 3 AS g, sin(i * 0.7) > 0 AS y, ARRAY[i % 7, 100 + i * 31 % 50]::int[] AS ids, ARRAY[1, sin(i * 0.7)]::float8[] AS vals

@@ -203,6 +203,14 @@ def test_a_step_too_large_is_taken_back(con: duckdb.DuckDBPyConnection) -> None:
     assert model["history"][-1] < model["history"][0]
 
 
+def test_ratings_whose_mean_is_beyond_doubles(con: duckdb.DuckDBPyConnection) -> None:
+    sql = "SELECT train_model('matrix_factorization', 1.7e308, [i % 3, i % 2]) FROM range(9) t(i)"
+    model = con.execute(sql).fetchall()[0][0]
+    assert (model["status"], model["converged"], model["loss"]) == ("out of range", False, None)
+    assert set(model["coef"]) == {0.0}
+    assert model["intercept"] == 0
+
+
 def test_time_limit(db: duckdb.DuckDBPyConnection) -> None:
     (model,) = models(db, f"{call(max_iter=2**31 - 1, time='0.05s')} FROM ratings")
     assert model["status"] == "time limit"

@@ -11,6 +11,8 @@ import duckdb
 import psycopg
 import pytest
 
+pytestmark = pytest.mark.fault(family="bad input by name")
+
 ROWS = """
 CREATE {temp} TABLE t AS SELECT CAST(i AS INTEGER) AS i, CAST(i % 7 AS DOUBLE PRECISION) AS a,
 CASE i % 3 WHEN 0 THEN 'x' WHEN 1 THEN 'y' ELSE 'z' END AS c, CAST(i % 2 AS INTEGER) AS y

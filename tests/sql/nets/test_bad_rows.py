@@ -8,6 +8,8 @@ from typing import Any
 import duckdb
 import pytest
 
+pytestmark = pytest.mark.fault(family="bad input by name")
+
 OPTIONS = '{"max_iter": 2, "layers": [4]}'
 
 

@@ -129,6 +129,7 @@ def test_what_is_kept_is_a_table(client: Client) -> None:
     assert recent == [(True, True)] * 2
 
 
+@pytest.mark.fault(family="damaged files")
 def test_damage_is_found(duck: Client, tmp_path: Path) -> None:
     keep(duck, name="ads")
     path = tmp_path / ".partitionings" / "ads" / "1"

@@ -309,6 +309,7 @@ def test_a_window_is_right_or_refused(
 
 
 @pytest.mark.parametrize("member", [3, 20, -1])
+@pytest.mark.fault(family="damaged files")
 def test_a_damaged_index_map_is_refused(duck: Client, member: int) -> None:
     data = bytearray(
         base64.b64decode(duck.call("partition_model", "ids", "'{\"top\": 3}'")["index_map"])

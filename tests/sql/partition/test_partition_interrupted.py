@@ -14,6 +14,8 @@ from clients import WIDE, Client
 import tuskml
 from tuskml.groups.partition import PARTITION_OPTIONS
 
+pytestmark = pytest.mark.fault(family="cancels")
+
 # --- interrupted ---
 
 LONG = '\'{"top": 20000, "sample": 100000}\''

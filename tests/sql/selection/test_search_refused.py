@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.fault(family="bad input by name")
+
 ROWS = "CREATE TEMP TABLE rows AS SELECT i % 2 AS y, 1.0 * i AS a, 1.0 * (i % 7) AS b FROM {series} AS r(i)"
 Ask = Callable[[str], list[tuple[Any, ...]]]
 

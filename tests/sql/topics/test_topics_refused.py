@@ -12,6 +12,8 @@ sys.path.append(str(Path(__file__).parent))
 
 from topic_rows import MODEL, error_of
 
+pytestmark = pytest.mark.fault(family="bad input by name")
+
 WRONG = {
     "train_model('lda', 1, t)": "train_model: task 'lda' has no label, expected NULL in its place",
     "train_model('lda', NULL, {numbers})": "train_model: task 'lda' takes documents, expected a list of words such as ['a', 'b'] or sparse(ids, counts)",

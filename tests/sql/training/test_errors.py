@@ -15,6 +15,8 @@ sys.path.append(str(Path(__file__).parent))
 
 from asking import sentence, train
 
+pytestmark = pytest.mark.fault(family="bad input by name")
+
 NAMES = ", ".join(learner_of(TASKS["linear"]).options.by_name)
 MODEL = "(SELECT train_model('linear', y, x) FROM t)"
 

@@ -15,6 +15,8 @@ import tuskml
 from tuskml import connection
 from tuskml.version import VERSION
 
+pytestmark = pytest.mark.fault(family="bad input by name")
+
 
 def test_signed_extensions_only() -> None:
     with duckdb.connect() as plain, pytest.raises(tuskml.ExtensionError) as caught:

@@ -11,6 +11,8 @@ from typing import Any
 import duckdb
 import pytest
 
+pytestmark = pytest.mark.fault(family="bad input by name")
+
 ROWS = """
 CREATE OR REPLACE TABLE r AS SELECT i % 3 AS g, (i * 7919) % 1000 < 400 + 100 * (i % 7) AS y,
     [i % 7, 7 + i % 5, 12 + (i * 31) % 40] AS ids, [1.0, sin(i), cos(i % 11)]::{type}[] AS x

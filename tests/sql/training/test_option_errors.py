@@ -18,6 +18,8 @@ sys.path.append(str(Path(__file__).parent))
 
 from asking import sentence, train
 
+pytestmark = pytest.mark.fault(family="bad input by name")
+
 INVALID: dict[str, tuple[object, str]] = {
     "algorithm": ("newtn", "'auto', 'newton', 'newton_cg', 'lbfgs', 'bgd', 'dcd', 'svrg', 'mgd', 'sgd', 'hogbatch' or 'hogwild'; did you mean 'newton'?"),
     "max_iter": (0, "a whole number from 1 to 2147483647"),

@@ -15,6 +15,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+pytestmark = pytest.mark.fault(family="bad input by name")
+
 N = 60
 ALGORITHMS = {
     "linear": ("auto", "newton", "newton_cg", "lbfgs", "bgd", "svrg", "sgd", "mgd", "hogbatch"),

@@ -10,6 +10,8 @@ import pytest
 
 import tuskml
 
+pytestmark = pytest.mark.fault(family="bad input by name")
+
 BOTH = ("gbdt", "random_forest")
 
 

@@ -16,6 +16,8 @@ sys.path.append(str(Path(__file__).parent))
 
 from test_payload import signed
 
+pytestmark = pytest.mark.fault(family="damaged files")
+
 ROWS = {
     "plain": "{'a': 1.5, 'c': ['x', 'never', NULL][1 + i % 3], 'k': i % 9}",
     "levels": "{'a': 1.5, 'c': 'x', 'd': NULL::VARCHAR}",

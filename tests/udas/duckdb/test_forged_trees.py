@@ -16,6 +16,8 @@ sys.path.append(str(Path(__file__).parent))
 
 from test_payload import HEAD, signed
 
+pytestmark = pytest.mark.fault(family="damaged files")
+
 NUMBERS = (-2.0, -1.0, 0.0, 0.5, 1.0, 2.0, 7.0, 1e6, 1e300, -1e300, float("inf"), float("nan"))
 
 
@@ -58,6 +60,7 @@ def payload(model: tuskml.Model) -> bytes:
     return written_before(model)
 
 
+@pytest.mark.fault(family="upgrades")
 def test_older_payloads_predict_the_same(
     con: duckdb.DuckDBPyConnection, model: tuskml.Model, payload: bytes
 ) -> None:

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 import tuskml
 
+pytestmark = pytest.mark.fault(family="damaged files")
+
 HEAD = struct.Struct("<4sHBBBBHIIIQd3d")
 SITES = ("predict", "predict_proba", "decision")
 MODELS = """

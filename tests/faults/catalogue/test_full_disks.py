@@ -1,0 +1,102 @@
+"""A disk that is full: trainings say so, what was there answers, and with space all works again."""
+
+# ruff: noqa: E501, SQL is read better on one line
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+from tried import Tally, times
+
+import tuskml
+from tuskml.errors import StoreError
+from tuskml.kvstore import StoreRoot
+from tuskml.partitioner import IndexMap
+
+pytestmark = pytest.mark.fault(family="full disks")
+
+
+@pytest.fixture
+def small_disk() -> Iterator[Path]:
+    """A file system of 8 MB."""
+    folder = Path(tempfile.mkdtemp())
+    mounted = shutil.which("mount") and subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", folder], capture_output=True, check=False
+    ).returncode == 0  # fmt: skip
+    if not mounted:
+        folder.rmdir()
+        pytest.skip("mounting a small file system needs root")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+    folder.rmdir()
+
+
+def fill(folder: Path, leave: int) -> Path:
+    """Takes all space of the disk but so many bytes."""
+    file = folder / "ballast"
+    free = shutil.disk_usage(folder).free
+    file.write_bytes(b"x" * max(0, free - leave))
+    return file
+
+
+def test_a_store(small_disk: Path, tally: Tally) -> None:
+    """Checkpoints, publishing and importing, with more and more space."""
+    root = StoreRoot(small_disk / "stores")
+    root.publish_weights("m", np.ones(1000))
+    refused = 0
+    for case in range(times(60)):
+        tally.tried += 1
+        ballast = fill(small_disk, 4096 * case)
+        try:
+            with root.create("n", IndexMap.by_rule(64), "float64") as store:
+                store.put(np.arange(300), np.full((300, 64), 2.0))
+                store.checkpoint({"epoch": 1})
+                root.publish(store)
+                store.discard()
+        except StoreError as error:
+            refused += 1
+            tally.wrong += "\n" in str(error)
+        tally.lost += root.open("m").nonzero != 1000
+        assert root.open("m").nonzero == 1000
+        ballast.unlink()
+        version = root.publish_weights("m", np.ones(1000))
+        assert root.open(version.reference).nonzero == 1000
+        for path in root.working("n") if "n" in root.names() else ():
+            shutil.rmtree(path)
+    assert tally.wrong == 0
+    assert refused > 0
+
+
+def test_a_database_of_models(small_disk: Path, tally: Tally) -> None:
+    """CREATE TABLE AS and the registry's INSERT, with more and more space."""
+    refused = 0
+    fit = "SELECT i % 200 AS g, train_model('linear', 2 * i, [i]) AS m FROM range(1000) t(i) GROUP BY g"
+    for case in range(times(40)):
+        tally.tried += 1
+        file = small_disk / f"{case}.duckdb"
+        with tuskml.connect(file, threads=1) as con:
+            con.execute(f"CREATE TABLE kept AS {fit}")
+            con.execute("CHECKPOINT")
+        ballast = fill(small_disk, 16384 * case)
+        try:
+            with tuskml.connect(file, threads=1) as con:
+                con.execute(f"CREATE TABLE more AS {fit}")
+                con.execute("CHECKPOINT")
+        except duckdb.Error as error:
+            refused += 1
+            tally.wrong += "INTERNAL" in str(error)
+        ballast.unlink()
+        with tuskml.connect(file, threads=1) as con:
+            assert con.execute(
+                "SELECT count(*), count(DISTINCT round(predict(m, [1]))) FROM kept"
+            ).fetchall() == [(200, 1)]
+            con.execute(f"CREATE OR REPLACE TABLE more AS {fit}")
+            assert con.execute("SELECT count(m) FROM more").fetchall() == [(200,)]
+        file.unlink()
+    assert tally.wrong == 0
+    assert refused > 0
