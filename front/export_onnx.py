@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import DataError, TuskError
+from tuskml.learners.fm.learner import TASKS as MACHINES
 from tuskml.learners.nets.layers import layers_in, tables_in
 from tuskml.learners.nets.learner import TASKS as NETS
 from tuskml.learners.tasks import weighs_features
@@ -25,6 +26,7 @@ from tuskml.model.any_model import model_in
 from tuskml.model.model import Model
 from tuskml.model.onnx_trees import ensemble
 from tuskml.model.scoring import answers, classes_of
+from tuskml.onnx_nodes.machines import machine
 from tuskml.onnx_rows.columns import derives, prepared_inputs, prepared_margins
 from tuskml.onnx_rows.features import prepared_features
 from tuskml.version import VERSION
@@ -210,6 +212,9 @@ def linear(graph: Graph, model: Model) -> list[str]:
         graph.add("Gemm", ["features", "coef", "intercept"], "margins")
     elif model.task in NETS:
         net(graph, model.weights())
+    elif model.task in MACHINES:
+        if_complete(graph)
+        machine(graph, model.weights())
     else:
         sum_of_trees(graph, model.weights())
     if not found.classifies and found.response == "identity":

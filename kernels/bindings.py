@@ -9,6 +9,7 @@ import ctypes
 from typing import Any
 
 from tuskml.kernels import structures as s
+from tuskml.kernels.fm import structures as fm
 from tuskml.kernels.hinge.structures import Tried
 from tuskml.kernels.nets import structures as nets
 from tuskml.kernels.newton import structures as newton
@@ -262,11 +263,17 @@ TOPICS: dict[str, tuple[Any, list[Any]]] = {
     "tk_online_write": (INT, [ADDRESS, INT64, ADDRESS]),
     "tk_online_lambda": (None, [ADDRESS, INT64, INT32, ADDRESS]),
 }
+FM = ctypes.POINTER(fm.Machine)
+MACHINES: dict[str, tuple[Any, list[Any]]] = {
+    "tk_fm_bytes": (INT64, [FM, INT64]),
+    "tk_train_fms": (INT, [PASS, FM, *[ADDRESS] * 4]),
+}
 NEWTON: dict[str, tuple[Any, list[Any]]] = {
     "tk_chord_descend": (INT, [ctypes.POINTER(newton.Chord)]),
 }
 FUNCTIONS = (
     TOPICS
+    | MACHINES
     | PATHS
     | NETS
     | TREES

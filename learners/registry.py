@@ -2,6 +2,7 @@
 
 from tuskml.errors import OptionError, nearest, one_of
 from tuskml.learners.factorization.learner import Factorization
+from tuskml.learners.fm.learner import Machines
 from tuskml.learners.learner import Learner
 from tuskml.learners.linear.learner import Linear
 from tuskml.learners.nets.learner import Nets
@@ -23,7 +24,16 @@ __all__ = [
     "task_named",
 ]
 
-LEARNERS: list[Learner] = [Linear(), Factorization(), Trees(), Forests(), Nets(), *PATHS, Topics()]
+LEARNERS: list[Learner] = [
+    Linear(),
+    Factorization(),
+    Trees(),
+    Forests(),
+    Nets(),
+    *PATHS,
+    Topics(),
+    Machines(),
+]
 
 for _name in [name for learner in LEARNERS for name in learner.tasks if name in TASKS]:
     TASKS[_name] = TASKS.pop(_name)  # in this order, whichever learner was imported first

@@ -14,9 +14,11 @@ MEANINGS = {
     "weights are kept",
     "time limit": "the limit `time` was reached, of the training or of its search",
     "diverged": "`matrix_factorization`: the objective grew without bound, even with ever "
-    "smaller steps; `mlp`: weights or losses are no numbers any more, or the loss is more than "
-    "ten times that of the best constant: a constant model, expected a lower `learning_rate`",
-    "too few rows": "fewer rows than weights and no penalty: many solutions fit",
+    "smaller steps; `mlp`, `fm`: weights or losses are no numbers any more, or the loss is more "
+    "than ten times that of the best constant: a constant model, expected a lower "
+    "`learning_rate`",
+    "too few rows": "fewer rows than weights and no penalty: many solutions fit; `fm`: a single "
+    "row: a constant model",
     "separable": "a hyperplane separates the classes, or some rows of one class from the other, "
     "so there is no optimum without a penalty; a small ridge was used where `options` have "
     "`l2_standardized`",

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tuskml.errors import DataError, OptionError, one_of
 from tuskml.learners.linear.tasks import RESPONSES
-from tuskml.learners.registry import TASKS
+from tuskml.learners.registry import TASKS, learner_of
 from tuskml.learners.tasks import PAIRS, weighs_features
 from tuskml.model import scorers
 
@@ -100,11 +100,17 @@ def scored(model: "Model", kind: Kind, X: Any, device: str = "cpu") -> Floats:
     if model.preparation is not None:
         columns = prepared_columns(model, X)
         return scorers.named(model.payload, kind, columns, len(X))
-    if hasattr(X, "tocsr") and weighs_features(model.task):
+    if hasattr(X, "tocsr") and takes_sparse(model.task):
         return scorers.sparse(model.payload, kind, X)
     x = matrix(model, X)
     check_width(model, x)
     return scorers.dense(model.payload, kind, x)
+
+
+def takes_sparse(task: str) -> bool:
+    """Whether the scorers read sparse rows of a task without writing them out."""
+    known = TASKS.get(task)
+    return weighs_features(task) or (known is not None and learner_of(known).takes_sparse)
 
 
 def probabilities(model: "Model", X: Any) -> Floats:

@@ -69,6 +69,7 @@ KERNEL_FOLDERS = [
         "paths/products",
         "topics",
         "topics/online",
+        "fm",
     )
 ]
 MAPPED = "kvstore/mapped"  # C of the store that both databases have too

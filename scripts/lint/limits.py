@@ -28,6 +28,7 @@ MANY_PARAMETERS = {
     "front/prediction/prediction.py:predict": "a public call, whose arguments users type by name",
     "front/prediction/prediction.py:evaluate": "a public call, whose arguments users type by name",
     "front/estimators/linear.py:__init__": "scikit-learn reads settings from the signature",
+    "front/estimators/machines.py:__init__": "scikit-learn reads settings from the signature",
     "front/estimators/nets.py:__init__": "scikit-learn reads settings from the signature",
     "front/estimators/trees.py:__init__": "scikit-learn reads settings from the signature",
     "learners/linear/own/tasks.py:register_task": "a public call, typed by name",

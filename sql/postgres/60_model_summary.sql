@@ -166,7 +166,7 @@ WITH terms AS MATERIALIZED (
                  CASE WHEN (model).task = 'logistic' AND cardinality((model).classes) > 2
                       THEN cardinality((model).coef) / cardinality((model).classes)
                       ELSE coalesce(cardinality((model).coef), 0) + 1 END AS each) AS s,
-         unnest(CASE WHEN s.several THEN (model).coef WHEN (model).task IN ('gbdt', 'random_forest', 'mlp') THEN ARRAY[(model).intercept]
+         unnest(CASE WHEN s.several THEN (model).coef WHEN (model).task IN ('gbdt', 'random_forest', 'mlp', 'fm') THEN ARRAY[(model).intercept]
                     ELSE (model).intercept || (model).coef END, (model).std_err)
              WITH ORDINALITY AS t (estimate, std_err, place)
     WHERE (model).coef IS NOT NULL OR (model).task IN ('gbdt', 'random_forest') OR @extschema@._tuskml_refuse_stored((model).store)),

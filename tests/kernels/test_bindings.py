@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tuskml.kernels.bindings import FUNCTIONS
+from tuskml.kernels.fm.structures import STRUCTURES as MACHINES
 from tuskml.kernels.library import library
 from tuskml.kernels.nets.structures import STRUCTURES as NETS
 from tuskml.kernels.newton.structures import STRUCTURES as NEWTON
@@ -18,7 +19,7 @@ from tuskml.kernels.structures import STRUCTURES as SHARED
 from tuskml.kernels.topics.structures import STRUCTURES as TOPICS
 from tuskml.kernels.trees.structures import STRUCTURES as TREES
 
-STRUCTURES = SHARED | ROWS | TREES | NETS | PATHS | NEWTON | TOPICS
+STRUCTURES = SHARED | ROWS | TREES | NETS | PATHS | NEWTON | TOPICS | MACHINES
 ROOT = Path(__file__).resolve().parents[2]
 HEADERS = sorted((ROOT / "kernels/native").glob("**/api.h"))
 MORE = [ROOT / f"udas/rowblock/{name}.h" for name in ("rowblock", "memory")]

@@ -17,7 +17,7 @@
 {# The tasks that tuskml has, all but those of the user's own. #}
 {% macro known_tasks() %}
   {{ return(['linear', 'logistic', 'svm', 'squared_hinge', 'poisson', 'negative_binomial', 'gamma', 'huber', 'quantile',
-             'multinomial', 'matrix_factorization', 'gbdt', 'random_forest', 'mlp', 'lasso', 'elastic_net', 'sparse_logistic', 'lda']) }}
+             'multinomial', 'matrix_factorization', 'gbdt', 'random_forest', 'mlp', 'lasso', 'elastic_net', 'sparse_logistic', 'lda', 'fm']) }}
 {% endmacro %}
 
 {# Whether the rows of a task are documents, which have no labels. #}
@@ -35,7 +35,7 @@
   {{ return(task in ['svm', 'squared_hinge'] or tuskml.has_probabilities(task, options)) }}
 {% endmacro %}
 {% macro has_probabilities(task, options) %}
-  {% set of_classes = {'gbdt': 'logistic', 'mlp': 'logistic', 'random_forest': 'gini'} %}
+  {% set of_classes = {'gbdt': 'logistic', 'mlp': 'logistic', 'fm': 'logistic', 'random_forest': 'gini'} %}
   {{ return(task in ['logistic', 'multinomial', 'sparse_logistic'] or (options or {}).get('objective') == of_classes.get(task, '-')) }}
 {% endmacro %}
 

@@ -117,10 +117,11 @@ static idx_t weights_of_class(const models *m, idx_t row) {
     return classes > 2 ? list_entry(&m->used.coef, row).length / classes : 0;
 }
 
-/* The numbers of trees and nets are no coefficients: of these models the intercept is the term. */
+/* The numbers of trees, nets and machines are no coefficients: of these models the intercept is
+ * the term. */
 static idx_t terms_of(const models *m, idx_t row) {
     tusk_text task = text_in(&m->used.task, row);
-    if (is(task, "gbdt") || is(task, "random_forest") || is(task, "mlp"))
+    if (is(task, "gbdt") || is(task, "random_forest") || is(task, "mlp") || is(task, "fm"))
         return 1;
     return list_entry(&m->used.coef, row).length + (weights_of_class(m, row) ? 0 : 1);
 }

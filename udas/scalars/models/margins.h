@@ -59,6 +59,13 @@ bool tusk_net_shares(tusk_scorer *s, const void *x, bool f64, uint64_t d, double
 bool tusk_net_of_sparse(tusk_scorer *s, const tusk_sparse_row *row, bool f64, bool shares,
                         double *out, char *sentence);
 
+/* For rows and factorization machines (fm/fm.c). */
+bool tusk_machine_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t n,
+                          double *out, char *sentence);
+/* The row has as many ids as values. */
+bool tusk_machine_sparse_margin(tusk_scorer *s, const tusk_sparse_row *row, bool f64, double *out,
+                                char *sentence);
+
 /* Turns the margins of n classes into their probabilities (softmax.c). */
 void tusk_to_shares(double *m, uint64_t n);
 /* The same of the only margin of two classes, or of one, whose probability is that of its side. */

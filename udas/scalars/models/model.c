@@ -67,7 +67,7 @@ static bool read_task(const tusk_payload_view *v, enum tusk_answer answer, tusk_
     s->task = (enum tusk_task)h->task;
     s->response = (enum tusk_response)h->response;
     s->classifies = s->task == TUSK_LOGISTIC || s->task == TUSK_SVM ||
-                    ((s->task == TUSK_BOOSTED || s->task == TUSK_NET) && h->n_classes > 0);
+                    (tusk_has_classes_by_option(s->task) && h->n_classes > 0);
     if (s->task == TUSK_FACTORIZATION) {
         s->factors.biases = h->flags & TUSK_HAS_BIASES;
         return (h->flags & TUSK_HAS_NULLS) || tusk_read_factors(h->classes, &s->factors) ||
@@ -109,7 +109,7 @@ static bool check_answer(const tusk_payload_view *v, enum tusk_answer answer, co
     const char *name = v->name.data;
     int length = tusk_quoted(name, v->name.length, 40);
     if ((answer == TUSK_PREDICT_PROBA || answer == TUSK_PREDICT_PROBAS) && !two && !several) {
-        bool by_option = s->task == TUSK_BOOSTED || s->task == TUSK_NET;
+        bool by_option = tusk_has_classes_by_option(s->task);
         snprintf(sentence, TUSK_SENTENCE,
                  by_option ? "model is '%.*s' of numbers, only models of classes give "
                              "probabilities; use predict()"
@@ -118,7 +118,7 @@ static bool check_answer(const tusk_payload_view *v, enum tusk_answer answer, co
                  length, name);
         return false;
     }
-    bool weighs = s->task != TUSK_FACTORIZATION && s->task != TUSK_NET;
+    bool weighs = s->task != TUSK_FACTORIZATION && s->task != TUSK_NET && s->task != TUSK_MACHINE;
     if (answer == TUSK_EXPLAIN_PREDICTION && (!weighs || v->store.data)) {
         snprintf(sentence, TUSK_SENTENCE,
                  "model is '%.*s'%s, expected boosted trees or a linear "
@@ -149,6 +149,8 @@ static bool check_sizes(const tusk_payload_head *h, tusk_scorer *s, char *senten
     if (s->task == TUSK_NET)
         return (!s->n_coef && !s->labels) ||
                tusk_check_net(s->coef, s->n_coef, s->labels ? s->n_classes : 1, sentence);
+    if (s->task == TUSK_MACHINE)
+        return !s->n_coef || tusk_check_machine(s->coef, s->n_coef, sentence);
     if (s->task == TUSK_BOOSTED)
         return (!s->n_coef && !s->labels) ||
                tusk_check_trees(s->coef, s->n_coef, s->labels ? s->n_classes : 1, sentence);

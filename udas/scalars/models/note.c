@@ -31,10 +31,10 @@ static bool ends_well(tusk_text status) {
 
 /* Whether models of the task never have any. */
 static bool without(tusk_text task) {
-    static const char *const TASKS[] = {"svm",          "squared_hinge",        "quantile",
-                                        "lasso",        "elastic_net",          "sparse_logistic",
-                                        "gbdt",         "matrix_factorization", "mlp",
-                                        "random_forest"};
+    static const char *const TASKS[] = {
+        "svm",         "squared_hinge",   "quantile", "lasso",
+        "elastic_net", "sparse_logistic", "gbdt",     "matrix_factorization",
+        "mlp",         "random_forest",   "fm"};
     for (size_t i = 0; i < sizeof TASKS / sizeof *TASKS; i++)
         if (is(task, TASKS[i]))
             return true;

@@ -40,6 +40,7 @@ static const struct known_task {
     {"elastic_net", TUSK_LINEAR, TUSK_IDENTITY},
     {"sparse_logistic", TUSK_LOGISTIC, TUSK_IDENTITY},
     {"lda", TUSK_TOPICS, TUSK_IDENTITY},
+    {"fm", TUSK_MACHINE, TUSK_IDENTITY},
 };
 #define N_TASKS (sizeof KNOWN_TASKS / sizeof *KNOWN_TASKS)
 static const char *const RESPONSE_NAMES[TUSK_RESPONSES] = {"identity", "exp", "logistic"};
@@ -178,7 +179,7 @@ static void set_store(tusk_payload_parts *p, tusk_text store) {
 /* More than two classes, which are in the payload's weights. */
 static bool read_many_classes(const tusk_model_fields *m, tusk_payload_parts *p, char *sentence) {
     tusk_numbers classes = m->classes, coef = m->coef;
-    bool whole = p->head.task == TUSK_NET || p->head.task == TUSK_BOOSTED;
+    bool whole = tusk_shares_weights(p->head.task);
     p->head.task = whole ? p->head.task : TUSK_MULTINOMIAL;
     p->head.flags |= whole ? TUSK_HAS_LABELS : 0;
     p->head.format = TUSK_PAYLOAD_LATER;
@@ -207,7 +208,7 @@ static bool read_many_classes(const tusk_model_fields *m, tusk_payload_parts *p,
 
 static bool read_classes(const tusk_model_fields *m, tusk_payload_head *h, char *sentence) {
     tusk_numbers classes = m->classes;
-    bool by_option = h->task == TUSK_BOOSTED || h->task == TUSK_NET;
+    bool by_option = tusk_has_classes_by_option((enum tusk_task)h->task);
     if (h->task == TUSK_LINEAR || h->task == TUSK_TOPICS || (by_option && !classes.n))
         return true;
     bool factors = h->task == TUSK_FACTORIZATION;
@@ -237,7 +238,8 @@ static bool read_coef(const tusk_model_fields *m, tusk_payload_parts *p, char *s
     if (!m->coef.n)
         set_store(p, read_store(m));
     if (m->coef.n || p->store.data || !m->has_intercept || h->task == TUSK_BOOSTED ||
-        h->task == TUSK_NET || (h->task != TUSK_FACTORIZATION && h->n_classes == 1))
+        h->task == TUSK_NET || h->task == TUSK_MACHINE ||
+        (h->task != TUSK_FACTORIZATION && h->n_classes == 1))
         return true;
     return refuse(sentence, "the model has no coefficients, and its options name no store");
 }
@@ -270,29 +272,28 @@ static bool check_weights(const tusk_payload_parts *p, char *sentence) {
     const tusk_payload_head *h = &p->head;
     if (!h->n_weights)
         return true;
-    bool several = h->flags & TUSK_HAS_LABELS;
+    bool several = h->flags & TUSK_HAS_LABELS, whole = tusk_shares_weights(h->task);
     uint64_t labels = tusk_labels_in(h), outputs = several ? labels : 1;
-    bool whole = h->task == TUSK_NET || h->task == TUSK_BOOSTED;
-    if (whole && (h->flags & TUSK_HAS_NULLS || (several && h->n_weights == labels)))
-        return true;
+    const tusk_weight *weights = (const tusk_weight *)p->weights;
+    uint64_t n = h->n_weights - labels;
     tusk_topics topics;
+    if ((whole || h->task == TUSK_TOPICS || h->task == TUSK_MACHINE) && h->flags & TUSK_HAS_NULLS)
+        return true;
+    if (whole && several && !n)
+        return true;
     if (h->task == TUSK_TOPICS)
-        return h->flags & TUSK_HAS_NULLS ||
-               tusk_topics_open((const char *)p->weights, h->n_weights * sizeof(double),
-                                &topics) ||
+        return tusk_topics_open((const char *)p->weights, n * sizeof(double), &topics) ||
                refuse(sentence, "the coefficients of the model are not its topics");
-    if (h->task == TUSK_NET)
-        return tusk_check_net((const tusk_weight *)p->weights, h->n_weights - labels, outputs,
-                              sentence);
-    if (h->task == TUSK_BOOSTED)
-        return tusk_check_trees((const tusk_weight *)p->weights, h->n_weights - labels, outputs,
-                                sentence);
-    return h->task != TUSK_FACTORIZATION || tusk_check_factors(h->classes, h->n_weights, sentence);
+    return h->task == TUSK_NET             ? tusk_check_net(weights, n, outputs, sentence)
+           : h->task == TUSK_MACHINE       ? tusk_check_machine(weights, n, sentence)
+           : h->task == TUSK_BOOSTED       ? tusk_check_trees(weights, n, outputs, sentence)
+           : h->task == TUSK_FACTORIZATION ? tusk_check_factors(h->classes, n, sentence)
+                                           : true;
 }
 
 static bool read_the_rest(const tusk_model_fields *m, tusk_payload_parts *p, char *sentence) {
     uint8_t task = p->head.task;
-    bool many = task == TUSK_NET || task == TUSK_BOOSTED || is_text(m->task, "logistic");
+    bool many = tusk_shares_weights(task) || is_text(m->task, "logistic");
     if (many && m->classes.n > 2)
         return read_many_classes(m, p, sentence);
     return read_classes(m, &p->head, sentence) && read_coef(m, p, sentence);
@@ -310,8 +311,8 @@ bool tusk_payload_of(const tusk_model_fields *m, tusk_payload_parts *p, char *se
     if (!check_weights(p, sentence) ||
         (m->preparation.data && !add_preparation(m->preparation, p, sentence)))
         return false;
-    if (p->head.task == TUSK_TOPICS)
-        p->head.format = TUSK_PAYLOAD_TOPICS;
+    if (p->head.task == TUSK_TOPICS || p->head.task == TUSK_MACHINE)
+        p->head.format = p->head.task == TUSK_TOPICS ? TUSK_PAYLOAD_TOPICS : TUSK_PAYLOAD_MACHINE;
     compact_trees(p);
     return true;
 }
@@ -368,12 +369,12 @@ static bool refuse_damage(char *sentence, const char **sqlstate) {
 /* Whether there are as many weights for each of several classes. */
 static bool whole_classes(const tusk_payload_head *h) {
     bool labels = h->flags & TUSK_HAS_LABELS;
-    bool whole = h->task == TUSK_NET || h->task == TUSK_BOOSTED; /* all classes share weights */
+    bool whole = tusk_shares_weights(h->task), machine = h->task == TUSK_MACHINE;
     /* Where predictions are NULL, nothing says how many labels are before the trees. */
     if (h->flags & TUSK_HAS_COMPACT_TREES &&
         (h->task != TUSK_BOOSTED || h->flags & TUSK_HAS_NULLS))
         return false;
-    if (whole && h->flags & TUSK_IN_STORE)
+    if ((whole || machine) && h->flags & TUSK_IN_STORE)
         return false;
     if ((h->task != TUSK_MULTINOMIAL && !labels) || h->flags & TUSK_HAS_NULLS)
         return !labels || whole;
@@ -392,12 +393,12 @@ bool tusk_payload_open(tusk_text bytes, tusk_payload_view *v, char *sentence,
     if (bytes.length < sizeof *h || memcmp(bytes.data, MAGIC, sizeof MAGIC) != 0)
         return refuse_damage(sentence, sqlstate);
     memcpy(h, bytes.data, sizeof *h);
-    if (h->format < TUSK_PAYLOAD_FORMAT || h->format > TUSK_PAYLOAD_TOPICS) {
+    if (h->format < TUSK_PAYLOAD_FORMAT || h->format > TUSK_PAYLOAD_MACHINE) {
         *sqlstate = "0A000";
         snprintf(sentence, TUSK_SENTENCE,
                  "the payload of the model has format %d, and this tuskml %s reads formats %d to "
                  "%d: train the model again or upgrade tuskml",
-                 h->format, TUSKML_VERSION, TUSK_PAYLOAD_FORMAT, TUSK_PAYLOAD_TOPICS);
+                 h->format, TUSKML_VERSION, TUSK_PAYLOAD_FORMAT, TUSK_PAYLOAD_MACHINE);
         return false;
     }
     if (h->n_weights > bytes.length / sizeof(double) || bytes.length < size_of(h) ||

@@ -20,6 +20,8 @@
 #define TUSK_PAYLOAD_COMPACT 3
 /* The format of models of topics (topics/topics.h). */
 #define TUSK_PAYLOAD_TOPICS 4
+/* The format of models of factorization machines, the latest one. */
+#define TUSK_PAYLOAD_MACHINE 5
 
 enum tusk_payload_flag {
     TUSK_HAS_INTERCEPT = 1,

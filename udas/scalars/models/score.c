@@ -104,6 +104,8 @@ bool tusk_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t 
         return tusk_tree_margins(s, x, f64, d, n, out, sentence);
     if (s->task == TUSK_NET && s->n_coef)
         return tusk_net_margins(s, x, f64, d, n, out, sentence);
+    if (s->task == TUSK_MACHINE && s->n_coef)
+        return tusk_machine_margins(s, x, f64, d, n, out, sentence);
     if (s->stored)
         return tusk_stored_margins(s, x, f64, d, n, out, sentence);
     if (s->n_coef && d != s->n_coef) {
@@ -176,6 +178,8 @@ bool tusk_sparse_margin(tusk_scorer *s, const tusk_sparse_row *row, bool f64, do
         return tusk_tree_sparse_margin(s, row, f64, out, sentence);
     if (s->task == TUSK_NET && s->n_coef)
         return tusk_net_of_sparse(s, row, f64, false, out, sentence);
+    if (s->task == TUSK_MACHINE && s->n_coef)
+        return tusk_machine_sparse_margin(s, row, f64, out, sentence);
     if (s->stored)
         return tusk_stored_sparse_margin(s, row, f64, out, sentence);
     bool done = row->wide ? (f64 ? margin_i64_f64 : margin_i64_f32)(s, row, out)

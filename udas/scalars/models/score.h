@@ -76,9 +76,20 @@ enum tusk_task {
     TUSK_BOOSTED,
     TUSK_MULTINOMIAL, /* logistic with more than two classes */
     TUSK_NET,
-    TUSK_TOPICS, /* no scores of features: topics/topics.h */
+    TUSK_TOPICS,  /* no scores of features: topics/topics.h */
+    TUSK_MACHINE, /* factorization machines: fm/fm.c */
     TUSK_TASKS
 };
+
+/* Whether an option of a task's training says whether its models have classes. */
+static inline bool tusk_has_classes_by_option(enum tusk_task task) {
+    return task == TUSK_BOOSTED || task == TUSK_NET || task == TUSK_MACHINE;
+}
+
+/* Whether all classes of a model share its weights. */
+static inline bool tusk_shares_weights(uint8_t task) {
+    return task == TUSK_NET || task == TUSK_BOOSTED;
+}
 
 /* How a number is predicted from its margin m: m, exp(m) or 1 / (1 + exp(-m)). */
 enum tusk_response {
@@ -145,6 +156,9 @@ bool tusk_check_trees(const tusk_weight *coef, uint64_t n, uint64_t outputs, cha
 /* Whether the coefficients of a net are as many as its layers have weights, the last of them with
  * this many outputs. */
 bool tusk_check_net(const tusk_weight *coef, uint64_t n, uint64_t outputs, char *sentence);
+
+/* Whether the coefficients of a factorization machine are as many as its features need. */
+bool tusk_check_machine(const tusk_weight *coef, uint64_t n, char *sentence);
 
 /* One row of sparse features. */
 typedef struct tusk_sparse_row {

@@ -1,0 +1,1 @@
+"""Nodes of ONNX graphs of kinds of models."""

@@ -1,0 +1,1 @@
+"""Factorization machines: the kernels of `kernels/native/fm`."""

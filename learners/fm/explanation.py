@@ -1,0 +1,86 @@
+"""What a training of a machine should take: a sample is trained for some epochs, and timed."""
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels import passes
+from tuskml.kernels.passes import Pass
+from tuskml.learners.explaining.explanation import Document, document, row_bytes
+from tuskml.learners.fm.options import MachineOptions
+from tuskml.learners.fm.outcome import plan_of
+from tuskml.learners.fm.training import fit, rules_of
+from tuskml.learners.learner import Request
+from tuskml.learners.tasks import Task
+from tuskml.schedule import budget
+
+FORMULAS = {"squared": "1/2 (m - y)^2", "logistic": "log(1 + exp(-y m))"}
+SAMPLE = 100_000
+"""Rows of the sample."""
+
+
+def explain(
+    group: NDArray[np.void], request: Request[Task, MachineOptions], memory: int
+) -> Document:
+    """What would run for one group, and the seconds and the memory that it should take."""
+    options = request.options
+    asked = "algorithm" in options.given
+    return document(
+        group,
+        request.task.name,
+        f"mean {FORMULAS[options.objective]}, m = b + sum_i w_i x_i + sum_i<j <v_i, v_j> x_i x_j",
+        request.reading,
+        plan={
+            "algorithm": options.algorithm,
+            "description": plan_of(options),
+            "because": "asked for" if asked else "the default of the option `algorithm`",
+            "order": "by a seeded hash of the rows' content, in pieces shuffled for each epoch",
+            "threads": options.threads,
+            "max_iter": options.epochs,
+            "epsilon": 0.0,
+            "converge": "loss",
+            "time": options.time,
+        },
+        candidates=[candidate(group, options, memory)],
+    )
+
+
+def candidate(group: NDArray[np.void], options: MachineOptions, memory: int) -> dict[str, Any]:
+    """The one plan as `explain_training` lists candidates."""
+    each, most = measured(group, options, memory), float(options.epochs)
+    least = min(options.patience + 1.0, most) if options.validation else most
+    span = {"low": least, "point": most, "high": most}
+    machine = rules_of(options).bytes(int(group["dim"][0])) * (2 if options.validation else 1)
+    return {
+        "algorithm": options.algorithm,
+        "chosen": True,
+        "refusal": None,
+        "iterations": span,
+        "seconds_per_iteration": each,
+        "seconds": {name: each * epochs for name, epochs in span.items()},
+        "memory_bytes": machine + row_bytes(group),
+        "store_requests": 0,
+        "store_bytes": 0,
+        "tried": None,
+    }
+
+
+def measured(group: NDArray[np.void], options: MachineOptions, memory: int) -> float:
+    """Seconds of an epoch of one group: those of a sample, times the rows beyond it.
+
+    A training of three epochs takes longer than one of a single epoch by two epochs.
+    """
+    mark, threads = passes.cancel_mark(), options.threads or budget.threads()
+    rows = Pass(group, 0, None, None, True, threads, cancel_mark=mark)
+    labels, n = rows.labels(), int(group["n_rows"][0])
+    taken, none = min(n, SAMPLE), np.zeros(1, np.bool_)
+    times = []
+    for epochs in (1, 1, 3):  # the first warms up
+        once = replace(options, max_iter=epochs, validation=0.0)
+        began = time.perf_counter()
+        fit(rows.head(taken), labels, none, once, memory)
+        times.append(time.perf_counter() - began)
+    return max(times[2] - times[1], 1e-9) / 2 * n / taken

@@ -1,0 +1,29 @@
+"""A factorization machine as the list of numbers that a model's field `coef` has
+(`udas/scalars/fm/fm.c`).
+
+They are d, the number of its features; k, the length of their vectors; and then of each feature
+its weight and its vector. The intercept is a field of its own.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tuskml.kernels.passes import Floats
+
+HEAD = 2
+"""Numbers before those of the features."""
+
+
+def begun(coef: Floats, rank: int) -> Floats:
+    """The same list, whose head is written."""
+    coef[:HEAD] = (len(coef) - HEAD) // (rank + 1), rank
+    return coef
+
+
+def machine_in(coef: Sequence[float]) -> tuple[Floats, Floats]:
+    """The weights (d,) and the vectors (d, k); ValueError for a list that is no machine."""
+    table = np.asarray(coef, np.float64)
+    d, k = (int(one) for one in table[:HEAD])
+    numbers = table[HEAD:].reshape(d, k + 1)
+    return numbers[:, 0], numbers[:, 1:]

@@ -1,0 +1,87 @@
+"""Factorization machines as a learner."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from tuskml.learners.explaining.text import written
+from tuskml.learners.fm import explanation, training
+from tuskml.learners.fm.options import MOST_RANK, OPTIONS, MachineOptions
+from tuskml.learners.learner import Groups, Learner, Request
+from tuskml.learners.models import Models
+from tuskml.learners.options.table import OptionTable
+from tuskml.learners.tasks import Task, built_in
+
+
+@dataclass(frozen=True)
+class MachineTask(Task):
+    """A task whose labels are numbers, or two classes and no more."""
+
+    @property
+    def labels(self) -> str:
+        return "numbers, or two classes"
+
+
+TASKS = built_in(
+    MachineTask(
+        "fm",
+        "`1/2 (m - y)^2`, or `log(1 + exp(-y m))` by option `objective`",
+        weighs_features=False,
+        classes_by_option=True,
+    )
+)
+
+
+class Machines(Learner):
+    """Factorization machines, trained by a step per row."""
+
+    @property
+    def tasks(self) -> Mapping[str, Task]:
+        return TASKS
+
+    @property
+    def options(self) -> OptionTable[MachineOptions]:
+        return OPTIONS
+
+    @property
+    def sizes(self) -> tuple[tuple[str, str], ...]:
+        return (
+            ("numbers of a model of `fm`, features times (1 + `rank`)", f"{training.MOST:,}"),
+            ("`rank` of `fm`", f"{MOST_RANK}"),
+        )
+
+    @property
+    def weighs(self) -> bool:
+        return True
+
+    @property
+    def orders(self) -> bool:
+        return True
+
+    @property
+    def classifying(self) -> Mapping[str, str]:
+        return {"objective": "logistic"}
+
+    def complexity(self, options: MachineOptions) -> float:
+        """The numbers of a feature."""
+        return float(options.rank)
+
+    def classifies(self, request: Request[Task, MachineOptions]) -> bool:
+        return request.options.classifies
+
+    def ends_alike(self, request: Request[Task, MachineOptions]) -> bool:
+        return False
+
+    def train(
+        self, groups: Groups, request: Request[Task, MachineOptions], memory: int
+    ) -> Iterator[Models]:
+        return training.train(groups, request, memory)
+
+    def explain(
+        self, groups: Groups, request: Request[Task, MachineOptions], memory: int = 0
+    ) -> Iterator[str]:
+        training.refuse_rows(groups, request)
+        for group in np.split(groups, len(groups)):
+            found = explanation.explain(group, request, memory)
+            yield written(found, request.options.format)

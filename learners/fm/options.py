@@ -1,0 +1,85 @@
+"""The options of the task `fm`, with its defaults."""
+
+from dataclasses import dataclass
+
+from tuskml.kernels.fm.training import ALGORITHMS
+from tuskml.learners.options.kinds import Option, choice, integer, real
+from tuskml.learners.options.other_names import objective_hint
+from tuskml.learners.options.table import Options, OptionTable
+
+OBJECTIVES = ("squared", "logistic")
+MOST_RANK = 256
+USUAL_RATES = {"adagrad": 0.05, "sgd": 0.01}
+"""The learning rate of an algorithm, unless one is given."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MachineOptions(Options):
+    """The options of a call whose task is `fm`."""
+
+    objective: str
+    rank: int
+    algorithm: str
+    learning_rate: float | None
+    l2: float
+    l2_factors: float
+    init: float
+    patience: int
+
+    @property
+    def epochs(self) -> int:
+        """The most epochs."""
+        return self.max_iter or 1
+
+    @property
+    def rate(self) -> float:
+        """The learning rate of the first epoch."""
+        return self.learning_rate or USUAL_RATES[self.algorithm]
+
+    @property
+    def classifies(self) -> bool:
+        """Whether labels are classes."""
+        return self.objective == "logistic"
+
+
+OPTIONS = OptionTable(
+    MachineOptions,
+    (
+        Option(
+            "objective",
+            choice(*OBJECTIVES, elsewhere=objective_hint),
+            "squared",
+            "the loss that the machine lowers; logistic: labels are two classes",
+        ),
+        Option("rank", integer(1, MOST_RANK), 8, "the numbers of a feature's vector"),
+        Option(
+            "algorithm",
+            choice(*ALGORITHMS),
+            "adagrad",
+            "how the weights step, row by row: by AdaGrad, or by gradient descent, whose rate "
+            "falls with the root of the epoch",
+        ),
+        Option("max_iter", integer(1, 1_000_000), 10, "the epochs"),
+        Option(
+            "learning_rate",
+            real(0, open_low=True),
+            None,
+            "the length of steps; default: 0.05 with `adagrad`, 0.01 with `sgd`",
+        ),
+        Option(
+            "l2",
+            real(0),
+            0.0,
+            "the penalty of a feature's weight, times the share of rows that have the feature",
+        ),
+        Option("l2_factors", real(0), 0.0, "the same of its vector"),
+        Option("init", real(0), 0.01, "the standard deviation of the first vectors"),
+        Option(
+            "patience",
+            integer(1, 1_000_000),
+            1,
+            "with `validation`, the epochs without a lower loss after which training ends",
+        ),
+        *("time", "threads", "seed", "deterministic", "validation", "classes", "format"),
+    ),
+)

@@ -1,0 +1,130 @@
+"""The models of trained factorization machines, with their statuses."""
+
+import json
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.fm.training import DIVERGED, LATE, OUT_OF_RANGE, PATIENCE, Trained
+from tuskml.kernels.passes import Floats, Pass
+from tuskml.learners.classes import (
+    classes_in,
+    margin_of_one_class,
+    named_classes,
+    within_doubles,
+)
+from tuskml.learners.fm.layout import begun
+from tuskml.learners.fm.options import OPTIONS, MachineOptions
+from tuskml.learners.learner import Request
+from tuskml.learners.models import FORMAT, Lists, Models, Strings, thinned
+from tuskml.learners.tasks import Task
+from tuskml.schedule import budget
+
+STATUSES = (
+    *("ok", "early stop", "time limit", "diverged", "too few rows", "out of range"),
+    "one class",
+)
+CONSTANT = ("diverged", "too few rows", "out of range", "one class")
+"""Statuses of constant models."""
+WORSE = 10.0
+"""Times the loss of the best constant, above which a training has diverged."""
+UNTOLD = ("format", "feature_names")
+"""Options that are not about the training."""
+
+
+def models_of(
+    rows: Pass,
+    labels: NDArray[np.void],
+    left_out: NDArray[np.bool_],
+    found: Trained,
+    request: Request[Task, MachineOptions],
+) -> Models:
+    """The models of groups whose labels (LABELS) and machines are given; left_out: (G,)."""
+    options, n = request.options, len(labels)
+    status = statuses(labels, left_out, found, options)
+    flat = np.isin(status, CONSTANT)
+    margin, loss = constants(labels, options)
+    loss = np.where(flat, loss, found.about["loss"])
+    coef = [
+        np.empty(0) if constant else begun(one, found.rank)
+        for one, constant in zip(found.coef, flat, strict=True)
+    ]
+    return Models.built(
+        rows.groups,
+        request.task.name,
+        coef=Lists.of_parts(coef),
+        intercept=np.where(flat, margin, found.about["intercept"]),
+        **named_classes(classes(labels, options)),
+        loss=np.where(np.isfinite(loss), loss, np.nan),
+        history=thinned(list(np.where(flat[:, None], np.nan, found.history).T), n),
+        iterations=np.where(flat, 0, found.about["kept"]),
+        converged=np.asarray(~flat, np.uint8),
+        status=Strings(STATUSES, np.array([STATUSES.index(one) for one in status], np.int32)),
+        plan=plan_of(options),
+        options=resolved(options),
+    )
+
+
+def statuses(
+    labels: NDArray[np.void],
+    left_out: NDArray[np.bool_],
+    found: Trained,
+    options: MachineOptions,
+) -> NDArray[np.str_]:
+    """What happened to each group, (G,)."""
+    about = found.about
+    lone = (labels["low"] == labels["high"]) & options.classifies
+    least = np.finfo(np.float32).tiny
+    worse = ~(about["loss"] <= WORSE * about["base_loss"] + least)  # also where it is no number
+    finite = np.array([bool(np.isfinite(one).all()) for one in found.numbers])
+    finite &= np.isfinite(about["intercept"])
+    return np.select(
+        [
+            lone,
+            left_out,
+            about["ending"] == OUT_OF_RANGE,
+            (about["ending"] == DIVERGED) | worse | ~finite,
+            about["ending"] == LATE,
+            (about["ending"] == PATIENCE) | (about["kept"] < about["epochs"]),
+        ],
+        ["one class", "too few rows", "out of range", "diverged", "time limit", "early stop"],
+        "ok",
+    )
+
+
+def constants(labels: NDArray[np.void], options: MachineOptions) -> tuple[Floats, Floats]:
+    """The margins and the losses of the best constants, (G,)."""
+    if not options.classifies:
+        return within_doubles(labels["mean"], labels), labels["variance"] / 2
+    lone = labels["low"] == labels["high"]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = labels["weight_high"] / labels["weight"]
+        odds = np.log(share) - np.log1p(-share)
+        entropy = -share * np.log(share) - (1 - share) * np.log1p(-share)
+    margin = np.where(lone, margin_of_one_class(options, labels), odds)
+    return margin, np.where(lone, np.log1p(np.exp(-np.abs(margin))), entropy)
+
+
+def classes(labels: NDArray[np.void], options: MachineOptions) -> Lists:
+    """The classes of each group, rising; none where labels are numbers."""
+    if not options.classifies:
+        return Lists(np.empty(0), np.zeros(len(labels) + 1, np.int64))
+    return classes_in(labels, options, None)
+
+
+def plan_of(options: MachineOptions) -> str:
+    """What runs, in words."""
+    threads = options.threads or budget.threads()
+    how = "in order" if options.ordered else "sharing the weights of large sparse groups"
+    return (
+        f"{options.algorithm}, {options.objective} loss, vectors of {options.rank}, "
+        f"{options.epochs} epoch{'s' if options.epochs > 1 else ''}, "
+        f"{threads} thread{'s' if threads > 1 else ''} {how}"
+    )
+
+
+def resolved(options: MachineOptions) -> str:
+    """The options in force, as JSON that starts with the version of the format."""
+    chosen = {name: getattr(options, name) for name in OPTIONS.by_name if name not in UNTOLD}
+    chosen["learning_rate"] = options.rate
+    return json.dumps({"tuskml": FORMAT} | chosen, separators=(",", ":"))

@@ -1,0 +1,145 @@
+"""The task `fm`: a batch of groups in, a batch of factorization machines out.
+
+The objective and its sources are in `kernels/native/fm/api.h`, the layout of a model's `coef` in
+`layout.py`.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.errors import DataError
+from tuskml.kernels import passes
+from tuskml.kernels.charged import look_at_limits
+from tuskml.kernels.fm.training import ALGORITHMS, LOGISTIC, SQUARED, Rules, Trained, trained
+from tuskml.kernels.passes import Pass
+from tuskml.learners import events
+from tuskml.learners.classes import check_classes
+from tuskml.learners.fm.layout import HEAD
+from tuskml.learners.fm.options import MachineOptions
+from tuskml.learners.fm.outcome import models_of
+from tuskml.learners.learner import Request
+from tuskml.learners.models import Models
+from tuskml.learners.offsets import refuse_offsets
+from tuskml.learners.tasks import Task
+from tuskml.learners.validation import held_out_counts
+from tuskml.schedule import budget
+
+MOST = 1 << 25
+"""Numbers of a model, which SQL keeps twice in one value."""
+MOST_TOGETHER = 1 << 24
+"""Numbers of the groups that train in one call, unless one of them has more."""
+
+
+def train(
+    groups: NDArray[np.void], request: Request[Task, MachineOptions], memory: int
+) -> Iterator[Models]:
+    """Trains each of the groups; models carry their groups' places in `groups`."""
+    refuse_rows(groups, request)
+    with passes.watching_sigint():
+        for places in together(groups, request.options):
+            models = train_together(groups[places], request, memory)
+            yield models.numbered(places[models.group])
+
+
+def refuse_rows(groups: NDArray[np.void], request: Request[Task, MachineOptions]) -> None:
+    """DataError for rows that a machine cannot have, OptionError for offsets."""
+    refuse_offsets(groups, request.task.name)
+    most, each = int(groups["dim"].max()), request.options.rank + 1
+    if most * each > MOST:
+        raise DataError(
+            f"a group has {most:,} features, which make {most * each:,} numbers of a model with "
+            f"rank {request.options.rank}, '{request.task.name}' takes at most {MOST:,}: expected "
+            "a lower 'rank', or fewer ids, as hash_features makes"
+        )
+
+
+def together(groups: NDArray[np.void], options: MachineOptions) -> Iterator[NDArray[np.intp]]:
+    """Places of the groups that train in one call: of one kind, in parts that fit into memory
+    side by side."""
+    for kind in np.unique(groups["kind"]):
+        places = np.flatnonzero(groups["kind"] == kind)
+        numbers = np.cumsum(groups["dim"][places].astype(np.int64) * (options.rank + 1))
+        yield from np.split(places, np.flatnonzero(np.diff(numbers // MOST_TOGETHER)) + 1)
+
+
+def train_together(
+    groups: NDArray[np.void], request: Request[Task, MachineOptions], memory: int
+) -> Models:
+    """Trains groups of one kind of rows."""
+    began = time.monotonic()
+    options = request.options
+    look_at_limits(memory)
+    rows = Pass(
+        groups,
+        LOGISTIC if options.classifies else SQUARED,
+        None,
+        None,
+        True,
+        options.threads or budget.threads(),
+        cancel_mark=passes.cancel_mark(),
+        deadline=None if options.time is None else began + options.time,
+    )
+    labels = rows.labels()
+    check_classes(replace(request.task, classifies=options.classifies), options, labels)
+    left_out = constant(rows, labels, options)
+    found = fit(rows, labels, left_out, options, memory)
+    models = models_of(rows, labels, left_out, found, request)
+    n_rows = groups["n_rows"]
+    epochs = int(found.about["epochs"].max())
+    events.tell(events.Event(len(groups), int(n_rows.sum()), epochs, float("nan")))
+    seconds = (time.monotonic() - began) * n_rows / max(int(n_rows.sum()), 1)
+    return replace(models, seconds=seconds)
+
+
+def constant(rows: Pass, labels: NDArray[np.void], options: MachineOptions) -> NDArray[np.bool_]:
+    """Which groups are not trained: of one class, or of a single row, (G,)."""
+    one_class = (labels["low"] == labels["high"]) & options.classifies
+    return np.asarray(one_class | (rows.groups["n_rows"] < 2), np.bool_)
+
+
+def fit(
+    rows: Pass,
+    labels: NDArray[np.void],
+    left_out: NDArray[np.bool_],
+    options: MachineOptions,
+    memory: int,
+) -> Trained:
+    """The machines of groups, from copies of rows in an order that depends on their content
+    alone."""
+    positive = labels["high"] if options.classes is None else options.classes[1]
+    positive = np.ascontiguousarray(np.broadcast_to(positive, len(labels)), np.float64)
+    with ExitStack() as stack:
+        counts = held_out_counts(rows.groups["n_rows"], options.validation)
+        made, out = rows.shuffled(memory, options.seed, counts)
+        kept = replace(rows, groups=stack.enter_context(made), positive=positive)
+        held = replace(rows, groups=stack.enter_context(out))
+        return trained(
+            kept,
+            rules_of(options),
+            memory,
+            held if options.validation else None,
+            np.ascontiguousarray(left_out, np.uint8),
+            HEAD,
+        )
+
+
+def rules_of(options: MachineOptions) -> Rules:
+    """The options as the kernels have them."""
+    return Rules(
+        loss=LOGISTIC if options.classifies else SQUARED,
+        algorithm=ALGORITHMS.index(options.algorithm),
+        rank=options.rank,
+        epochs=options.epochs,
+        patience=options.patience,
+        lock_free=not options.ordered,
+        learning_rate=options.rate,
+        l2=options.l2,
+        l2_factors=options.l2_factors,
+        init=options.init,
+        seed=options.seed,
+    )

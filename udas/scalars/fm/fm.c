@@ -1,0 +1,158 @@
+/* Margins of factorization machines of second order (Rendle, Factorization Machines, ICDM 2010):
+ * b + sum_i w_i x_i + 1/2 sum_k ((sum_i v_ik x_i)^2 - sum_i v_ik^2 x_i^2).
+ *
+ * The coefficients of a machine are d, the number of its features; k, the length of their vectors;
+ * and then of each feature its weight and its vector.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../../kvstore/mapped/clones.h"
+#include "../models/margins.h"
+
+enum { FEATURES, RANK, HEAD };
+#define MOST_FEATURES 2147483648.0
+#define MOST_RANK 256
+#define FEW 128 /* entries of a row that are sorted on the stack */
+
+static bool is_count(double x, double most) {
+    return x >= 1 && x <= most && x == (double)(uint64_t)x;
+}
+
+bool tusk_check_machine(const tusk_weight *coef, uint64_t n, char *sentence) {
+    if (n >= HEAD && is_count(coef[FEATURES], MOST_FEATURES) && is_count(coef[RANK], MOST_RANK) &&
+        n - HEAD == (uint64_t)coef[FEATURES] * ((uint64_t)coef[RANK] + 1))
+        return true;
+    snprintf(sentence, TUSK_SENTENCE,
+             "the coefficients of the model are not the weights and vectors of its features");
+    return false;
+}
+
+/* The sums over the entries of a row so far. */
+struct sums {
+    double linear;
+    double of[MOST_RANK], squares[MOST_RANK];
+};
+
+static void begin(struct sums *s, double intercept, uint64_t rank) {
+    s->linear = intercept;
+    memset(s->of, 0, rank * sizeof *s->of);
+    memset(s->squares, 0, rank * sizeof *s->squares);
+}
+
+/* Adds an entry; `one` has its weight and its vector. */
+static inline void add(struct sums *s, const tusk_weight *one, uint64_t rank, double x) {
+    s->linear += x * one[0];
+    for (uint64_t k = 0; k < rank; k++) {
+        double part = x * one[1 + k];
+        s->of[k] += part;
+        s->squares[k] += part * part;
+    }
+}
+
+static double margin_of(const struct sums *s, uint64_t rank) {
+    double pairs = 0;
+    for (uint64_t k = 0; k < rank; k++)
+        pairs += s->of[k] * s->of[k] - s->squares[k];
+    return s->linear + pairs / 2;
+}
+
+static double number(const void *x, bool f64, uint64_t k) {
+    return f64 ? ((const tusk_weight *)x)[k] : (double)((const float *)x)[k];
+}
+
+CLONES static void dense_margins(const tusk_scorer *s, const void *x, bool f64, uint64_t n,
+                                 double *out) {
+    uint64_t d = (uint64_t)s->coef[FEATURES], rank = (uint64_t)s->coef[RANK];
+    struct sums sums;
+    for (uint64_t i = 0; i < n; i++) {
+        begin(&sums, s->intercept, rank);
+        for (uint64_t j = 0; j < d; j++) {
+            double value = number(x, f64, i * d + j);
+            if (value != 0)
+                add(&sums, s->coef + HEAD + j * (rank + 1), rank, value);
+        }
+        out[i] = margin_of(&sums, rank);
+    }
+}
+
+bool tusk_machine_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t n,
+                          double *out, char *sentence) {
+    if (d != (uint64_t)s->coef[FEATURES]) {
+        snprintf(sentence, TUSK_SENTENCE, "the model has %llu features, row has %llu",
+                 (unsigned long long)s->coef[FEATURES], (unsigned long long)d);
+        return false;
+    }
+    dense_margins(s, x, f64, n, out);
+    return true;
+}
+
+struct entry {
+    int64_t id;
+    double x;
+};
+
+static int by_id(const void *a, const void *b) {
+    int64_t one = ((const struct entry *)a)->id, other = ((const struct entry *)b)->id;
+    return (one > other) - (one < other);
+}
+
+/* Whether no id repeats, as far as their order shows. */
+static bool is_rising(const tusk_sparse_row *row) {
+    for (uint64_t i = 1; i < row->n_ids; i++)
+        if (tusk_id_at(row, i - 1) >= tusk_id_at(row, i))
+            return false;
+    return true;
+}
+
+CLONES static double margin_of_rising(const tusk_scorer *s, const tusk_sparse_row *row, bool f64) {
+    uint64_t d = (uint64_t)s->coef[FEATURES], rank = (uint64_t)s->coef[RANK];
+    struct sums sums;
+    begin(&sums, s->intercept, rank);
+    for (uint64_t i = 0; i < row->n_ids; i++) {
+        uint64_t id = (uint64_t)tusk_id_at(row, i);
+        if (id < d)
+            add(&sums, s->coef + HEAD + id * (rank + 1), rank, number(row->values, f64, i));
+    }
+    return margin_of(&sums, rank);
+}
+
+/* The values of an id that repeats are added before they are squared. */
+static double margin_of_sorted(const tusk_scorer *s, const struct entry *entries, uint64_t n) {
+    uint64_t d = (uint64_t)s->coef[FEATURES], rank = (uint64_t)s->coef[RANK];
+    struct sums sums;
+    begin(&sums, s->intercept, rank);
+    for (uint64_t i = 0; i < n && (uint64_t)entries[i].id < d;) {
+        int64_t id = entries[i].id;
+        double x = 0;
+        for (; i < n && entries[i].id == id; i++)
+            x += entries[i].x;
+        add(&sums, s->coef + HEAD + (uint64_t)id * (rank + 1), rank, x);
+    }
+    return margin_of(&sums, rank);
+}
+
+bool tusk_machine_sparse_margin(tusk_scorer *s, const tusk_sparse_row *row, bool f64, double *out,
+                                char *sentence) {
+    if (!tusk_check_ids(row, sentence))
+        return false;
+    if (is_rising(row)) {
+        *out = margin_of_rising(s, row, f64);
+        return true;
+    }
+    struct entry few[FEW];
+    uint64_t n = row->n_ids;
+    struct entry *entries = n > FEW ? malloc(n * sizeof *entries) : few;
+    if (!entries) {
+        snprintf(sentence, TUSK_SENTENCE, "out of memory");
+        return false;
+    }
+    for (uint64_t i = 0; i < n; i++)
+        entries[i] = (struct entry){tusk_id_at(row, i), number(row->values, f64, i)};
+    qsort(entries, n, sizeof *entries, by_id);
+    *out = margin_of_sorted(s, entries, n);
+    if (n > FEW)
+        free(entries);
+    return true;
+}
