@@ -40,6 +40,9 @@ class Pulses:
         self._heard: dict[Any, float] = {}
         self._asked: dict[Any, Any] = {}
         """Workers by the reference of the answer that is awaited."""
+        self._done: dict[Any, float] = {}
+        """Since when answers are there, and not here."""
+        self._looked = 0.0
 
     def begin(self, worker: Any) -> None:
         """The worker has just been given work."""
@@ -69,6 +72,17 @@ class Pulses:
     def is_silent(self, worker: Any) -> bool:
         """Whether it was last heard of too long ago."""
         return self.clock.now > self._heard.get(worker, self.clock.now) + self.silent
+
+    def unfetched(self, ray: Any, references: list[Any]) -> list[Any]:
+        """Answers that exist for long and do not come, as where their file on a disk is lost: Ray
+        looks for such a file without end.
+        """
+        now = self.clock.now
+        if references and now >= self._looked + MOST_STEP:
+            self._looked, n = now, len(references)
+            done, _ = ray.wait(references, num_returns=n, timeout=0, fetch_local=False)
+            self._done = {one: self._done.get(one, now) for one in done}
+        return [one for one in references if now > self._done.get(one, now) + self.silent]
 
 
 def checked_timeout(given: object) -> float | None:

@@ -252,11 +252,14 @@ class Run:
     def give_up(self) -> Iterator[Outcome]:
         """Ends workers that do not answer, or have had a unit for longer than they may."""
         most, now = self.most_seconds, self.pulses.clock.now
+        away = self.pulses.unfetched(self.ray, list(self.working))
         for reference, task in list(self.working.items()):
             if most is not None and now > task.counted + most:
                 why = f"it was not done within {most:g} s (worker_timeout)"
             elif self.pulses.is_silent(task.worker):
                 why = f"its worker gave no sign of life for {self.pulses.silent:g} s"
+            elif reference in away:
+                why = f"its answer could not be fetched for {self.pulses.silent:g} s"
             else:
                 continue
             del self.working[reference]
@@ -320,9 +323,8 @@ class Run:
         if not self.wanted(unit):  # a copy was faster
             return
         if answer[:1] == ANSWERED:
-            ended = time.monotonic()
-            took = ended - task.began
-            self.took[digits(unit)] = max(self.took.get(digits(unit), 0.0), took)
+            ended, size = time.monotonic(), digits(unit)
+            self.took[size] = max(self.took.get(size, 0.0), ended - task.began)
             if unit.pin is not None:
                 leading.note(Ran(str(task.worker), unit, task.began, ended))
         for one, outcome in zip(unit.each, outcomes_of(unit, answer), strict=True):
@@ -378,12 +380,11 @@ class Run:
     def stop(self) -> None:
         """Ends all workers and with them what they still compute, and the leaders."""
         self.leaders.close()
-        working = [task.worker for task in self.working.values()]
-        for task in self.working.values():
+        for task in (working := list(self.working.values())):
             self.ended(task, "stopped")
         if self.head.lost:  # to whom Ray would speak of it; they end with their nodes
             return
-        for worker in [*self.starting.values(), *working, *self.idle]:
+        for worker in [*self.starting.values(), *(one.worker for one in working), *self.idle]:
             self.ray.kill(worker)
 
 

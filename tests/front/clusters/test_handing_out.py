@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tuskml.groups.execution import leading, ray_cluster
+from tuskml.groups.execution import leading, pulse, ray_cluster
 from tuskml.groups.execution.executor import Outcome, Unit
 from tuskml.groups.execution.leading import Leaders
 from tuskml.groups.execution.pulse import Clock
@@ -24,6 +24,8 @@ class Reference:
     def __init__(self, payload: bytes = b"") -> None:
         self.payload, self.ready = payload, False
         self.answer: Any = None
+        self.elsewhere = False
+        """Whether it has come, and cannot be fetched."""
 
     def put(self, answer: Any) -> None:
         """It has come; the first one counts."""
@@ -87,9 +89,12 @@ class Cluster:
     def nodes(self) -> list[Any]:
         return []
 
-    def wait(self, pending: list[Reference], num_returns: int, timeout: float) -> Any:
+    def wait(
+        self, pending: list[Reference], num_returns: int, timeout: float, fetch_local: bool = True
+    ) -> Any:
         self.act(self.workers)
-        return [one for one in pending if one.ready][:num_returns], []
+        there = [one for one in pending if one.ready or (one.elsewhere and not fetch_local)]
+        return there[:num_returns], []
 
     def get(self, reference: Reference) -> Any:
         if isinstance(reference.answer, Lost):
@@ -236,6 +241,32 @@ def test_an_idle_worker_that_says_nothing_when_it_is_asked_again_is_replaced(
     monkeypatch.setattr(Clock, "tick", tick)
     leader = {"led": lambda leaders: leaders.ask([pinned_unit("p", b"")])[0]}
     assert Cluster(2, act).outcomes([], Leaders(leader, 1)) == [Outcome("led", b"done")]
+
+
+def test_an_answer_that_cannot_be_fetched_is_computed_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As where the file that Ray has put it in is lost: Ray looks for it without end, and the
+    worker lives.
+    """
+    monkeypatch.setattr(ray_cluster, "SILENT_SECONDS", 0.02)
+    monkeypatch.setattr(pulse, "MOST_STEP", 0.01)
+    away: list[Reference] = []
+
+    def act(workers: list[Worker]) -> None:
+        for worker in workers:
+            worker.start()
+            for one in worker.asked:
+                one.put(True)
+        for one in asked_for(workers):
+            if not away:
+                away.append(one)
+                one.elsewhere = True
+            elif one is not away[0]:
+                one.put(b"+again")
+
+    assert Cluster(1, act).outcomes([Unit("a", 1, b"")]) == [Outcome("a", b"again")]
+    assert away
 
 
 def test_the_last_worker_to_start_has_parts_too() -> None:

@@ -4,6 +4,7 @@ import os
 import signal
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -105,6 +106,29 @@ def test_trees_have_the_bits_of_threads(
     ran.clear()
     sharded.assert_same_bits(trees(con, source, "ray"), expected)
     invariants.assert_data_sharding(ran)
+
+
+def test_rows_with_names_have_the_bits_of_threads(
+    local_ray: Any, con: duckdb.DuckDBPyConnection, tmp_path: Path, ran: list[Ran]
+) -> None:
+    """Workers count the levels of their parts, and all parts have the features of all rows."""
+    local_ray.grow(2)
+    band = "CASE WHEN z < -0.5 THEN 'low' WHEN z < 0.5 THEN 'mid' WHEN g > 'g1' THEN 'high' END"
+    query = f"SELECT g, x, z, {band} AS band, CASE WHEN y THEN 'yes' ELSE 'no' END AS y FROM rows"
+    manifest = tuskml.split(
+        con, source=query, group_by="g", into=tmp_path / "named", shard_bytes=50_000
+    )
+    given = GIVEN | {"source": manifest.source, "features": ["x", "band"], "missing": "level"}
+    expected = tuskml.train(con, "logistic", executor="threads", **given)
+    ran.clear()
+    found = tuskml.train(con, "logistic", executor="ray", **given)
+    sharded.assert_same_bits(found, expected)
+    for key, model in expected.items():
+        assert model is not None
+        assert found[key].features == model.features
+        assert found[key].class_names == ["no", "yes"]
+    counted = {one.worker for one in ran if b'"counting"' in one.unit.payload}
+    assert len(counted) == 2, "both workers count"
 
 
 def test_trees_outlive_a_worker_that_is_killed(
