@@ -255,6 +255,13 @@ class Learner(ABC):
         """
         raise NotImplementedError
 
+    @property
+    def by_parts(self) -> float:
+        """How many times as long `train_by_parts` computes as a training of the same rows in one
+        place: measured (docs/benchmarks.md), for estimates.
+        """
+        return 1.0
+
     def exchanges(
         self, request: Request[Any, Any], iterations: int, coefficients: int, n_features: int
     ) -> tuple[int, float]:

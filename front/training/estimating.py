@@ -114,7 +114,8 @@ def execution(units: Units, workers: int, remote: bool) -> Execution:
     hops = any(learner_of(one.task).hops(one) for one in asked.requests)
     known = found.passes, found.coefficients, found.features
     passes, exchanged = learner_of(request.task).exchanges(request, *known)
-    work = Workload(sizes, s, passes, 1.0, exchanged, hops)
+    by_parts = learner_of(request.task).by_parts
+    work = Workload(sizes, s, passes, 1.0, exchanged, hops, by_parts)
     trained = max(found.seconds - found.reading, 0.0) / (found.rows * passes * s)
     base = ON_RAY if remote else IN_THREADS
     costs = replace(base, row=trained, byte=found.reading / found.rows)

@@ -98,6 +98,10 @@ class Trees(Learner):
     def keeps(self) -> bool:
         return True
 
+    @property
+    def by_parts(self) -> float:
+        return parted.BY_PARTS
+
     def train_by_parts(self, parts: Parts, request: Request[Task, TreeOptions]) -> Models | None:
         return parted.train_by_parts(parts, request)
 

@@ -70,12 +70,12 @@ def dp(work: Workload, workers: int, costs: Costs) -> Estimate:
     steps = work.configurations * work.passes * len(work.sizes)
     wait = costs.sync if workers > 1 else 0.0
     network = costs.send * work.model_bytes * steps * (workers - 1)
-    load = costs.loaded(work, work.rows)
+    load, passes = costs.loaded(work, work.rows), work.by_parts * computed(work, costs)
     # The exchange is not shared among workers: each of them waits for it.
     idle = wait * steps + costs.task * len(work.sizes)
     if work.sequential:  # one worker works on the only configuration, and the others wait
-        idle += wait * steps * (workers - 1) + computed(work, costs) * (1 - 1 / workers)
-    return Estimate("DP", computed(work, costs), load, network, idle, workers, costs.start)
+        idle += wait * steps * (workers - 1) + passes * (1 - 1 / workers)
+    return Estimate("DP", passes, load, network, idle, workers, costs.start)
 
 
 def gap(work: Workload, workers: int, costs: Costs) -> Estimate:
@@ -91,8 +91,10 @@ def gap(work: Workload, workers: int, costs: Costs) -> Estimate:
     if work.sequential:  # a group's parts wait for each other
         each = costs.trained(work, 1, 0, work.configurations)
         wait = wait * int(pieces.max(initial=1)) + each * unbalanced(work.sizes, workers)
+    cut = float(work.sizes[pieces > 0].sum())
+    more = (work.by_parts - 1) * costs.trained(work, cut, 0, work.configurations)
     load = costs.loaded(work, work.rows)
-    return Estimate("GAP", computed(work, costs), load, network, wait, workers, costs.start)
+    return Estimate("GAP", computed(work, costs) + more, load, network, wait, workers, costs.start)
 
 
 def computed(work: Workload, costs: Costs) -> float:

@@ -13,7 +13,8 @@ class Workload:
     sizes: rows of each group (G,); configurations: of each group; passes: of a configuration over
     its rows; model_bytes: of what workers exchange of one configuration, such as a gradient;
     sequential: whether steps depend on each other, so that a configuration is on one worker at a
-    time.
+    time; by_parts: how many times as long a pass over parts of a group takes to compute as one
+    over rows in one place.
     """
 
     sizes: Sizes
@@ -22,6 +23,7 @@ class Workload:
     row_bytes: float = 100.0
     model_bytes: float = 1_000.0
     sequential: bool = False
+    by_parts: float = 1.0
 
     @property
     def rows(self) -> int:

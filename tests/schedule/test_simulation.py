@@ -143,6 +143,20 @@ def test_estimates_are_near_what_is_simulated() -> None:
             assert one.seconds == pytest.approx(run.makespan, rel=0.25), (one.approach, workers)
 
 
+def test_passes_over_parts_may_take_longer() -> None:
+    """By sums over parts all of DP's passes, and of GAP those of large groups."""
+    sizes = np.array([1_000_000, 1_000_000, *[1_000] * 50], np.int64)
+    once, twice = (
+        {one.approach: one for one in estimates(Workload(sizes, by_parts=n), 2, COSTS)}
+        for n in (1.0, 2.0)
+    )
+    assert twice["TP"] == once["TP"]
+    assert twice["DP"].compute == pytest.approx(2 * once["DP"].compute)
+    large = COSTS.trained(Workload(sizes), 2_000_000, 0, 1)
+    assert twice["GAP"].compute == pytest.approx(once["GAP"].compute + large)
+    assert min(twice.values(), key=lambda one: one.seconds).approach == "TP"
+
+
 def test_each_configuration_of_mtp_reads_the_rows() -> None:
     """Where reading is most of the work, on fewer workers than configurations."""
     costs = replace(COSTS, byte=COSTS.row)
