@@ -1,6 +1,6 @@
 # Each target sets up what it needs: a virtual environment, the native build, the packages.
 #   make demo | test | nightly | test-duckdb | docs | bench | lint | types | format | native | wheel | smoke | sanitize
-#   make faults | sanitize-learners | sanitize-postgres | sanitize-all | test-postgres | release | cross | clean
+#   make faults | sanitize-learners | sanitize-postgres | sanitize-all | test-postgres | release | cross | gpu-check | clean
 
 SHELL := /bin/bash
 PYTHON ?= python3
@@ -30,7 +30,7 @@ NATIVE := $(filter %.c %.h %.cpp %.hpp,$(wildcard kernels/native/*/* kernels/nat
 BUILD := setup.py pyproject.toml $(wildcard scripts/build/*.py)
 FORMATTED := $(NATIVE) $(filter %.c %.h,$(wildcard udas/postgres/* udas/postgres/*/*))
 
-.PHONY: demo test nightly faults test-duckdb docs bench lint types format native wheel smoke sanitize \
+.PHONY: demo test nightly faults test-duckdb docs bench gpu-check lint types format native wheel smoke sanitize \
     sanitize-learners sanitize-postgres sanitize-all test-postgres release cross clean \
     postgres-packages browser-packages
 
@@ -72,6 +72,11 @@ docs: $(READY)-docs
 
 bench: $(READY)-bench
 	$(BIN)/python scripts/bench/run.py $(BENCH_ARGS)
+
+# On a machine with an NVIDIA GPU and CuPy, by the Python at hand: the tests marked gpu, and the table of
+# docs/benchmarks.md. Nothing is installed.
+gpu-check:
+	$(PYTHON) scripts/bench/gpu/gpu_check.py $(BENCH_ARGS)
 
 lint: $(READY)-test
 	$(BIN)/ruff check .

@@ -21,7 +21,6 @@ import zlib
 from dataclasses import dataclass
 from typing import Any
 
-import datasketches
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -36,6 +35,13 @@ ABSENT = -1
 HEADER = struct.Struct("<8sI")  # magic, checksum of all that follows
 TOTALS = struct.Struct("<QQB")  # entries, the most of one feature left out, log2 of the table
 MAGIC = b"TUSKFRQ1"
+
+
+def sketches() -> Any:
+    """The package `datasketches`, which only counting features needs."""
+    import datasketches
+
+    return datasketches
 
 
 @dataclass(frozen=True)
@@ -66,7 +72,7 @@ class Frequencies:
         if not 0 <= top <= 1 << (LARGEST_LOG2 - 4):
             raise OptionError(f"top must be from 0 to {1 << (LARGEST_LOG2 - 4)}, got {top}")
         self._log2 = max(SMALLEST_LOG2, (top * 11).bit_length())
-        self._sketch: Any = datasketches.frequent_items_sketch(self._log2)
+        self._sketch: Any = sketches().frequent_items_sketch(self._log2)
         self._waiting: list[Ids] = []
         self._n_waiting = 0
         self._left_out = 0
@@ -107,7 +113,7 @@ class Frequencies:
     def top(self, n: int) -> FrequentFeatures:
         """The n most frequent features by estimate, fewer where fewer are known."""
         self._flush()
-        kind = datasketches.frequent_items_error_type.NO_FALSE_NEGATIVES
+        kind = sketches().frequent_items_error_type.NO_FALSE_NEGATIVES
         found = np.array(self._sketch.get_frequent_items(kind, 0), np.int64).reshape(-1, 4)
         ids, estimate, lower, upper = found[np.lexsort((found[:, 0], -found[:, 1]))[:n]].T.copy()
         return FrequentFeatures(ids, estimate, lower, upper + self._left_out)
@@ -116,7 +122,7 @@ class Frequencies:
         """The state, to be merged with another: about ten bytes a counter in use."""
         self._flush()
         totals = TOTALS.pack(self._total, self._left_out, self._log2)
-        body: bytes = totals + self._sketch.serialize(datasketches.PyLongsSerDe())
+        body: bytes = totals + self._sketch.serialize(sketches().PyLongsSerDe())
         return HEADER.pack(MAGIC, zlib.crc32(body)) + body
 
     @classmethod
@@ -129,8 +135,8 @@ class Frequencies:
             raise DataError("the feature frequencies are damaged: their checksum is wrong")
         made = cls(0)
         made._total, made._left_out, made._log2 = TOTALS.unpack_from(body)
-        made._sketch = datasketches.frequent_items_sketch.deserialize(
-            body[TOTALS.size :], datasketches.PyLongsSerDe()
+        made._sketch = sketches().frequent_items_sketch.deserialize(
+            body[TOTALS.size :], sketches().PyLongsSerDe()
         )
         return made
 

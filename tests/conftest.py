@@ -1,4 +1,9 @@
-"""What every test may ask for."""
+"""What every test may ask for.
+
+Nothing here imports a database before a test asks for one: those of a GPU run where there is none.
+"""
+
+from __future__ import annotations
 
 import atexit
 import os
@@ -9,9 +14,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import duckdb
 import pytest
 from hypothesis import settings
 
@@ -21,6 +25,9 @@ from tuskml.learners.linear.own import operators as own_operators
 from tuskml.learners.linear.own import tasks as own_tasks
 from tuskml.learners.stored import layout as stored_layout
 from tuskml.partitioner import WARM_LEVELDB
+
+if TYPE_CHECKING:
+    import duckdb
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "tests" / "helpers"))
@@ -217,6 +224,8 @@ def con(file_con: list[Any]) -> Iterator[duckdb.DuckDBPyConnection]:
 
 def emptied(connection: duckdb.DuckDBPyConnection, new: list[Any]) -> bool:
     """Drops tables and views; whether the database is then as it was when it was new."""
+    import duckdb
+
     try:
         for kind in ("view", "table"):
             for names in connection.execute(LEFT.format(kind=kind)).fetchall():
@@ -280,6 +289,8 @@ def survives() -> Callable[..., None]:
     """
 
     def run(*statements: str) -> None:
+        import duckdb
+
         if duckdb.__version__ >= "2":
             return
         done = subprocess.run(

@@ -28,6 +28,7 @@ class Table:
     chunks: NDArray[Any]
     spans: NDArray[Any]
     n_partial: int
+    n_groups: int
 
 
 def chunk_rows(n_rows: Ints, stride: int) -> int:
@@ -62,7 +63,7 @@ def table(first: Ints, n_rows: Ints, rows: int, stride: int = 1) -> Table:
     last = len(n_rows) + np.cumsum(count[several])
     spans["last"] = last
     spans["first"] = last - count[several]
-    return Table(chunks, spans, int(shared.sum()))
+    return Table(chunks, spans, int(shared.sum()), len(n_rows))
 
 
 def within(first: Ints, n_rows: Ints, low: int, high: int) -> tuple[Ints, Ints]:

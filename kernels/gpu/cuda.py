@@ -2,10 +2,13 @@
 
 import functools
 import os
+import signal
+import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,26 +22,70 @@ ASKED_SHARED = 40 << 10
 """Bytes of shared memory, static and dynamic, that a kernel has without a request: 48 KiB."""
 LEAST_CAPABILITY = 80
 """Compute capability 8.0, the first with asynchronous copies into shared memory."""
+Answer = TypeVar("Answer")
 
 
-@functools.cache
+class GpuError(TuskError):
+    """The GPU failed; no_memory: it had too little memory, and fewer rows at a time may fit."""
+
+    no_memory = False
+
+
 def availability() -> str | None:
-    """Why no GPU can be used: package, driver or device is missing. None if a GPU can be used."""
+    """Why no GPU can be used: package, driver or device is missing, or it failed before. None if a
+    GPU can be used.
+    """
     if _left_behind.is_set():
         return (
             "this process was forked from one that uses the GPU, which CUDA does not survive: "
             "start it by 'spawn'"
         )
+    return _broken[0] if _broken else first_look()
+
+
+@functools.cache
+def first_look() -> str | None:
+    """The same of a process in which nothing has failed, found out once."""
+    keep_kernels_somewhere()
     try:
-        import cupy
-    except ImportError as error:
+        with signals_blocked():
+            import cupy
+    except Exception as error:
         if isinstance(error, ModuleNotFoundError) and error.name == "cupy":
             return f"CuPy is not installed: {INSTALL}"
         return f"CuPy cannot be imported ({first_line(error)}): {INSTALL}"
     try:
-        return missing_hardware(cupy) or missing_compiler(cupy)
-    except cupy.cuda.runtime.CUDARuntimeError as error:
+        with signals_blocked():
+            return missing_hardware(cupy) or missing_compiler(cupy)
+    except Exception as error:
         return f"CUDA finds no usable device ({first_line(error)})"
+
+
+def keep_kernels_somewhere() -> None:
+    """Names CuPy a folder for compiled kernels if its own, in the home, cannot be written."""
+    if "CUPY_CACHE_DIR" in os.environ:
+        return
+    try:
+        folder = Path.home() / ".cupy" / "kernel_cache"
+        folder.mkdir(parents=True, exist_ok=True)
+        usable = os.access(folder, os.W_OK)
+    except (OSError, RuntimeError):  # there is no home
+        usable = False
+    if not usable:
+        os.environ["CUPY_CACHE_DIR"] = tempfile.mkdtemp(prefix="tuskml-cupy-")
+
+
+@contextmanager
+def signals_blocked() -> Iterator[None]:
+    """Threads that begin within the context, such as CUDA's, receive no signal of the process.
+
+    A PostgreSQL backend's handlers must run on its own thread.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def missing_hardware(cupy: Any) -> str | None:
@@ -72,32 +119,74 @@ def first_line(error: Exception) -> str:
 
 @contextmanager
 def failures() -> Iterator[None]:
-    """Turns CuPy's errors of driver, compiler and memory into errors of one sentence."""
+    """Turns CuPy's errors of driver, compiler and memory into errors of one sentence.
+
+    All work within goes to one stream, after what the caller's own stream was given before.
+    """
     try:
-        yield
+        with device().entered():
+            yield
     except Exception as error:
         if not type(error).__module__.startswith("cupy"):
             raise
-        raise TuskError(
-            f"the GPU failed ({type(error).__name__}: {first_line(error)}); option 'device' 'cpu' "
-            "trains without it"
-        ) from error
+        raise gpu_error(error) from error
+
+
+def gpu_error(error: Exception) -> GpuError:
+    """An error of CuPy's in one sentence; notes whether the GPU still answers."""
+    found = GpuError(
+        f"the GPU failed ({type(error).__name__}: {first_line(error)}); option 'device' 'cpu' "
+        "trains without it"
+    )
+    found.no_memory = isinstance(error, MemoryError)
+    if not found.no_memory:
+        look_again(error)
+    return found
+
+
+def look_again(error: Exception) -> None:
+    """Notes that the GPU answers no more, as after a fault of a kernel: CUDA does not recover."""
+    try:
+        device().launched().wait()
+    except Exception:
+        _broken[:] = [f"the GPU failed earlier in this process ({first_line(error)})"]
+
+
+def unless_it_fails(
+    option: str, there: Callable[[], Answer], here: Callable[[], Answer]
+) -> Answer:
+    """What `there` answers on the GPU; if it fails, and `device` does not ask for it, `here`."""
+    try:
+        return there()
+    except GpuError:
+        if option == "gpu":
+            raise
+        return here()
 
 
 @functools.cache
 def device() -> Device:
     """The current GPU. Raises an error if `availability` gives a reason against it."""
-    return Cuda()
+    with signals_blocked():
+        made = Cuda()
+    _used.set()
+    return made
 
 
-_left_behind = threading.Event()
+def in_use() -> bool:
+    """Whether this process has a GPU already, which takes seconds to get."""
+    return _used.is_set()
+
+
+_left_behind, _used = threading.Event(), threading.Event()
+_broken: list[str] = []
+"""Why the GPU is not used any more, if it failed."""
 
 
 def _forked() -> None:
     """Runs in a forked child. CUDA's context does not work there if the parent used the GPU."""
-    if device.cache_info().currsize:
+    if in_use():
         _left_behind.set()
-        availability.cache_clear()
 
 
 os.register_at_fork(after_in_child=_forked)
@@ -114,18 +203,21 @@ class CudaMark:
 
 
 class Cuda:
-    """CuPy's current device. Kernels run in the null stream, uploads in a separate stream."""
+    """CuPy's current device. Kernels run in the null stream, uploads in a stream of their own."""
 
     def __init__(self) -> None:
         import cupy
 
         self.cupy = cupy
+        self.kernels = cupy.cuda.Stream.null
         self.copies = cupy.cuda.Stream(non_blocking=True)
         number = cupy.cuda.runtime.getDevice()
         properties = cupy.cuda.runtime.getDeviceProperties(number)
         self._name: str = properties["name"].decode()
         self._shared_bytes = int(properties["sharedMemPerBlockOptin"])
-        self._kernels: dict[Source, Any] = {}
+        self._slow_doubles = int(properties.get("singleToDoublePrecisionPerfRatio", 2))
+        self._compiled: dict[Source, Any] = {}
+        cupy.cuda.get_cublas_handle()  # now, while signals are blocked: it may begin threads
 
     @property
     def name(self) -> str:
@@ -136,8 +228,22 @@ class Cuda:
         return self._shared_bytes
 
     @property
+    def double_cost(self) -> int:
+        """How many floats are computed in the time of a double: 2, or 64 on a desktop's GPU."""
+        return self._slow_doubles
+
+    @property
     def xp(self) -> Any:
         return self.cupy
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        own = self.cupy.cuda.get_current_stream()
+        if own.ptr != self.kernels.ptr:
+            mark = self._marked(own)
+            self.launch_after(mark)
+        with self.kernels:
+            yield
 
     def free_bytes(self) -> int:
         free, _ = self.cupy.cuda.runtime.memGetInfo()
@@ -155,14 +261,16 @@ class Cuda:
         return np.frombuffer(memory, np.uint8, size)
 
     def launch(self, source: Source, grid: tuple[int, int], arguments: Sequence[Any]) -> None:
-        kernel = self._kernels.get(source)
+        kernel = self._compiled.get(source)
         if kernel is None:
-            kernel = self._kernels[source] = self._compile(source)
+            kernel = self._compiled[source] = self._compile(source)
         given = tuple(np.uintp(0) if a is None else a for a in arguments)
         kernel((*grid, 1), (source.threads, 1, 1), given, shared_mem=source.shared)
 
     def _compile(self, source: Source) -> Any:
         kernel = self.cupy.RawKernel(source.text(), source.kernel, options=("--std=c++17",))
+        with signals_blocked():
+            kernel.compile()
         if source.shared > ASKED_SHARED:
             kernel.max_dynamic_shared_size_bytes = source.shared
         return kernel
@@ -174,7 +282,7 @@ class Cuda:
         return self._marked(self.copies)
 
     def launched(self) -> Mark:
-        return self._marked(self.cupy.cuda.Stream.null)
+        return self._marked(self.kernels)
 
     def _marked(self, stream: Any) -> Mark:
         event = self.cupy.cuda.Event(disable_timing=True)
@@ -183,7 +291,7 @@ class Cuda:
 
     def launch_after(self, mark: Mark) -> None:
         assert isinstance(mark, CudaMark)
-        self.cupy.cuda.Stream.null.wait_event(mark.event)
+        self.kernels.wait_event(mark.event)
 
     def upload_after(self, mark: Mark) -> None:
         assert isinstance(mark, CudaMark)
@@ -191,3 +299,4 @@ class Cuda:
 
     def release(self) -> None:
         self.cupy.get_default_memory_pool().free_all_blocks()
+        self.cupy.get_default_pinned_memory_pool().free_all_blocks()

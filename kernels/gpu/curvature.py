@@ -1,10 +1,13 @@
 """The curvature of models with more features than a block's registers hold: panels by cuBLAS."""
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tuskml.kernels.gpu import source
+from tuskml.kernels.passes import raise_if_cancelled
 from tuskml.kernels.segments import value_size
 
 if TYPE_CHECKING:
@@ -29,12 +32,16 @@ def add_wide(visit: "Visit", shift: Any, scale: Any, precise: bool) -> Any:
     rows = max(32, min(PANEL_ROWS, PANEL_BYTES // ((d + 1) * each)))
     panel = xp.empty((rows, d + 1), np.float32 if each == 4 else np.float64)
     kernel = source.wide("wide_panel", size, each)
-    below = device.to_device(np.stack(np.tril_indices(d + 1)))
+    assert of.on_device is not None
+    below = of.on_device.constant("below", triangle(d + 1))
     chunks = visit.table.chunks
     sums = xp.zeros((of.n_groups, (d + 1) * (d + 2) // 2), np.float64)
-    for group in np.unique(chunks["group"]).tolist():
-        total = xp.zeros((d + 1, d + 1), np.float64)
-        for first, n in panels(chunks[chunks["group"] == group], rows):
+    for own in np.split(chunks, np.flatnonzero(np.diff(chunks["group"])) + 1):
+        if not len(own):
+            continue
+        raise_if_cancelled(of.cancel_mark)
+        group, total = int(own["group"][0]), xp.zeros((d + 1, d + 1), np.float64)
+        for first, n in panels(own, rows):
             arguments = [
                 visit.part.values, np.int64(first), curvature, shift[group], scale[group],
                 np.int64(d), panel,
@@ -44,6 +51,12 @@ def add_wide(visit: "Visit", shift: Any, scale: Any, precise: bool) -> Any:
             total += some.T @ some
         sums[group] = total[below[0], below[1]]
     return sums
+
+
+@functools.lru_cache(maxsize=4)
+def triangle(p: int) -> NDArray[np.int64]:
+    """Rows and columns of a packed lower triangle, (2, p (p + 1) / 2)."""
+    return np.stack(np.tril_indices(p))
 
 
 def panels(chunks: Any, rows: int) -> list[tuple[int, int]]:

@@ -5,6 +5,7 @@ queue runs in order, and waits for the other only at a mark.
 """
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import numpy as np
@@ -32,6 +33,13 @@ class Device(Protocol):
     @property
     def shared_bytes(self) -> int:
         """Bytes of shared memory that a block may use."""
+
+    @property
+    def double_cost(self) -> int:
+        """How many floats are computed in the time of a double."""
+
+    def entered(self) -> AbstractContextManager[None]:
+        """A context in which arrays of `xp` are computed in the queue of the kernels."""
 
     def free_bytes(self) -> int:
         """Bytes of memory that can be allocated."""

@@ -9,11 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tuskml.kernels.gpu import source
-from tuskml.kernels.passes import Epoch, Floats
+from tuskml.kernels.passes import Epoch, Floats, raise_if_cancelled
 from tuskml.kernels.segments import value_size
 
 if TYPE_CHECKING:
     from tuskml.kernels.gpu.passes import DevicePass
+
+
+PIECE_VALUES = 1 << 23
+"""Of a group's rows that a launch takes: tens of milliseconds for its block, then a cancel is
+looked for."""
 
 
 def run_epoch(
@@ -28,6 +33,7 @@ def run_epoch(
     Returns sums of losses (G,), each taken before its step. anchored: SVRG's anchor and the mean
     gradient there, both (G, p).
     """
+    raise_if_cancelled(rows.cancel_mark)
     held, device = rows.on_device, rows.device
     assert held is not None
     assert rows.which is not None
@@ -43,9 +49,16 @@ def run_epoch(
         np.int32(rows.fit_intercept), np.int32(d), np.int32(epoch.batch_size),
         np.int32(epoch.power), np.float64(epoch.epochs_done), np.float64(epoch.l1),
         np.float64(epoch.l2), *(put(a) for a in (epoch.step, epoch.shift, epoch.scale)),
-        *(put(a) for a in anchored or (np.zeros(1), np.zeros(1))), moved, mean, loss,
+        *(put(a) for a in anchored or (np.zeros(1), np.zeros(1))),
     ]  # fmt: skip
-    device.launch(kernel, (n, 1), arguments)
+    each = max(epoch.batch_size, PIECE_VALUES // d)
+    carried = device.xp.empty((n, 2 * d + 7), np.float64)
+    for piece in range(-(-int(held.n_rows[rows.which].max()) // each)):
+        if piece:
+            device.launched().wait()
+            raise_if_cancelled(rows.cancel_mark)
+        whole = [*arguments, np.int32(piece > 0), np.int64(each), carried, moved, mean, loss]
+        device.launch(kernel, (n, 1), whole)
     weights[:] = device.to_host(moved)
     if average is not None:
         average[:] = device.to_host(mean)

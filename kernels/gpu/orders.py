@@ -22,6 +22,12 @@ def epoch_key(seed: int, epoch: int) -> int:
 
 def permutation(n: int, seed: int) -> np.ndarray[Any, np.dtype[np.int32]]:
     """0 to n - 1 in a seeded random order."""
-    first = scrambled(np.array([seed & MASK], np.uint64))
-    keys = scrambled(first + np.arange(n, dtype=np.uint64))
-    return np.argsort(keys, kind="stable").astype(np.int32)
+    found: np.ndarray[Any, np.dtype[np.int32]] = permutation_there(np, n, seed)
+    return found
+
+
+def permutation_there(xp: Any, n: int, seed: int) -> Any:
+    """The same where the arrays of xp are. Keys differ: both of its functions are one to one."""
+    first = np.uint64(int(scrambled(np.array([seed & MASK], np.uint64))[0]))
+    keys = scrambled(xp.arange(n, dtype=np.uint64) + first)
+    return xp.argsort(keys).astype(np.int32)

@@ -94,7 +94,7 @@ class DevicePass(Pass):
             if d > source.MOST_GROUPED:
                 visit.apart = curvature.add_wide(visit, place[0], place[1], precise)
                 return
-            kernel = source.curvature(d, size, precise)
+            kernel = source.curvature(d, size)
             arguments = [*visit.rows, visit.weights, *place, *visit.losses, visit.out]
             visit.launch(kernel, arguments)
 
@@ -190,7 +190,8 @@ class Visit:
         self.n_chunks, self.usual_rows = placed.n_chunks, placed.usual_rows
         self.rows = [part.values, part.labels, placed.chunks]
         shape = (rows.n_groups + placed.table.n_partial, width)
-        self.out = self.device.xp.zeros(shape, np.float64)
+        new = self.device.xp.empty if placed.whole else self.device.xp.zeros
+        self.out = new(shape, np.float64)
         self.apart: Any = None
 
     def launch(self, kernel: Source, arguments: Sequence[Any], slabs: int = 1) -> None:

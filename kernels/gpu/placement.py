@@ -1,8 +1,9 @@
 """Whether a batch of groups trains on the GPU, by the option `device` and the available GPU."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,13 +13,22 @@ from tuskml.kernels.gpu import cuda
 from tuskml.kernels.gpu.passes import DevicePass, on_device
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.segments import dense_bytes
+from tuskml.schedule import budget
 
-LEAST_BYTES = 1 << 30
-"""Bytes of rows from which on `auto` uses an available GPU.
-
-Not measured. If a pass takes the CPU only milliseconds, the GPU saves less time than it takes to
-copy the rows and to compile and launch the kernels.
-"""
+PASSES = 20
+"""Over the rows that a training is taken to come to: more by gradients, fewer by curvatures."""
+THREAD_BANDWIDTH, BUS_BANDWIDTH = 6.5e9, 40e9
+"""Bytes of rows a second that a thread of the CPU takes for gradients, and that are copied to the
+GPU, measured beside an H200 with 16 threads (`docs/benchmarks.md`). The GPU's passes are free
+beside these."""
+START, SHAPE = 2.0, 0.6
+"""Seconds that a process takes to get a GPU, and to compile the kernels for a width of rows."""
+PARTS = 4
+"""Of the rows that are on the GPU at a time where its memory did not do for all."""
+SLOW_DOUBLES = 8
+"""Floats in the time of a double from which on `auto` leaves rows to the CPU: kernels add up in
+double, which a desktop's GPU does at 1/64 of the speed."""
+Trained = TypeVar("Trained")
 
 
 @dataclass(frozen=True)
@@ -56,11 +66,26 @@ def refusal(option: str, sparse: bool, size: int) -> str | None:
         return "device is 'cpu'"
     if sparse:
         return "features are sparse, and a GPU takes dense ones"
-    if option == "auto" and size < LEAST_BYTES:
+    if option == "auto" and size < least_bytes():
         return (
-            f"rows take {size / 2**20:,.1f} MiB, a GPU is used from {LEAST_BYTES >> 20:,} MiB on"
+            f"rows take {size / 2**20:,.1f} MiB, a GPU is used from {least_bytes() >> 20:,} MiB on"
         )
-    return cuda.availability()
+    reason = cuda.availability()
+    if reason is None and option == "auto" and cuda.device().double_cost > SLOW_DOUBLES:
+        cost = cuda.device().double_cost
+        return f"the GPU computes in double at 1/{cost} of its speed; 'device' 'gpu' takes it"
+    return reason
+
+
+def least_bytes() -> int:
+    """Bytes of rows from which on `auto` uses an available GPU.
+
+    The passes that it spares the CPU's threads then take longer than to get the GPU, unless this
+    process has it already, to compile kernels and to copy the rows.
+    """
+    by_cpu = PASSES / (THREAD_BANDWIDTH * budget.threads())
+    each = max(by_cpu - 1 / BUS_BANDWIDTH, 1 / BUS_BANDWIDTH)
+    return int((SHAPE + START * (not cuda.in_use())) / each)
 
 
 def without_kernels(what: str) -> Answer:
@@ -74,16 +99,31 @@ def refuse_gpu(option: str, what: str) -> None:
 
 
 @contextmanager
-def on_gpu(rows: Pass) -> Iterator[Pass]:
-    """The same rows on the GPU, until the context ends. Raises TuskError on failure."""
+def on_gpu(rows: Pass, budget: int | None = None) -> Iterator[Pass]:
+    """The same rows on the GPU, until the context ends. Raises GpuError on failure.
+
+    budget: bytes for rows; None: what is free.
+    """
     with cuda.failures():
-        placed = on_device(rows, cuda.device())
+        placed = on_device(rows, cuda.device(), budget)
         assert isinstance(placed, DevicePass)
         assert placed.on_device is not None
         try:
             yield placed
         finally:
             placed.on_device.close()
+
+
+def trained_on_gpu(rows: Pass, train: Callable[[Pass], Trained]) -> Trained:
+    """What `train` makes of the rows on the GPU, in parts if its memory does not do for all."""
+    try:
+        with on_gpu(rows) as placed:
+            return train(placed)
+    except cuda.GpuError as error:
+        if not error.no_memory:
+            raise
+    with on_gpu(rows, dense_bytes(rows.groups) // PARTS) as placed:
+        return train(placed)
 
 
 def gpu_name() -> str:

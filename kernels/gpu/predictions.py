@@ -6,6 +6,7 @@ and are scored where they are. What is in the host's memory takes longer to copy
 so nothing comes here unless it is asked for.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -34,11 +35,17 @@ def decision(x: Any, coef: ArrayLike, intercept: float, device: Device | None = 
             f"features have shape {x.shape} and type {x.dtype}, expected (n, "
             f"{len(weights) - 1}) of float32 or float64 as the coefficients"
         )
-    if device is None:
-        reason = cuda.availability()
-        if reason is not None:
-            raise DataError(f"predictions on the GPU are not possible: {reason}")
-        device = cuda.device()
+    if device is not None:
+        return margins_of(device, x, weights)
+    reason = cuda.availability()
+    if reason is not None:
+        raise DataError(f"predictions on the GPU are not possible: {reason}")
+    with cuda.failures():
+        return margins_of(cuda.device(), x, weights)
+
+
+def margins_of(device: Device, x: Any, weights: Floats) -> Floats:
+    """Of rows wherever they are."""
     if isinstance(x, device.xp.ndarray):
         return margins_there(device, x, weights)
     return margins(device, x, weights)
@@ -72,34 +79,43 @@ def margins(device: Device, x: NDArray[Any], weights: Floats) -> Floats:
     out = np.empty(n)
     if not n:
         return out
+    staging = Staging(device, d, x.dtype, min(STAGED_BYTES, (step + 4) * row))
+    try:
+        for low, found in margins_by_part(device, x, weights, step, staging):
+            out[low : low + len(found)] = found
+    finally:
+        staging.drain()
+    return out
+
+
+def margins_by_part(
+    device: Device, x: NDArray[Any], weights: Floats, step: int, staging: Staging
+) -> Iterator[tuple[int, Floats]]:
+    """First row and margins of `step` rows at a time."""
 
     def fill(first: int, values: NDArray[Any], labels: Floats) -> None:
         values[:] = x[first : first + len(labels)]
         labels[:] = 0.0
 
-    staging = Staging(device, d, x.dtype, min(STAGED_BYTES, (step + 4) * row))
-    xp = device.xp
+    xp, (n, d) = device.xp, x.shape
+    kernel = source.wide("margins", x.dtype.itemsize)
     parts = [Part(0, 0, xp.zeros((step, d), x.dtype), xp.zeros(step, np.float64)) for _ in "12"]
-    found, given = [xp.empty(step, np.float64) for _ in "12"], device.to_device(weights)
+    sums, given = [xp.empty(step, np.float64) for _ in "12"], device.to_device(weights)
     device.upload_after(device.launched())
-    waiting: list[tuple[int, int, Any]] = []
+    before: tuple[Part, Any] | None = None
     for number, low in enumerate(range(0, n, step)):
-        part = parts[number % 2]
+        part, found = parts[number % 2], sums[number % 2]
         part.low, part.high = low, min(low + step, n)
         if part.used is not None:
             device.upload_after(part.used)
         staging.copy(fill, part)
         device.launch_after(device.uploaded())
-        for at, to, before in waiting:
-            out[at:to] = device.to_host(before)[: to - at]
+        if before is not None:
+            yield before[0].low, device.to_host(before[1])[: before[0].high - before[0].low]
         rows = part.high - low
-        sums = found[number % 2]
-        kernel = source.wide("margins", x.dtype.itemsize)
-        arguments = [part.values, np.int64(rows), np.int64(d), given, sums]
+        arguments = [part.values, np.int64(rows), np.int64(d), given, found]
         device.launch(kernel, (-(-rows // 8), 1), arguments)
         part.used = device.launched()
-        waiting = [(low, part.high, sums)]
-    for at, to, before in waiting:
-        out[at:to] = device.to_host(before)[: to - at]
-    staging.drain()
-    return out
+        before = part, found
+    if before is not None:
+        yield before[0].low, device.to_host(before[1])[: before[0].high - before[0].low]

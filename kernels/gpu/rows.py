@@ -37,6 +37,8 @@ class Placed:
         self.spans = device.to_device(table.spans.view(np.uint8))
         self.usual_rows = int(table.chunks["rows"].mean()) if self.n_chunks else 0
         """Average rows per chunk."""
+        self.whole = table.n_groups == len(np.unique(table.chunks["group"]))
+        """Whether every group has rows here, and so sums that a kernel writes."""
 
 
 def places(n_rows: Ints) -> Ints:
@@ -144,9 +146,11 @@ class DeviceRows:
         staging = Staging(device, d, dtype_of(kind), min(staged, (total + ALIGNED) * row))
         rows = cls(device, d, kind, n_rows, start, max(part, 1), fill, [], staging)
         if rows.resident:
-            rows.parts = [rows.room(total)]
-            rows.load(rows.parts[0], 0)
-            staging.drain()
+            try:
+                rows.parts = [rows.room(total)]
+                rows.load(rows.parts[0], 0)
+            finally:  # a copy that goes on would write into memory that others were given
+                staging.drain()
             rows.staging = None
         return rows
 

@@ -17,6 +17,8 @@ MOST_SHARED = 227 << 10
 """Bytes of shared memory that a block may have on Hopper."""
 LEAST_SHARED = 99 << 10
 """The same on the smallest supported devices: curvatures and systems fit, but not all passes."""
+MOST_TILES = 15
+"""Tiles of 8 x 8 products that a warp keeps in registers."""
 TILE_BYTES = 8 << 10
 LANES_FEATURES = 16
 """Sums per lane, for rows that several lanes share."""
@@ -72,27 +74,40 @@ def stride_of(d: int, vec: int, lanes: int) -> int:
     return units * vec
 
 
-def gradient(d: int, size: int, rows: int) -> Source:
+@dataclass(frozen=True)
+class Tiles:
+    """How a gradient's blocks cut their rows: bytes of a tile, most warps of a block, tiles in
+    shared memory, and sums per lane where several lanes share a row.
+
+    With two tiles three or four blocks fit on a multiprocessor. On an H200 that was faster than
+    three tiles and fewer blocks for every width.
+    """
+
+    size: int = TILE_BYTES
+    warps: int = 4
+    stages: int = 2
+    lane_features: int = LANES_FEATURES
+
+
+def gradient(d: int, size: int, rows: int, tiles: Tiles = Tiles()) -> Source:
     """The fused pass for d features of `size` bytes. rows: rows of a typical chunk."""
-    vec = next(v for v in (16 // size, 8 // size, 1) if v and d % v == 0)
-    if vec * size < 16:
-        vec = 1
-    lanes = 1 if d <= 32 else min(32, power_of_two(-(-d // LANES_FEATURES)))
-    side_by_side = 32 // lanes
+    vec = 16 // size if d % (16 // size) == 0 else 1
+    lanes = 1 if d <= 32 else min(32, power_of_two(-(-d // tiles.lane_features)))
+    side_by_side, stride = 32 // lanes, stride_of(d, vec, lanes)
     steps = 1
-    while 2 * steps <= lanes and 2 * steps * side_by_side * d * size <= TILE_BYTES:
+    while 2 * steps <= lanes and 2 * steps * side_by_side * stride * size <= tiles.size:
         steps *= 2
-    stride = stride_of(d, vec, lanes)
+    while vec == 1 and steps < lanes and steps * side_by_side * d * size % 16:
+        steps *= 2  # whole tiles can be copied 16 bytes at a time, if single rows cannot
     tile_rows = side_by_side * steps
-    flat = int(vec == 1 and tile_rows % 4 == 0 and tile_rows * d * size % 16 == 0)
+    flat = int(vec == 1 and tile_rows * d * size % 16 == 0)
     each = -(-(d // vec) // lanes) * vec
-    warps = 1 if rows <= SMALL_ROWS else 4
+    warps = 1 if rows <= SMALL_ROWS else tiles.warps
     tile = tile_rows * stride * size
-    stages = 4 if tile <= TILE_BYTES // 4 else 3
-    shared = max(-(-each * lanes // 2) * 16 + warps * stages * tile, warps * (d + 3) * 8)
+    shared = max(-(-each * lanes // 2) * 16 + warps * tiles.stages * tile, warps * (d + 3) * 8)
     macros: dict[str, int | str] = {
         "D": d, "T": type_name(size), "VEC": vec, "LANES": lanes, "STEPS": steps,
-        "STRIDE": stride, "FLAT": flat, "STAGES": stages, "WARPS": warps,
+        "STRIDE": stride, "FLAT": flat, "STAGES": tiles.stages, "WARPS": warps,
         "KEEP_WEIGHTS": int(lanes > 1 and each <= LANES_FEATURES),
     }  # fmt: skip
     return Source("gradient", ("gradient.cu",), tuple(macros.items()), 32 * warps, shared)
@@ -101,21 +116,17 @@ def gradient(d: int, size: int, rows: int) -> Source:
 SUMS = Source("add_chunks", ("sums.cu",), (), 1024)
 
 
-def curvature(d: int, size: int, precise: bool) -> Source:
+def curvature(d: int, size: int) -> Source:
     """Gradient and curvature of d <= MOST_GROUPED features."""
-    double = precise or size == 8
-    each, side = (8 if double else 4), (d + 4) // 4
+    threads, side = 128, (d + 9) // 8
     tiles = side * (side + 1) // 2
-    threads = 128 if tiles <= 128 else 256
-    panel = 32 if double else 64
-    rows = panel * ((4 * side + 4) * each + (d | 1) * size)
-    shared = 8 * (3 * d + 2 * panel + 4) + max(rows, 8 * 16 * threads)
-    macros: dict[str, int | str] = {
-        "D": d, "T": type_name(size), "E": type_name(each), "THREADS": threads, "PANEL": panel,
-    }  # fmt: skip
-    return Source(
-        "curvature", ("panel.cuh", "curvature.cu"), tuple(macros.items()), threads, shared
-    )
+    parts = 1 if tiles <= MOST_TILES else 4
+    teams, vec = threads // 32 // parts, 16 // size
+    stride = (d // vec | 1) * vec if d % vec == 0 else d
+    room = max(teams * 2 * 32 * stride * size, 8 * 64 * tiles)
+    shared = 8 * (3 * d + 64 * teams + 3 * d % 2) + room
+    macros = (("D", d), ("T", type_name(size)), ("THREADS", threads), ("PARTS", parts))
+    return Source("curvature", ("panel.cuh", "curvature.cu"), macros, threads, shared)
 
 
 def solver(p: int) -> Source:
@@ -149,13 +160,17 @@ def wide(kernel: str, size: int, each: int = 8) -> Source:
     return Source(kernel, ("wide.cu", "margins.cu"), macros, 256)
 
 
-def newton(d: int, size: int) -> Source:
-    """Some iterations of Newton's method for a group of d <= MOST_GROUPED features per block."""
-    base, p = curvature(d, size, True), d + 1
+def newton(d: int, size: int, blocks: int = 0) -> Source:
+    """Some iterations of Newton's method for a group of d <= MOST_GROUPED features per block.
+
+    blocks: how many should run on a multiprocessor at once; 0: by the registers that d takes.
+    """
+    base, p = curvature(d, size), d + 1
     system = p * (p | 1) + p  # shares the panel's memory, after w, shift and scale
     panel = max(base.shared // 8, 3 * d + system)
     shared = 8 * (panel + d + 3 + p * (p + 1) // 2 + 4 * p)
-    macros = (*base.macros, ("BEHIND_PANEL", panel))
+    at_once = blocks or (5 if d <= 16 else 4 if d <= 30 else 3)
+    macros = (*base.macros, ("BEHIND_PANEL", panel), ("BLOCKS", at_once))
     files = ("panel.cuh", "cholesky.cuh", "newton.cu")
     return Source("newton", files, macros, base.threads, shared)
 

@@ -19,7 +19,7 @@ from tuskml.errors import DataError
 from tuskml.kernels import passes
 from tuskml.kernels.charged import FLOOR, look_at_limits, memory_use
 from tuskml.kernels.factorization import Factorization, Ids, Shape, rating_ids
-from tuskml.kernels.gpu.cuda import failures
+from tuskml.kernels.gpu.cuda import failures, unless_it_fails
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.learners import events
 from tuskml.learners.factorization.device import on_gpu, placed
@@ -108,7 +108,20 @@ def fit(group: NDArray[np.void], settings: Settings, memory: int, mark: int) -> 
     rows = Pass(group, 0, None, None, settings.biases, settings.threads, cancel_mark=mark)
     shape = shape_of(rows, settings)
     refuse_too_long(shape, memory)
+    here = settings
     settings = placed(group, settings, shape)
+
+    def fit_by(settings: Settings) -> Fit:
+        return fit_placed(rows, shape, settings, memory, began)
+
+    if settings.gpu is None:
+        return fit_by(settings)
+    return unless_it_fails(settings.device, lambda: fit_by(settings), lambda: fit_by(here))
+
+
+def fit_placed(rows: Pass, shape: Shape, settings: Settings, memory: int, began: float) -> Fit:
+    """The same where the settings say."""
+    group = rows.groups
     with ExitStack() as stack:
         held = None
         kept = rows

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from tuskml.kernels import passes
 from tuskml.kernels.charged import FLOOR, Charges, look_at_limits, memory_use
 from tuskml.kernels.gpu import placement
+from tuskml.kernels.gpu.cuda import unless_it_fails
+from tuskml.kernels.gpu.passes import DevicePass
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.rows.gather import gathered
 from tuskml.kernels.rows.renumber import renumbered
@@ -272,41 +274,58 @@ def alike_in_values(rows: Pass, plan: Plan, options: LinearOptions) -> Iterator[
 def fit_alike(
     given: Inputs, plan: Plan, request: Request, began: float, question: Question | None
 ) -> Models:
-    """The same on rows that are in their order."""
-    rows, labels, options = given.rows, given.labels, request.options
-    with ExitStack() as stack:
-        gpu = devices.wants_gpu(rows.groups, request)
-        if gpu:
-            stack.enter_context(gpu_in_turn(rows.cancel_mark))
-            rows = stack.enter_context(placement.on_gpu(rows))
-        problem = describe(rows, labels, plan, request)
-        timing, chosen = Timing(), Choice(plan, ())
-        if question is not None:
-            question = replace(question, gpu=gpu)
-            asked = time.monotonic()
-            chosen = decide(problem, start(problem, labels, options), plan, question)
-            plan = chosen.plan
-            timing.planned(chosen, time.monotonic() - asked)
-        if gpu:
-            plan = devices.placed(plan, request.task)
-        run = Run(given.held, options, began, timing)
-        plan, begin = beginning(problem, labels, plan, request)
-        state, chosen = run_guarded(run, *begin, replace(chosen, plan=plan), question)
-        leave(problem, state, request.near)
+    """The same on rows that are in their order, on the GPU if they go there."""
+
+    def train(rows: Pass) -> Models:
+        return fit_placed(given, rows, plan, request, began, question)
+
+    def there() -> Models:
+        with gpu_in_turn(given.rows.cancel_mark):
+            return placement.trained_on_gpu(given.rows, train)
+
+    if not devices.wants_gpu(given.rows.groups, request):
+        return train(given.rows)
+    return unless_it_fails(request.options.device, there, lambda: train(given.rows))
+
+
+def fit_placed(
+    given: Inputs,
+    rows: Pass,
+    plan: Plan,
+    request: Request,
+    began: float,
+    question: Question | None,
+) -> Models:
+    """The same on the rows where they are."""
+    labels, options, gpu = given.labels, request.options, isinstance(rows, DevicePass)
+    problem = describe(rows, labels, plan, request)
+    timing, chosen = Timing(), Choice(plan, ())
+    if question is not None:
+        question = replace(question, gpu=gpu)
+        asked = time.monotonic()
+        chosen = decide(problem, start(problem, labels, options), plan, question)
         plan = chosen.plan
-        if estimates_dispersion(problem, options):
-            problem, state = with_dispersion(problem, state, options, run.again(plan))
-        if not gpu:  # its seconds say nothing of the CPU's
-            timing.report(plan, question)
-        if state.converged.all():  # what was said to be too little was not
-            plan = replace(plan, unmet=None)
-        ended = ended_at(given, problem, state, plan, run)
-        shown = resolved(options, plan, timing.shown() | task_members(request.task, options))
-        models = models_of(given, ended, shown, began)
-        if not options.explain:
-            return models
-        text = explained(rows.groups, request, chosen, question, state, began)
-        return replace(models, plan=Strings.same(text, len(labels)))
+        timing.planned(chosen, time.monotonic() - asked)
+    if gpu:
+        plan = devices.placed(plan, request.task)
+    run = Run(given.held, options, began, timing)
+    plan, begin = beginning(problem, labels, plan, request)
+    state, chosen = run_guarded(run, *begin, replace(chosen, plan=plan), question)
+    leave(problem, state, request.near)
+    plan = chosen.plan
+    if estimates_dispersion(problem, options):
+        problem, state = with_dispersion(problem, state, options, run.again(plan))
+    if not gpu:  # its seconds say nothing of the CPU's
+        timing.report(plan, question)
+    if state.converged.all():  # what was said to be too little was not
+        plan = replace(plan, unmet=None)
+    ended = ended_at(given, problem, state, plan, run)
+    shown = resolved(options, plan, timing.shown() | task_members(request.task, options))
+    models = models_of(given, ended, shown, began)
+    if not options.explain:
+        return models
+    text = explained(rows.groups, request, chosen, question, state, began)
+    return replace(models, plan=Strings.same(text, len(labels)))
 
 
 def ended_at(given: Inputs, problem: Problem, state: State, plan: Plan, run: Run) -> Ended:

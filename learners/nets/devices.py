@@ -1,6 +1,7 @@
 """Where a batch of nets trains: the GPU that the option `device` takes, or the CPU."""
 
 from tuskml.kernels.gpu import cuda, placement
+from tuskml.kernels.gpu.cuda import unless_it_fails
 from tuskml.kernels.gpu.nets.training import trained_on_device
 from tuskml.kernels.nets.training import ByGroup, Rules, Trained, trained
 from tuskml.kernels.passes import Pass
@@ -17,10 +18,15 @@ def trained_somewhere(
         found = placement.without_kernels(what)
     else:
         found = placement.answer(options.device, rows.groups)
-    if not found.taken(options.device):
+
+    def there() -> Trained:
+        with gpu_in_turn(rows.cancel_mark), cuda.failures():
+            return trained_on_device(cuda.device(), rows, rules, given)
+
+    def here() -> Trained:
         return trained(rows, rules, memory, given)
-    with gpu_in_turn(rows.cancel_mark), cuda.failures():
-        return trained_on_device(cuda.device(), rows, rules, given)
+
+    return unless_it_fails(options.device, there, here) if found.taken(options.device) else here()
 
 
 def without_arrays(options: NetOptions, rules: Rules) -> str | None:

@@ -6,6 +6,9 @@
 // its update. run_offset (G + 1,): where each group's runs begin. all_shift and all_scale (G, d).
 // anchor, full, all_v and average (NULL: not wanted) are (G, d + 1).
 //
+// A launch ends with the batch that reaches most_rows rows of a group, and the next one goes on from
+// carried (G, 2 d + 7): weights, their sum, and what else changes from batch to batch.
+//
 // A batch is processed 64 rows at a time. For the margins each row has a thread (narrow rows) or a
 // warp. Then each feature has a thread for the gradient, which reads the rows again, from the
 // cache.
@@ -49,7 +52,8 @@ epoch(const T *values, const double *labels, const int64 *start, const int64 *n_
       const int64 *run_offset, const int64 *run_first, const int *run_rows, LOSS_PARAMETERS,
       int fit_intercept, int d, int batch_size, int power, double done, double l1, double l2,
       const double *first_step, const double *all_shift, const double *all_scale,
-      const double *anchor, const double *full, double *all_v, double *average, double *out) {
+      const double *anchor, const double *full, int resumed, int64 most_rows, double *carried,
+      double *all_v, double *average, double *out) {
     DYNAMIC_SHARED
     __shared__ int64 rows[BLOCK_ROWS];
     __shared__ double r[BLOCK_ROWS], room[THREADS / 32];
@@ -57,13 +61,16 @@ epoch(const T *values, const double *labels, const int64 *start, const int64 *n_
     double *fixed = q + d, *mu = fixed + d; // ANCHORED only
     const int thread = threadIdx.x, lane = thread % 32;
     const int64 g = blockIdx.x, at = g * (d + 1);
+    if (resumed && carried[g * (2 * d + 7) + 2 * d + 5] >= (double)run_offset[g + 1])
+        return; // an earlier launch came to the end
     const Labels meaning(LOSSES, (int)g);
     double v_d = all_v[at + d], sum_d = 0.0, s = 0.0, total = 0.0, steps = 0.0, part = 0.0;
-    double fixed_part = 0.0;
+    double fixed_part = 0.0, *kept = carried + g * (2 * d + 7), *others = kept + 2 * d;
     for (int k = thread; k < d; k += THREADS) {
         double scale = all_scale[g * d + k];
-        w[k] = all_v[at + k] * scale;
-        gradient[k] = sum[k] = 0.0;
+        w[k] = resumed ? kept[k] : all_v[at + k] * scale;
+        sum[k] = resumed ? kept[d + k] : 0.0;
+        gradient[k] = 0.0;
         shift[k] = all_shift[g * d + k];
         q[k] = scale * scale;
         part += w[k] * shift[k];
@@ -73,15 +80,24 @@ epoch(const T *values, const double *labels, const int64 *start, const int64 *n_
             fixed_part += fixed[k] * shift[k];
         }
     }
+    int64 run = run_offset[g], row = 0;
+    int used = 0, gathered = 0;
+    if (resumed) {
+        v_d = others[0];
+        sum_d = others[1];
+        steps = others[2];
+        total = thread == 0 ? others[3] : 0.0;
+        row = (int64)others[4];
+        run = (int64)others[5];
+        used = (int)others[6];
+    }
     double b = v_d - sum_block(part, room);
     double fixed_b = ANCHORED ? anchor[at + d] - sum_block(fixed_part, room) : 0.0;
     const Schedule schedule{power, first_step[g], done,
                             n_rows[g] > 0 ? 1.0 / (double)n_rows[g] : 1.0};
 
-    int64 run = run_offset[g], row = 0;
-    const int64 end = run_offset[g + 1];
-    int used = 0, gathered = 0;
-    while (run < end) {
+    const int64 end = run_offset[g + 1], until = row + most_rows;
+    while (run < end && row < until) {
         int n = 0; // rows of this block, the same on all threads
         const int most = batch_size - gathered < BLOCK_ROWS ? batch_size - gathered
                                                               : BLOCK_ROWS;
@@ -173,13 +189,30 @@ epoch(const T *values, const double *labels, const int64 *start, const int64 *n_
         s = 0.0;
     }
 
+    total = sum_block(total, room);
+    if (thread == 0)
+        others[5] = (double)run;
+    if (run < end) {
+        for (int k = thread; k < d; k += THREADS) {
+            kept[k] = w[k];
+            kept[d + k] = sum[k];
+        }
+        if (thread == 0) {
+            others[0] = v_d;
+            others[1] = sum_d;
+            others[2] = steps;
+            others[3] = total;
+            others[4] = (double)row;
+            others[6] = (double)used;
+        }
+        return;
+    }
     for (int k = thread; k < d; k += THREADS) {
         double scale = all_scale[g * d + k];
         all_v[at + k] = scale > 0.0 ? w[k] / scale : 0.0;
         if (average)
             average[at + k] = scale > 0.0 && steps > 0.0 ? sum[k] / steps / scale : 0.0;
     }
-    total = sum_block(total, room);
     if (thread == 0) {
         all_v[at + d] = v_d;
         if (average)

@@ -102,6 +102,10 @@ gradient(const T *values, const double *labels, const Chunk *chunks, const doubl
     for (int k = 0; k < FEATURES; k++)
         g[k] = 0.0;
 
+    // Labels are loaded a tile ahead of their use, as the tiles are.
+    const int own = step * GROUPS + group;
+    const int before = warp * ROWS + own;
+    double next_label = evaluates && before < c.rows ? labels[c.first + before] : 0.0;
     int stage = 0;
     for (int t = warp; t < n; t += WARPS) {
         int next = t + (STAGES - 1) * WARPS;
@@ -109,9 +113,10 @@ gradient(const T *values, const double *labels, const Chunk *chunks, const doubl
             copy_tile(tiles + (stage + STAGES - 1) % STAGES * TILE,
                       values + (c.first + (int64)next * ROWS) * D, lane);
         end_of_copies();
-        int row = t * ROWS + step * GROUPS + group;
-        bool mine = evaluates && row < c.rows;
-        double y = mine ? labels[c.first + row] : 0.0;
+        const bool mine = evaluates && t * ROWS + own < c.rows;
+        const int following = (t + WARPS) * ROWS + own;
+        const double y = next_label;
+        next_label = evaluates && following < c.rows ? labels[c.first + following] : 0.0;
         await_copies<STAGES - 1>();
         __syncwarp();
 

@@ -8,6 +8,7 @@
 #define ROUNDING 4e-15 // for terms of size 1; for weighted losses see learners/linear/problem.py
 #define SUFFICIENT 1e-4
 #define MOST_TRIALS 40
+#define SPARE 4 // passes of halved steps; with more the launch ends early, so that it can be cancelled
 
 struct Group {
     const T *values;
@@ -72,7 +73,7 @@ __device__ inline double curved(const Panel &s, const Group &g, const double *su
 // Runs up to `most` iterations from all_v (G, P), in place. Out: the state at the end (objective,
 // violation and slack, (G, 3); gradients (G, P); packed curvatures), the number of iterations that
 // lowered the objective, whether the last one failed to, and the objective by iteration (G, most).
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 newton(const T *values, const double *labels, const int64 *start, const int64 *n_rows,
        const double *all_shift, const double *all_scale, const double *label_size,
        const double *gradient_unit, const double *rounding, LOSS_PARAMETERS, int fit_intercept,
@@ -89,7 +90,7 @@ newton(const T *values, const double *labels, const int64 *start, const int64 *n
     const int width = D + 3 + P * (P + 1) / 2;
     double *sums = shared + BEHIND_PANEL, *v = sums + width, *candidate = v + P;
     double *step = candidate + P, *gradient = step + P;
-    double *l = s.r, *diagonal = l + P * PITCH; // this memory is free while there is no panel
+    double *l = s.of_rows, *diagonal = l + P * PITCH; // this memory is free while there is no panel
     for (int k = threadIdx.x; k < D; k += THREADS) {
         s.shift[k] = all_shift[which * D + k];
         s.scale[k] = all_scale[which * D + k];
@@ -98,9 +99,9 @@ newton(const T *values, const double *labels, const int64 *start, const int64 *n
         v[k] = all_v[which * P + k];
 
     Looked here = look(s, g, meaning, v, sums, gradient);
-    int done = 0;
+    int done = 0, passes = 0;
     bool lost = false;
-    while (done < most && !(here.violation <= epsilon)) {
+    while (done < most && passes < most + SPARE && !(here.violation <= epsilon)) {
         for (int e = threadIdx.x; e < P * P; e += THREADS)
             if (e % P <= e / P)
                 l[e / P * PITCH + e % P] = curved(s, g, sums, e / P, e % P);
@@ -116,6 +117,7 @@ newton(const T *values, const double *labels, const int64 *start, const int64 *n
         const Looked before = here;
         lost = true;
         for (int trial = 0; trial < MOST_TRIALS && lost; trial++, by *= 0.5) {
+            passes++;
             for (int k = threadIdx.x; k < P; k += THREADS)
                 candidate[k] = v[k] - by * step[k];
             here = look(s, g, meaning, candidate, sums, gradient);

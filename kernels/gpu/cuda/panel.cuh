@@ -1,160 +1,237 @@
 // Losses, gradient and curvature H = sum h_i z_i z_i' for D <= 64 features, by one block. Here
 // z = ((x - shift) * scale, 1) and h_i = l''(m_i).
 //
-// PANEL rows at a time form a panel of sqrt(h_i) z_i in shared memory. They are centred and scaled,
-// so that float is precise enough (else E is double: `precise`, or rows of doubles). H's lower
-// triangle is cut into TILES tiles of 4 x 4. A thread keeps one tile in registers and adds up the
-// products of every SLICES-th row of the panel, in E within a panel and in double over panels. 16
-// multiplications take two reads of four values from shared memory, so arithmetic is the limit.
+// 32 rows at a time are copied into shared memory by cp.async, the next 32 ahead. PARTS lanes share
+// a row's margin and loss. Then the warps multiply by the tensor cores' m8n8k4 in double: with
+// A = (h z, r)' and B = z, four rows add h_i z_i z_i' to the 8 x 8 tiles of H's lower triangle, and
+// r_i z_i, the gradient, to one more row of it. For few features each warp has rows of its own and
+// all TILES tiles, and no barrier is between its rows and the next; else (PARTS > 1) the warps
+// share the rows and each has some of the tiles, so that all stay in registers.
+//
+// There are no atomic additions: the warps' sums are added in their order.
 
 #define P (D + 1)
-#define SIDE ((P + 3) / 4)
+#define SIDE ((D + 9) / 8) // tiles across: D features, the intercept, the derivative r
 #define TILES (SIDE * (SIDE + 1) / 2)
-#define SLICES (THREADS / TILES)
-#define X_STRIDE (D | 1)        // odd, so that threads that walk rows read from different banks
-#define P_STRIDE (4 * SIDE + 4) // a multiple of 4
-#define G_SLICES (THREADS / D)
+#define OWN ((TILES + PARTS - 1) / PARTS) // tiles of a warp
+#define WARPS (THREADS / 32)
+#define TEAMS (WARPS / PARTS) // that have rows of their own
+#define TEAM (32 * PARTS)
+#define VEC (16 / (int)sizeof(T))
+#define WHOLE (D % VEC == 0) // rows are whole units of 16 bytes
+#define UNITS (WHOLE ? D / VEC : 1)
+#define STRIDE (WHOLE ? (UNITS | 1) * VEC : D) // rows begin in different banks
+#define TILE (32 * STRIDE)
 
-struct alignas(4 * sizeof(E)) Four {
-    E v[4];
-};
-
-
-// A block's shared memory. `room` is used last and takes up to 16 THREADS doubles.
+// A block's shared memory: of a team, the curvature and the derivative of 32 rows, and two tiles of
+// rows. When these are used no more, `room` has TILES * 64 sums.
 struct Panel {
-    double *w, *shift, *scale, *r, *root, *room;
-    E *panel;
-    T *x;
+    double *w, *shift, *scale, *of_rows, *room;
 
     __device__ explicit Panel(double *memory) {
         w = memory;
         shift = w + D;
         scale = shift + D;
-        r = scale + D;
-        root = r + PANEL;
-        room = root + PANEL;
-        panel = (E *)(room + (4 - (room - memory) % 4) % 4);
-        x = (T *)(panel + PANEL * P_STRIDE);
+        of_rows = scale + D;
+        room = of_rows + 64 * TEAMS + (3 * D) % 2; // at a multiple of 16 bytes
     }
 };
 
-// The position of this thread's tile in H, and the feature whose gradient it adds up.
-struct Place {
-    int tall, across, slice, feature, part;
+// The tensor cores' product: c (8 x 8, lane l has row l / 4, columns l % 4 * 2 and the next one)
+// += a (8 x 4, lane l has row l / 4, column l % 4) times b (4 x 8, row l % 4, column l / 4).
+__device__ inline void multiply_add(double *c, double a, double b) {
+#ifndef TUSK_ON_CPU
+    asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+                 : "+d"(c[0]), "+d"(c[1])
+                 : "d"(a), "d"(b));
+#else
+    tusk_multiply_add(c, a, b);
+#endif
+}
 
-    __device__ Place() {
-        const int tile = threadIdx.x % TILES;
-        slice = threadIdx.x / TILES;
-        tall = 0;
-        while ((tall + 1) * (tall + 2) / 2 <= tile)
-            tall++;
-        across = tile - tall * (tall + 1) / 2;
-        feature = threadIdx.x % D;
-        part = threadIdx.x / D;
+__device__ inline void await_team() {
+#if PARTS > 1
+    __syncthreads();
+#else
+    __syncwarp();
+#endif
+}
+
+__device__ inline void copy_rows(T *to, const T *from, int q) {
+#pragma unroll 4
+    for (int u = q; u < 32 * D / VEC; u += TEAM)
+        copy_async<16>(to + (WHOLE ? u / UNITS * STRIDE + u % UNITS * VEC : u * VEC), from + u * VEC);
+    end_of_copies();
+}
+
+// Which features a lane has in the tiles, and their units. A scale of 0 is replaced by 1: what it
+// belongs to does not vary.
+struct Own {
+    double shift[SIDE], scale[SIDE];
+
+    __device__ explicit Own(const Panel &s) {
+#pragma unroll
+        for (int f = 0; f < SIDE; f++) {
+            const int k = 8 * f + threadIdx.x % 32 / 4;
+            shift[f] = k < D ? s.shift[k] : 0.0;
+            scale[f] = k < D && s.scale[k] != 0.0 ? s.scale[k] : 1.0;
+        }
     }
 };
+
+// Adds the products of 32 rows to the tiles that have this PART.
+template <int PART>
+__device__ inline void multiply(double (*c)[2], const T *x, const double *of_rows, const Own &own) {
+    const int lane = threadIdx.x % 32;
+#pragma unroll 2
+    for (int at = 0; at < 32; at += 4) {
+        const int row = at + lane % 4;
+        const double h = of_rows[row], r = of_rows[32 + row];
+        double z[SIDE], a[SIDE];
+#pragma unroll
+        for (int f = 0; f < SIDE; f++) {
+            const int k = 8 * f + lane / 4;
+            if (8 * f + 7 < D)
+                z[f] = ((double)x[row * STRIDE + k] - own.shift[f]) * own.scale[f];
+            else if (k < D)
+                z[f] = ((double)x[row * STRIDE + k] - own.shift[f]) * own.scale[f];
+            else
+                z[f] = k == D ? 1.0 : 0.0;
+            a[f] = k == D + 1 ? r : h * z[f];
+        }
+#pragma unroll
+        for (int i = 0; i < SIDE; i++)
+#pragma unroll
+            for (int j = 0; j <= i; j++)
+                if ((i * (i + 1) / 2 + j) % PARTS == PART)
+                    multiply_add(c[(i * (i + 1) / 2 + j) / PARTS], a[i], z[j]);
+    }
+}
+
+// Where an entry of H's lower triangle, or of the row behind it, lies among the tiles' sums.
+__device__ inline int entry(int row, int column) {
+    const int i = row / 8, j = column / 8;
+    return 64 * (i * (i + 1) / 2 + j) + 8 * (row % 8) + column % 8;
+}
+
+// Adds up all warps' tiles, in the order of the warps, into `room`, and losses into `losses`.
+__device__ inline void gather(const Panel &s, const double (*c)[2], double loss) {
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, part = warp % PARTS;
+    loss = sum_lanes(loss, 1, 32);
+    __syncthreads();
+    for (int team = 0; team < TEAMS; team++) {
+        if (warp / PARTS == team) {
+#pragma unroll
+            for (int own = 0; own < OWN; own++) {
+                const int tile = own * PARTS + part;
+                if (tile < TILES) {
+                    double *to = s.room + 64 * tile + 2 * lane;
+                    to[0] = (team ? to[0] : 0.0) + c[own][0];
+                    to[1] = (team ? to[1] : 0.0) + c[own][1];
+                }
+            }
+        }
+        if (team == 0 && lane == 0)
+            s.of_rows[warp] = loss;
+        __syncthreads();
+    }
+}
+
+// The sums in the caller's layout: see add_up.
+__device__ inline void write(const Panel &s, int n_rows, double *to) {
+    const double slope = s.room[entry(D + 1, D)];
+    if (threadIdx.x == 0) {
+        double loss = 0.0;
+        for (int warp = 0; warp < WARPS; warp++)
+            loss += s.of_rows[warp];
+        to[0] = loss;
+        to[1] = (double)n_rows;
+        to[2 + D] = slope;
+    }
+    for (int k = threadIdx.x; k < D; k += THREADS) {
+        const double scale = s.scale[k] != 0.0 ? s.scale[k] : 1.0;
+        to[2 + k] = s.room[entry(D + 1, k)] / scale + s.shift[k] * slope;
+    }
+    for (int e = threadIdx.x; e < 64 * TILES; e += THREADS) {
+        const int tile = e / 64;
+        int i = 0;
+        while ((i + 1) * (i + 2) / 2 <= tile)
+            i++;
+        const int row = 8 * i + e % 64 / 8, column = 8 * (tile - i * (i + 1) / 2) + e % 8;
+        if (row >= P || column > row)
+            continue;
+        const bool fixed = (row < D && s.scale[row] == 0.0) || (column < D && s.scale[column] == 0.0);
+        to[D + 3 + row * (row + 1) / 2 + column] = fixed ? 0.0 : s.room[e];
+    }
+}
 
 // Writes sums over n_rows rows to `to` (D + 3 + P (P + 1) / 2,) in the caller's layout: loss, rows,
 // gradient, gradient of the intercept, H's lower triangle. w, shift and scale must be set before.
 // All threads may read `to` after the next barrier.
 __device__ inline void add_up(const Panel &s, const T *values, const double *labels, int n_rows,
                               const Labels &meaning, double intercept, double *to) {
-    const int thread = threadIdx.x;
-    const Place place;
-    double h_sums[16], g = 0.0, loss = 0.0, slope = 0.0;
+    const int team = threadIdx.x / TEAM, q = threadIdx.x % TEAM, mine = q / PARTS;
+    const int n_tiles = (n_rows + 31) / 32;
+    T *tiles = (T *)s.room + 2 * TILE * team;
+    double *of_rows = s.of_rows + 64 * team, c[OWN][2], loss = 0.0;
 #pragma unroll
-    for (int k = 0; k < 16; k++)
-        h_sums[k] = 0.0;
+    for (int k = 0; k < OWN; k++)
+        c[k][0] = c[k][1] = 0.0;
+    __syncthreads();
+    const Own own(s);
+    if (team < n_tiles)
+        copy_rows(tiles, values + (int64)team * 32 * D, q);
+    double next_label = 32 * team + mine < n_rows ? labels[32 * team + mine] : 0.0;
 
-    for (int at = 0; at < n_rows; at += PANEL) {
-        const int n = n_rows - at < PANEL ? n_rows - at : PANEL;
-        const T *rows = values + (int64)at * D;
-        __syncthreads();
-        for (int e = thread; e < n * D; e += THREADS)
-            s.x[e / D * X_STRIDE + e % D] = rows[e];
-        __syncthreads();
-        if (thread < PANEL) {
-            double m = intercept, h = 0.0, slope_here = 0.0;
-            if (thread < n) {
-                for (int k = 0; k < D; k++)
-                    m += (double)s.x[thread * X_STRIDE + k] * s.w[k];
-                LossValues v = evaluate(meaning, m, labels[at + thread]);
-                loss += v.loss;
-                slope_here = v.derivative;
-                h = v.curvature;
-            }
-            slope += slope_here;
-            s.r[thread] = slope_here;
-            s.root[thread] = sqrt(h);
+    int stage = 0;
+    for (int t = team; t < n_tiles; t += TEAMS) {
+        const int next = t + TEAMS, left = n_rows - 32 * t;
+        const double y = next_label;
+        T *x = tiles + stage * TILE;
+        if (next < n_tiles)
+            copy_rows(tiles + (1 - stage) * TILE, values + (int64)next * 32 * D, q);
+        else
+            end_of_copies();
+        next_label = 32 * next + mine < n_rows ? labels[32 * next + mine] : 0.0;
+        await_copies<1>();
+        await_team();
+        if (left < 32) { // what lies behind the rows belongs to others
+            for (int e = left * STRIDE + q; e < TILE; e += TEAM)
+                x[e] = (T)0;
+            await_team();
         }
-        __syncthreads();
-        for (int e = thread; e < n * P_STRIDE; e += THREADS) {
-            int i = e / P_STRIDE, k = e % P_STRIDE;
-            double z = k < D ? ((double)s.x[i * X_STRIDE + k] - s.shift[k]) * s.scale[k] : k == D;
-            s.panel[e] = (E)(z * s.root[i]);
+        double m = 0.0, odd = 0.0; // two sums, since one would wait for itself
+        const T *row = x + mine * STRIDE;
+#pragma unroll 8
+        for (int k = q % PARTS; k + PARTS < D; k += 2 * PARTS) {
+            m += (double)row[k] * s.w[k];
+            odd += (double)row[k + PARTS] * s.w[k + PARTS];
         }
-        if (place.part < G_SLICES)
-            for (int i = place.part; i < n; i += G_SLICES)
-                g += s.r[i] * (double)s.x[i * X_STRIDE + place.feature];
-        __syncthreads();
-        if (place.slice < SLICES) {
-            E sums[16];
-#pragma unroll
-            for (int k = 0; k < 16; k++)
-                sums[k] = 0;
-#pragma unroll 2
-            for (int i = place.slice; i < n; i += SLICES) {
-                Four a = *(const Four *)(s.panel + i * P_STRIDE + 4 * place.tall);
-                Four b = *(const Four *)(s.panel + i * P_STRIDE + 4 * place.across);
-#pragma unroll
-                for (int k = 0; k < 16; k++)
-                    sums[k] += a.v[k / 4] * b.v[k % 4];
-            }
-#pragma unroll
-            for (int k = 0; k < 16; k++)
-                h_sums[k] += (double)sums[k];
+        const int last = D - 1 - (D - 1 - q % PARTS) % (2 * PARTS);
+        if (q % PARTS < D && last + PARTS >= D)
+            m += (double)row[last] * s.w[last];
+        m = sum_lanes(m + odd, 1, PARTS);
+        const LossValues v = evaluate(meaning, m + intercept, y);
+        if (q % PARTS == 0) {
+            loss += mine < left ? v.loss : 0.0;
+            of_rows[mine] = mine < left ? v.curvature : 0.0;
+            of_rows[32 + mine] = mine < left ? v.derivative : 0.0;
         }
-    }
-
-    __syncthreads();
-    if (thread < PANEL) {
-        s.r[thread] = loss;
-        s.root[thread] = slope;
-    }
-    if (place.part < G_SLICES)
-        s.room[thread] = g;
-    __syncthreads();
-    if (thread == 0) {
-        double total = 0.0, total_slope = 0.0;
-        for (int i = 0; i < PANEL; i++) {
-            total += s.r[i];
-            total_slope += s.root[i];
+        await_team();
+#if PARTS > 1
+        switch (threadIdx.x / 32 % PARTS) {
+        case 0: multiply<0>(c, x, of_rows, own); break;
+        case 1: multiply<1>(c, x, of_rows, own); break;
+        case 2: multiply<2>(c, x, of_rows, own); break;
+        default: multiply<3>(c, x, of_rows, own);
         }
-        to[0] = total;
-        to[1] = (double)n_rows;
-        to[2 + D] = total_slope;
+#else
+        multiply<0>(c, x, of_rows, own);
+#endif
+        await_team();
+        stage = 1 - stage;
     }
-    if (thread < D) {
-        double total = 0.0;
-        for (int i = 0; i < G_SLICES; i++)
-            total += s.room[i * D + thread];
-        to[2 + thread] = total;
-    }
-    __syncthreads();
-#pragma unroll
-    for (int k = 0; k < 16; k++)
-        s.room[thread * 16 + k] = h_sums[k];
-    __syncthreads();
-    for (int e = thread; e < TILES * 16; e += THREADS) {
-        int which = e / 16, down = 0;
-        while ((down + 1) * (down + 2) / 2 <= which)
-            down++;
-        int row = 4 * down + e % 16 / 4, column = 4 * (which - down * (down + 1) / 2) + e % 4;
-        if (row >= P || column > row)
-            continue;
-        double total = 0.0;
-        for (int other = 0; other < SLICES; other++)
-            total += s.room[other * TILES * 16 + e];
-        to[D + 3 + row * (row + 1) / 2 + column] = total;
-    }
+    await_copies<0>();
+    gather(s, c, loss);
+    write(s, n_rows, to);
 }

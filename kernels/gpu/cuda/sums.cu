@@ -8,7 +8,7 @@ add_chunks(const double *partial, const Span *spans, int width, double *out) {
     const int k = blockIdx.y * 32 + lane;
     double total = 0.0;
     if (k < width) {
-#pragma unroll 4
+#pragma unroll 16
         for (int64 c = s.first + warp; c < s.last; c += 32)
             total += partial[c * width + k];
     }

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.gpu.device import Device, Mark
-from tuskml.kernels.gpu.orders import epoch_key, permutation
+from tuskml.kernels.gpu.orders import epoch_key, permutation, permutation_there
 
 RECORD = 12
 """Bytes."""
@@ -36,12 +36,13 @@ class Schedule:
     grid: int
     workers: int
 
-    def order(self, seed: int, epoch: int) -> np.ndarray[Any, np.dtype[np.int32]]:
-        """The chunks of an epoch in order; with an ordered schedule, stratum by stratum."""
+    def order(self, xp: Any, seed: int, epoch: int) -> Any:
+        """The chunks of an epoch in order, on the device; if ordered, stratum by stratum."""
+        key = epoch_key(seed, epoch)
         if not self.grid:
-            return permutation(self.n_chunks, epoch_key(seed, epoch))
-        strata = self.strata(seed, epoch)[:, None] * np.int32(self.grid)
-        return (strata + np.arange(self.grid, dtype=np.int32)).astype(np.int32).ravel()
+            return permutation_there(xp, self.n_chunks, key)
+        strata = permutation_there(xp, self.grid, key)[:, None] * np.int32(self.grid)
+        return (strata + xp.arange(self.grid, dtype=np.int32)).ravel()
 
     def strata(self, seed: int, epoch: int) -> np.ndarray[Any, np.dtype[np.int32]]:
         """The strata of an ordered epoch, one after another."""
@@ -92,7 +93,7 @@ class OnDevice:
         self.device, self.table, self.n = device, table, len(table)
 
     def rounds(self, schedule: Schedule, seed: int, epoch: int) -> Iterator[Round]:
-        order = self.device.to_device(schedule.order(seed, epoch))
+        order = schedule.order(self.device.xp, seed, epoch)
         each = schedule.grid or max(1, AT_ONCE * schedule.n_chunks // max(self.n, 1))
         for first in range(0, schedule.n_chunks, each):
             some = order[first : first + each]
@@ -149,7 +150,7 @@ class OnHost:
         each = max(1, self.capacity // int(self.start[1]))
         for run in permutation(-(-schedule.n_chunks // each), key).tolist():
             count = min(each, schedule.n_chunks - run * each)
-            yield run * each, count, put(permutation(count, key + run + 1))
+            yield run * each, count, permutation_there(self.device.xp, count, key + run + 1)
 
     def tables(self) -> Iterator[Any]:
         for low in range(0, self.n, self.capacity):

@@ -287,12 +287,12 @@ class Newton(Algorithm):
                 pivot = ILL_CONDITIONED if problem.rows.groups["kind"][0] in FLOATS else 0.0
                 apart = Chord(goal, Steepness(NEAR, SLOW, pivot))
             compute = EvaluateNear(problem.begun, evaluate, NEAR, apart)
+        chosen = fused.operators(problem, in_place) or (compute, by_group or update)
         return Operators(
             as_given,
             StartAt(start),
             all_rows,
-            compute,
-            fused.update(problem, in_place) or by_group or update,
+            *chosen,
             goal,
             Budget(plan.max_iter, deadline),
         )

@@ -77,7 +77,7 @@ def row_order(plan: Plan) -> str:
 def device(groups: NDArray[np.void], request: Request) -> str | None:
     """Where kernels would run; nothing of small groups unless it is asked for."""
     options = request.options
-    small = groups["kind"][0] >= 2 or dense_bytes(groups) < placement.LEAST_BYTES
+    small = groups["kind"][0] >= 2 or dense_bytes(groups) < placement.least_bytes()
     if small and "device" not in options.given:
         return None
     return devices.answer(groups, request).told(options.device)

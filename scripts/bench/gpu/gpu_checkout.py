@@ -6,7 +6,6 @@ import runpy
 import subprocess
 import sys
 import tempfile
-import types
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -21,35 +20,29 @@ except ModuleNotFoundError:  # of setuptools before 70.1; no wheel is built here
     sys.modules[stand_in.__name__] = stand_in
 import native
 from setuptools import Distribution
-wanted = [each for each in native.libraries() if each.name == sys.argv[1]]
-made = Distribution({"name": "tuskml", "ext_modules": wanted, "packages": ["tuskml.kernels"],
-                     "package_dir": {"tuskml.kernels": "kernels"}})
+wanted = [each for each in native.libraries() if each.name in sys.argv[1:]]
+folders = {"tuskml.kernels": "kernels", "tuskml.schedule": "schedule"}
+made = Distribution({"name": "tuskml", "ext_modules": wanted, "packages": list(folders),
+                     "package_dir": folders})
 command = native.BuildNative(made)
 command.inplace = True
 command.ensure_finalized()
 command.build_extensions()
 """
-"""The kernels alone, for one instruction set: nothing of DuckDB is needed for them."""
+"""The kernels for one instruction set and the pool of threads: nothing of DuckDB is needed."""
 
 
-def importable() -> None:
-    """Makes `tuskml` importable where it is not installed; without DuckDB, all but its front."""
+def importable() -> Path | None:
+    """Makes `tuskml` importable where it is not installed; the folder that does it, if any."""
     if importlib.util.find_spec("tuskml") is not None:
-        return
+        return None
     folder = Path(tempfile.mkdtemp(prefix="tuskml-links-"))
     for place, target in runpy.run_path(str(ROOT / "scripts" / "link_tree.py"))["links"]().items():
         link = folder / place
         link.parent.mkdir(parents=True, exist_ok=True)
         link.symlink_to(target)
     sys.path.insert(0, str(folder))
-    try:
-        importlib.import_module("tuskml")
-    except ImportError:
-        for name in [name for name in sys.modules if name.split(".")[0] == "tuskml"]:
-            del sys.modules[name]
-        package = types.ModuleType("tuskml")
-        package.__path__ = [str(folder / "tuskml")]
-        sys.modules["tuskml"] = package
+    return folder
 
 
 def built() -> str | None:
@@ -62,7 +55,8 @@ def built() -> str | None:
     except (OSError, TuskError):
         suffix = kernels_suffix()
         print(f"building the CPU's kernels, _native{suffix} ...", file=sys.stderr, flush=True)
-        command = [sys.executable, "-c", BUILD, f"tuskml.kernels._native{suffix}"]
+        names = [f"tuskml.kernels._native{suffix}", "tuskml.schedule._native"]
+        command = [sys.executable, "-c", BUILD, *names]
         done = subprocess.run(
             command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
         )
@@ -79,13 +73,9 @@ def built() -> str | None:
 
 def kernels_suffix() -> str:
     """Of the best build that this processor runs."""
-    from tuskml.kernels import passes
+    from tuskml.kernels.instruction_sets import instruction_sets
 
-    for module in (passes, sys.modules.get("tuskml.kernels.library")):
-        if hasattr(module, "_instruction_sets"):
-            best: str = module._instruction_sets()[0]
-            return best
-    return ""
+    return instruction_sets()[0]
 
 
 def machine() -> str:

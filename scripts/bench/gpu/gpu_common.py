@@ -29,6 +29,23 @@ def seconds(device: Any, body: Callable[[], object], repeats: int = REPEATS) -> 
     return statistics.median(found)
 
 
+def kernel_seconds(device: Any, body: Callable[[], object], repeats: int = REPEATS) -> float:
+    """The same by the device's own clock, without what the host takes to launch and to wait."""
+    if getattr(device, "cupy", None) is None or not hasattr(device.cupy.cuda, "get_elapsed_time"):
+        return seconds(device, body, repeats)
+    event, elapsed = device.cupy.cuda.Event, device.cupy.cuda.get_elapsed_time
+    body()
+    found = []
+    for _ in range(repeats):
+        before, after = event(), event()
+        before.record()
+        body()
+        after.record()
+        after.synchronize()
+        found.append(elapsed(before, after) / 1e3)
+    return statistics.median(found)
+
+
 def uniforms(xp: Any, n: int, seed: int) -> Any:
     """float64 (n,) from 0 to 1, where the arrays are, by a hash of each place."""
     places = xp.arange(n, dtype=np.uint64) + np.uint64((seed + 1) << 40)
@@ -67,8 +84,17 @@ def packed(values: Any, labels: Any, first: Any, n_rows: Any, dim: int) -> tuple
     return groups, memory
 
 
+WRONG = 1e-6
+"""Relative, from which on a result is no rounding."""
+
+
 def line(work: str, asked: str, reached: float | None, **more: Any) -> dict[str, Any]:
-    """One figure; reached None: it could not be measured here."""
+    """One figure; reached None: it could not be measured here; off: what was computed, relative to
+    the truth. Raises ArithmeticError where that is wrong.
+    """
+    off = more.get("off")
+    if off is not None and not off <= more.get("allowed", WRONG):
+        raise ArithmeticError(f"{work}: the result is off by {off:.3g}")
     found = {"work": work, "asked": asked, "reached": reached, **more}
     shown = "not measured" if reached is None else f"{reached:.4g}"
     rest = ", ".join(f"{k} {v:.4g}" for k, v in more.items() if isinstance(v, float))

@@ -1,12 +1,14 @@
 """Why no GPU can be used, in words: package, driver, device."""
 
 import builtins
+import os
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from tuskml.kernels.gpu import cuda
+from tuskml.kernels.gpu import cuda, placement
 
 
 class RuntimeError_(Exception):
@@ -38,7 +40,7 @@ def found(monkeypatch, capability="90", compiler=None, **how):
     )
     module = SimpleNamespace(cuda=cuda_)
     monkeypatch.setitem(sys.modules, "cupy", module)
-    return cuda.availability.__wrapped__()
+    return cuda.first_look.__wrapped__()
 
 
 @pytest.mark.parametrize(
@@ -65,7 +67,7 @@ def test_machines(monkeypatch, how, words):
 
 def test_without_the_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
-    words = cuda.availability.__wrapped__()
+    words = cuda.first_look.__wrapped__()
     assert words == "CuPy is not installed: pip install 'tuskml[gpu]'"
 
 
@@ -79,7 +81,7 @@ def test_a_package_that_cannot_be_loaded(monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", broken)
     monkeypatch.delitem(sys.modules, "cupy", raising=False)
-    words = cuda.availability.__wrapped__()
+    words = cuda.first_look.__wrapped__()
     assert words.startswith("CuPy cannot be imported (libcublas.so.12: cannot open shared")
     assert "more" not in words
 
@@ -106,4 +108,54 @@ def test_cupy_is_not_imported_unless_it_is_asked_for(root):
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True
     )
-    assert done.stdout.strip() == "False"
+    assert done.stdout.split()[-1] == "False"  # behind the progress bar of a busy machine
+
+
+def test_any_failure_of_the_import_is_a_reason(monkeypatch):
+    real = builtins.__import__
+
+    def broken(name, *rest):
+        if name == "cupy":
+            raise PermissionError("the home is read-only\nand more")
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", broken)
+    monkeypatch.delitem(sys.modules, "cupy", raising=False)
+    words = cuda.first_look.__wrapped__()
+    assert words.startswith("CuPy cannot be imported (the home is read-only): pip")
+
+
+def test_kernels_are_kept_where_a_home_cannot_be_written(monkeypatch, tmp_path):
+    monkeypatch.delenv("CUPY_CACHE_DIR", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    cuda.keep_kernels_somewhere()
+    assert "CUPY_CACHE_DIR" not in os.environ
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("HOME", str(tmp_path / "file"))
+    cuda.keep_kernels_somewhere()
+    folder = Path(os.environ["CUPY_CACHE_DIR"])
+    monkeypatch.setenv("CUPY_CACHE_DIR", str(folder))
+    assert folder.stat().st_mode & 0o777 == 0o700
+    folder.rmdir()
+
+
+def test_auto_weighs_the_cpu_s_threads_against_what_a_gpu_takes(monkeypatch):
+    """Twice the threads spare half as much, and a GPU that is there already costs less."""
+    found = {}
+    for used in (False, True):
+        monkeypatch.setattr(cuda, "in_use", lambda used=used: used)
+        for threads in (2, 16):
+            monkeypatch.setattr(placement.budget, "threads", lambda n=threads: n)
+            found[used, threads] = placement.least_bytes()
+    assert 1 << 30 < found[False, 2] < 2 << 30
+    assert found[False, 16] > 8 * found[False, 2]
+    assert found[True, 2] < found[False, 2] / 3
+
+
+@pytest.mark.parametrize(("cost", "reason"), [(2, None), (64, "in double at 1/64 of its speed")])
+def test_auto_leaves_gpus_with_slow_doubles_alone(monkeypatch, cost, reason):
+    monkeypatch.setattr(cuda, "availability", lambda: None)
+    monkeypatch.setattr(cuda, "device", lambda: SimpleNamespace(double_cost=cost))
+    words = placement.refusal("auto", False, 1 << 50)
+    assert words is None if reason is None else reason in words
+    assert placement.refusal("gpu", False, 1 << 50) is None

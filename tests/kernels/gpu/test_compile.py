@@ -18,8 +18,8 @@ SOURCES = [
     source.gradient(16, 4, 100),
     source.gradient(1021, 4, 5000),
     source.gradient(1024, 8, 5000),
-    source.curvature(16, 4, False),
-    source.curvature(64, 8, True),
+    source.curvature(16, 4),
+    source.curvature(64, 8),
     source.solver(17),
     source.solver(65),
     source.newton(16, 4),
@@ -132,6 +132,6 @@ def test_shared_memory_is_at_most_a_block_s(size):
     for d in range(1, source.MOST_FUSED + 1):
         assert source.gradient(d, size, 5000).shared <= source.MOST_SHARED
     for d in range(1, source.MOST_GROUPED + 1):
-        assert source.curvature(d, size, True).shared <= source.LEAST_SHARED
+        assert source.curvature(d, size).shared <= source.LEAST_SHARED
         assert source.newton(d, size).shared <= source.LEAST_SHARED
         assert source.solver(d + 1).shared <= source.LEAST_SHARED

@@ -27,7 +27,7 @@ needs_compiler = pytest.mark.skipif(MISSING is not None, reason=str(MISSING))
 def faked(monkeypatch):
     """`Cuda` on the fake."""
     monkeypatch.setitem(sys.modules, "cupy", fake_cupy.Module())
-    assert cuda.availability.__wrapped__() is None
+    assert cuda.first_look.__wrapped__() is None
     return cuda.Cuda()
 
 

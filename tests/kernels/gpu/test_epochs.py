@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 from rows import rows_pass
-from standin import MISSING, StandIn
+from standin import StandIn
 from test_passes import groups_of, weights_of
 
+from tuskml.kernels.gpu import epochs
 from tuskml.kernels.gpu.passes import on_device
 from tuskml.kernels.passes import Epoch
-
-pytestmark = pytest.mark.skipif(MISSING is not None, reason=str(MISSING))
 
 
 def epoch_of(n_groups, d, batch_size, power=1, shuffle=True, l1=0.0, l2=0.0):
@@ -98,3 +97,32 @@ def test_epochs_of_rows_that_do_not_fit_are_the_cpu_s():
     placed.sgd(epoch, w, None, shared=False)
     assert np.array_equal(v, w)
     assert device.launches == []
+
+
+@pytest.mark.parametrize("anchored", [False, True])
+def test_an_epoch_in_pieces_is_the_epoch(device, monkeypatch, anchored):
+    """Each ends with a batch, and a cancel is looked for before the next one."""
+    groups, _ = groups_of((700, 90, 333), 6)
+    rows = on_device(rows_pass(groups, "logistic"), device)
+    epoch, anchor = epoch_of(3, 6, 32, l2=0.01), weights_of(3, 6)
+    found, launches = [], []
+    real = type(device).launch
+
+    def counted(*given):
+        launches.append(1)
+        real(*given)
+
+    monkeypatch.setattr(type(device), "launch", counted)
+    for values in (1 << 23, 6 * 100):
+        monkeypatch.setattr(epochs, "PIECE_VALUES", values)
+        v, mean = anchor + 0.1, np.empty_like(anchor)
+        loss = np.zeros(3)
+        if anchored:
+            rows.svrg(epoch, anchor, 0.1 * anchor, v, mean)
+        else:
+            loss = rows.sgd(epoch, v, mean, shared=False)
+        found.append((v, mean))
+        assert np.isfinite(loss).all()
+    assert len(launches) == 1 + 7
+    for whole, pieces in zip(*found, strict=True):
+        assert np.array_equal(whole, pieces)

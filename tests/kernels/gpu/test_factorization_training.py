@@ -92,7 +92,7 @@ def test_a_gpu_that_fails_is_named_in_one_sentence(db):
 
 def test_auto_takes_a_gpu_for_large_data_that_fit(db, standing_in, monkeypatch):
     assert "NumPy" not in one(db, call())["plan"]
-    monkeypatch.setattr(placement, "LEAST_BYTES", 1000)
+    monkeypatch.setattr(placement, "least_bytes", lambda: 1000)
     assert "on NumPy" in one(db, call())["plan"]
     standing_in.free = 1000
     assert "NumPy" not in one(db, call())["plan"]

@@ -7,13 +7,12 @@ import pandas as pd
 import pytest
 import scipy.sparse
 from scipy.special import expit
-from standin import MISSING, StandIn
+from standin import StandIn
 
-from tuskml import Model
+import tuskml
 from tuskml.errors import DataError, OptionError
 from tuskml.kernels.gpu import cuda, predictions
 
-pytestmark = pytest.mark.skipif(MISSING is not None, reason=str(MISSING))
 rng = np.random.default_rng(0)
 
 
@@ -49,7 +48,7 @@ def test_models_predict_on_the_gpu_where_they_are_asked_to(con, standing_in, kin
         "hash(i + 3) % 10 + hash(i) % 10 > 8 AS late FROM range(400) t(i)"
     )
     ((found,),) = con.execute("SELECT train_model('logistic', late, x) FROM t").fetchall()
-    model, x = Model.of(found), rng.normal(size=(50, 2))
+    model, x = tuskml.Model.of(found), rng.normal(size=(50, 2))
     expected = getattr(model, kind)(x)
     assert not standing_in.launches
     forms = (x, x.tolist(), pd.DataFrame(x, columns=["x1", "x2"]), standing_in.to_device(x))
@@ -66,7 +65,9 @@ def test_the_response_of_an_own_task_is_that_of_the_cpu(con, standing_in, respon
         "FROM range(400) t(i)"
     )
     ((found,),) = con.execute("SELECT train_model('linear', y, x) FROM t").fetchall()
-    model = replace(Model.of(found), task="own", options={"tuskml": 1, "response": response})
+    model = replace(
+        tuskml.Model.of(found), task="own", options={"tuskml": 1, "response": response}
+    )
     x = rng.normal(size=(50, 2))
     expected = inverse(x @ np.array(model.coef) + model.intercept)
     for given in (x, standing_in.to_device(x)):
@@ -78,7 +79,7 @@ def test_the_response_of_an_own_task_is_that_of_the_cpu(con, standing_in, respon
 def test_what_the_gpu_does_not_predict_is_said(con, standing_in, monkeypatch):
     con.execute("CREATE TABLE t AS SELECT [i % 7]::FLOAT[] AS x, i % 3 AS y FROM range(40) t(i)")
     ((found,),) = con.execute("SELECT train_model('linear', y, x) FROM t").fetchall()
-    model = Model.of(found)
+    model = tuskml.Model.of(found)
     with pytest.raises(DataError, match="of linear models, X is a sparse matrix: expected device"):
         model.decision(scipy.sparse.eye_array(1), device="gpu")
     with pytest.raises(OptionError, match="device is 'tpu', expected 'cpu' or 'gpu'"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from standin import MISSING, StandIn
+from standin import StandIn
 from test_device_factorization import epochs, placed, rows_of
 from test_factorization import made, predictions, ratings, rmse
 from test_factorization_training import RATINGS, call, one
@@ -16,8 +16,6 @@ from tuskml.kernels.gpu.factorization import training as factorization
 from tuskml.kernels.gpu.factorization.records import OnHost
 from tuskml.kernels.gpu.factorization.sort import Runs
 from tuskml.kernels.gpu.factorization.training import piece_rows, too_large
-
-pytestmark = pytest.mark.skipif(MISSING is not None, reason=str(MISSING))
 
 
 def tables(model, device):

@@ -177,6 +177,17 @@ template <class V> V __shfl_sync(unsigned, V v, int lane) {
     return tusk_cpu::exchange(v, lane % 32);
 }
 
+// A warp's product of 8 x 4 by 4 x 8 numbers, as the tensor cores' m8n8k4 has them.
+inline void tusk_multiply_add(double *c, double a, double b) {
+    const int lane = tusk_cpu::current % 32;
+    double row[4];
+    for (int k = 0; k < 4; k++)
+        row[k] = tusk_cpu::exchange(a, lane / 4 * 4 + k);
+    for (int i = 0; i < 2; i++)
+        for (int k = 0; k < 4; k++)
+            c[i] += row[k] * tusk_cpu::exchange(b, (lane % 4 * 2 + i) * 4 + k);
+}
+
 inline void tusk_queue_copy(void *to, const void *from, int bytes) {
     if ((uintptr_t)to % bytes || (uintptr_t)from % bytes) {
         std::fprintf(stderr, "cp.async of %d bytes is not aligned\n", bytes);

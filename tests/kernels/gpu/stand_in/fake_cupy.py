@@ -23,13 +23,21 @@ class Stream:
     """Copies in their order; the null stream has none, its kernels run at once."""
 
     def __init__(self, null=False, non_blocking=False, ptds=False, priority=None):
-        self.queue, self.arrived = [], 0
+        self.queue, self.arrived, self.ptr = [], 0, id(self)
+
+    def __enter__(self):
+        Stream.current.append(self)
+        return self
+
+    def __exit__(self, *_):
+        Stream.current.pop()
 
     def wait_event(self, event):
         event.synchronize()
 
 
 Stream.null = Stream(null=True)
+Stream.current = [Stream.null]
 
 
 class Event:
@@ -59,8 +67,12 @@ class RawKernel:
     ):  # fmt: skip
         assert type(options) is tuple
         made = SimpleNamespace(text=lambda: code, kernel=name)
-        self.call, self.code = compile_kernel(made), code
+        self.call, self.code = None, code
+        self.made = made
         self.max_dynamic_shared_size_bytes = UNASKED_SHARED
+
+    def compile(self, log_stream=None):
+        self.call = compile_kernel(self.made)
 
     def __call__(self, grid, block, args, *, shared_mem=0):
         assert [type(a) for a in (grid, block, args)] == [tuple] * 3
@@ -94,6 +106,10 @@ def get_default_memory_pool():
     return MemoryPool()
 
 
+def get_default_pinned_memory_pool():
+    return MemoryPool()
+
+
 def asarray(a, dtype=None, order=None, *, copy=None, blocking=False):
     return StandIn().to_device(a)
 
@@ -108,11 +124,13 @@ class Module(StrictNumPy):
     RawKernel = staticmethod(RawKernel)
     asarray, asnumpy = staticmethod(asarray), staticmethod(asnumpy)
     get_default_memory_pool = staticmethod(get_default_memory_pool)
+    get_default_pinned_memory_pool = staticmethod(get_default_pinned_memory_pool)
 
     def __init__(self, free=1 << 40):
         self.cuda = SimpleNamespace(
             Stream=Stream, Event=Event, MemoryPointer=MemoryPointer,
             alloc_pinned_memory=alloc_pinned_memory,
+            get_current_stream=lambda: Stream.current[-1], get_cublas_handle=lambda: 1,
             Device=lambda device=None: SimpleNamespace(compute_capability="90"),
             nvrtc=SimpleNamespace(getVersion=lambda: (12, 9)),
             runtime=SimpleNamespace(

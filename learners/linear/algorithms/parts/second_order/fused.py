@@ -13,8 +13,8 @@ import numpy as np
 from tuskml.kernels.gpu import source
 from tuskml.kernels.gpu.linear_systems import DeviceTriangles
 from tuskml.kernels.gpu.passes import DevicePass
-from tuskml.kernels.passes import Floats
-from tuskml.kernels.segments import value_size
+from tuskml.kernels.passes import Floats, raise_if_cancelled
+from tuskml.kernels.segments import dense_bytes, value_size
 from tuskml.learners.linear.algorithms.parts.batch import settle_move
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.plan import Plan
@@ -28,14 +28,19 @@ AT_ONCE = 8
 """Iterations of a launch: after it the clock and a cancel are looked at."""
 
 
+AT_ONCE_BYTES = 1 << 36
+"""Of rows that a launch reads, if no step is halved: tens of milliseconds."""
+
 Launch = Callable[[Problem, Floats, float, int], tuple[Any, Found, Any, Any, Any]]
 
 
-def update(problem: Problem, plan: Plan) -> "NewtonInPlace | None":
-    """The Update for groups on a device; None for those that are not for this kernel."""
+def operators(problem: Problem, plan: Plan) -> "tuple[LookInPlace, NewtonInPlace] | None":
+    """Compute and Update for groups on a device; None for those that are not for this kernel."""
     rows = problem.rows
-    fused = isinstance(rows, DevicePass) and fits(rows, problem, plan)
-    return NewtonInPlace(plan, launch) if fused else None
+    if not isinstance(rows, DevicePass) or not fits(rows, problem, plan):
+        return None
+    at_once = max(1, min(AT_ONCE, AT_ONCE_BYTES // max(1, dense_bytes(rows.groups))))
+    return LookInPlace(launch), NewtonInPlace(plan, launch, at_once)
 
 
 def fits(rows: DevicePass, problem: Problem, plan: Plan) -> bool:
@@ -52,6 +57,20 @@ def fits(rows: DevicePass, problem: Problem, plan: Plan) -> bool:
         and plan.converge == "gradient"
         and plan.epsilon > 0
     )
+
+
+class LookInPlace:
+    """Compute: what the kernel finds where no step is made, unless the last Update left it.
+
+    The host makes no arrays by group and weight from it, which would take longer than the rows.
+    """
+
+    def __init__(self, launch: Launch) -> None:
+        self.launch = launch
+
+    def __call__(self, part: Problem, state: State) -> Found:
+        kept, state.found = state.found, None
+        return kept or self.launch(part, state.v[state.active], 0.0, 0)[1]
 
 
 class NewtonInPlace:
@@ -85,6 +104,7 @@ def launch(part: Problem, v: Any, epsilon: float, most: int) -> tuple[Any, Found
     """Where the groups arrive from v (G, p), what is found there, iterations (G,), whether the
     last found no better point (G,), objectives by iteration (G, most)."""
     rows: Any = part.rows
+    raise_if_cancelled(rows.cancel_mark)
     device, held, n, p = rows.device, rows.on_device, rows.n_groups, rows.p
     xp, put, host = device.xp, device.to_device, device.to_host
     (place,) = held.visit()
@@ -92,15 +112,15 @@ def launch(part: Problem, v: Any, epsilon: float, most: int) -> tuple[Any, Found
     seen, gradient = xp.empty((n, 3), np.float64), xp.empty((n, p), np.float64)
     curvature = xp.empty((n, triangle), np.float64)
     done, stuck = xp.empty(n, np.int64), xp.empty(n, np.int64)
-    history = xp.zeros((n, most), np.float64)
+    history = xp.zeros((n, max(most, 1)), np.float64)
     sizes, units = (
         None if one is None else put(one) for one in (part.label_size, part.gradient_unit)
     )
     rounding = np.broadcast_to(part.rounding, (n,)).copy()
     arguments = [
         place.values, place.labels, put(held.start[:-1][rows.which]),
-        put(held.n_rows[rows.which]), put(part.shift), put(part.scale), sizes, units,
-        put(rounding),
+        put(held.n_rows[rows.which]), held.constant("shift", part.shift),
+        held.constant("scale", part.scale), sizes, units, put(rounding),
         *rows.losses_on_device(), np.int32(rows.fit_intercept), np.float64(part.l2),
         np.float64(epsilon), np.int32(most), at, seen, gradient, curvature, done, stuck, history,
     ]  # fmt: skip
