@@ -91,14 +91,14 @@ def test_threads_may_run_in_any_order(order, d):
     assert np.array_equal(here.curvature(*precise), first.curvature(*precise))
 
 
-@pytest.mark.parametrize(("d", "kind"), [(52, "dense float32"), (32, "dense float64")])
+@pytest.mark.parametrize(("d", "kind"), [(1001, "dense float32"), (1001, "dense float64")])
 def test_devices_of_little_shared_memory_read_rows_twice(d, kind):
     """Of compute capability 8.6 and 8.9: some widths' tiles do not fit into their 99 KiB."""
-    groups, _ = groups_of((1100, 77), d, kind)
+    groups, _ = groups_of((300, 290), d, kind)
     cpu, w = rows_pass(groups, "logistic"), weights_of(2, d)
     for shared, kernel in ((227 << 10, "gradient"), (99 << 10, "wide_columns")):
         device = StandIn(shared_bytes=shared)
-        close(on_device(cpu, device).gradient(w), cpu.gradient(w), 1e5)
+        close(on_device(cpu, device).gradient(w), cpu.gradient(w), 1e6)
         assert kernel in {name for name, _ in device.launches}
 
 
