@@ -44,8 +44,8 @@ ARCHITECTURE = "sm_90"
 REGISTERS = 1 << 16
 """Of a multiprocessor."""
 SPILLED = {"newton": 512}
-"""Bytes that may be: with more blocks on a multiprocessor, and so fewer registers for each thread, a
-launch was faster on an H200."""
+"""Bytes that may be: with more blocks on a multiprocessor, and so fewer registers for each thread,
+a launch was faster on an H200."""
 BY_CUPY = [
     "--std=c++17",
     "-ftz=true",
