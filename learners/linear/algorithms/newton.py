@@ -36,10 +36,12 @@ from tuskml.learners.linear.estimates.iterations import Usual
 from tuskml.learners.linear.estimates.question import Question
 from tuskml.learners.linear.operators import (
     Budget,
+    Compute,
     Operators,
     StartAt,
     State,
     Tolerance,
+    Update,
     all_rows,
     as_given,
 )
@@ -287,7 +289,8 @@ class Newton(Algorithm):
                 pivot = ILL_CONDITIONED if problem.rows.groups["kind"][0] in FLOATS else 0.0
                 apart = Chord(goal, Steepness(NEAR, SLOW, pivot))
             compute = EvaluateNear(problem.begun, evaluate, NEAR, apart)
-        chosen = fused.operators(problem, in_place) or (compute, by_group or update)
+        chosen: tuple[Compute, Update] = (compute, by_group or update)
+        chosen = fused.operators(problem, in_place) or chosen
         return Operators(
             as_given,
             StartAt(start),
