@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from tuskml.learners.linear.algorithms import ALGORITHMS
-from tuskml.learners.linear.guard.progress import Point, iterations_left
+from tuskml.learners.linear.guard.progress import Point, fewest_left, iterations_left
 from tuskml.learners.linear.guard.work import Work
 from tuskml.learners.linear.operators import Loop, Operators, State
 from tuskml.learners.linear.planner.choice import Candidate
@@ -36,7 +36,9 @@ of one that is not, from which the training may come back."""
 FEWEST, FEWEST_GAPS, LAST_TWO = 8, 3, 2
 """Errors that tell something."""
 DOUBT = 2.0
-"""How many times too long the gaps of the first iterations may make what is left look."""
+"""How many times too long gaps may make what is left look, which fall in steps, as long as the plan
+has not taken what the next one would. After that, how many times too short: what falls now may
+stay for long, and each look that believed it would cost as much again."""
 
 
 @dataclass
@@ -94,8 +96,7 @@ class Guard:
         of_stage = 0.0
         if told is not None:
             each = (spent - self.began) / max(iterations, 1)
-            early = self.by_gap and spent < self.other.expected
-            of_stage = told * each / (DOUBT if early else 1.0)
+            of_stage = told * each * self.doubted()
             if self.last:
                 return of_stage
         expected = self.mine.seconds.point
@@ -103,6 +104,12 @@ class Guard:
             return max(of_stage, expected - spent)
         again = self.sure * spent  # nothing tells: it may take as long again
         return max(of_stage, min(again, self.at_most(iterations)))
+
+    def doubted(self) -> float:
+        """How many times as long gaps make what is left look, by how long the plan has run."""
+        if not self.by_gap:
+            return 1.0
+        return DOUBT if self.work.seconds >= self.other.expected else 1 / DOUBT
 
     def at_most(self, iterations: int) -> float:
         """Seconds that are left of a method whose errors fall the faster, the lower they are."""
@@ -123,14 +130,15 @@ class Guard:
     def enough(self, products: int, errors: Sequence[float]) -> bool:
         """Whether conjugate gradients take too long, after so many products in all.
 
-        errors: of the system that is being solved, by product, in units of the tolerance.
+        errors: of the system that is being solved, by product, in units of the tolerance. They
+        often stand still, and then fall the faster, so the lower guess counts.
         """
         cost = self.mine.cost
         beyond = cost.product * (products - cost.products)
         if products < self.products_due or beyond < max(LOOK * self.other.expected, LEAST_SECONDS):
             return False
         self.products_due = AGAIN * products
-        left = cost.product * iterations_left(list(enumerate(errors)), 1.0)
+        left = cost.product * fewest_left(list(enumerate(errors)), 1.0)
         self.given_up = left > self.sure * self.other.expected
         return self.given_up
 

@@ -17,16 +17,27 @@ def iterations_left(points: Sequence[Point], goal: float) -> float:
 
     points: rising by iteration; at least two.
     """
+    of_all, of_half = guesses(points, goal)
+    stays = math.isinf(of_all) or math.isinf(of_half)
+    return math.inf if stays else math.sqrt(of_all * of_half)
+
+
+def fewest_left(points: Sequence[Point], goal: float) -> float:
+    """The lower guess, of errors that stand still for a while and then fall the faster."""
+    return min(guesses(points, goal))
+
+
+def guesses(points: Sequence[Point], goal: float) -> tuple[float, float]:
+    """By all iterations, and by the last half of them; both inf where the lowest error stayed."""
     lowest, logs = math.inf, []
     for _, error in points:
         lowest = min(lowest, max(error, 1e-300))
         logs.append(math.log(lowest))
     last = len(logs) - 1
-    guesses = []
+    found = []
     for first in (0, last // 2):
         fell = logs[first] - logs[last]
-        if fell <= 0:
-            return math.inf
         took = points[last][0] - points[first][0]
-        guesses.append((logs[last] - math.log(goal)) * took / fell)
-    return math.sqrt(max(guesses[0], 0.0) * max(guesses[1], 0.0))
+        left = max(logs[last] - math.log(goal), 0.0)
+        found.append(left * took / fell if fell > 0 else math.inf)
+    return found[0], found[1]

@@ -26,6 +26,9 @@ INSTANT, WORTH_TRYING = 0.002, 0.1
 """Seconds below which the rule's plan is not worth a second thought, or others not a trial."""
 BATCH = tuple(name for name, one in ALGORITHMS.items() if not one.stochastic)
 """Whose iterations are known without a trial."""
+WILD = 30.0
+"""How many times more iterations than expected a plan may take, beyond which only a trial is
+believed: it would be chosen for what it may spare, and cost many times that."""
 FAR = 10.0
 """Times the iterations that a trial made, beyond which its curve is not believed alone, and its
 square, beyond which it tells no more: errors that have hardly fallen yet lead anywhere."""
@@ -232,8 +235,12 @@ def compared(best: Candidate, possible: list[Candidate]) -> str:
 
 
 def dependable(one: Candidate) -> bool:
-    """Whether its iterations are known well enough: what epochs come to, only a trial tells."""
-    return one.seen or one.plan.algorithm in BATCH
+    """Whether its iterations are known well enough to be chosen, or to go on by.
+
+    What epochs come to, only a trial tells, and at the hinge what `bgd` comes to.
+    """
+    known = one.iterations.high <= WILD * max(one.iterations.point, 1.0)
+    return one.seen or (known and one.plan.algorithm in BATCH)
 
 
 def kept(question: Question, candidates: tuple[Candidate, ...], own: Plan) -> Choice:

@@ -28,7 +28,7 @@ from truth_blind import blind
 from truth_data import Rows, Set, fresh, halves
 from truth_figures import best_of, pictured, show, summary
 from truth_last import last
-from truth_once import again, once
+from truth_once import again, once, third
 from truth_sealed import sealed
 from truth_unseen import unseen
 
@@ -38,7 +38,7 @@ ORDER = (
     *("svrg", "mgd", "sgd"),
 )
 """In which plans are run: the likeliest first. Those without locks need several threads."""
-HALVES = ("fitted", "held", "fresh", "blind", "unseen", "sealed", "last", "once", "again")
+HALVES = ("fitted", "held", "fresh", "blind", "unseen", "sealed", "last", "once", "again", "third")
 FIRST_LIMIT, LEAST_LIMIT, TIMES = 8.0, 0.4, 5.0
 """Seconds of the first plan, of any, and how many times the best one's."""
 
@@ -149,7 +149,7 @@ def main() -> None:
     facts = machine.facts()
     print(machine.sentence(facts))
     fitted, held = halves()
-    every = (fitted, held, fresh(), blind(), unseen(), sealed(), last(), once(), again())
+    every = (fitted, held, fresh(), blind(), unseen(), sealed(), last(), once(), again(), third())
     sets = dict(zip(HALVES, every, strict=True))[given.half]
     judged = measured(given, sets)
     figures = summary(judged) if judged else {}

@@ -4,7 +4,8 @@ The kinds are those of the unseen, the sealed and the last sets, each once, with
 and labels of their own; the real ones no other file has. They were drawn on 2026-11-23 for a
 planner that had been developed on all the other files. Nothing was fitted to them. `again` draws
 the kinds anew, with those of the blind sets and of the first file. These were drawn on 2026-11-28,
-before the estimates at the hinge were changed.
+before the estimates at the hinge were changed. `third` draws them once more, and takes them in an
+order of its own, for a planner that had been committed before.
 """
 
 from __future__ import annotations
@@ -99,3 +100,26 @@ def again() -> list[Set]:
         found += drawn(AGAIN + 1 + number, 0, 1, kinds, make)
     found += shapes(seed=28, first=2800, dense=10, few=4)
     return [replace(one, name=f"{one.name}-again") for one in found] + list(REAL_AGAIN)
+
+
+THIRD = 20_261_129
+REAL_THIRD = (
+    Set("hours-36", lambda: hours(36), 1e-5),
+    Set("photo-flower-12", lambda: photograph("flower.jpg", 12, 5), 1e-3),
+    Set("photo-china-6", lambda: photograph("china.jpg", 6, 4)),
+    Set("colours-china-3", lambda: colours("china.jpg", 3, 3), 1e-4),
+    Set("airports-5", lambda: of_flights("airports", ["lat", "lon", "tz"], "alt", 5), 1e-5),
+    Set("fair-2", lambda: of_statsmodels("fair", 2), 1e-4),
+)
+
+
+def third() -> list[Set]:
+    """The sets, in random order: as many are judged as there is time for."""
+    kinds = truth_unseen.DENSE + truth_sealed.DENSE + truth_last.DENSE + truth_blind.DENSE
+    found = drawn(THIRD, len(kinds), 0, kinds, truth_sealed.tags)
+    sparse = truth_unseen.fields, truth_sealed.tags, truth_last.baskets, truth_blind.words
+    for number, make in enumerate(sparse):
+        found += drawn(THIRD + 1 + number, 0, 1, kinds, make)
+    found += shapes(seed=29, first=2900, dense=10, few=4)
+    found = [replace(one, name=f"{one.name}-third") for one in found] + list(REAL_THIRD)
+    return [found[i] for i in np.random.default_rng(THIRD).permutation(len(found))]

@@ -107,6 +107,24 @@ def test_a_sample_tells_the_iterations_of_all_rows() -> None:
         assert actual / 2 <= found.corner[method].iterations <= 2 * actual
 
 
+def test_bgd_is_chosen_at_the_hinge_after_a_trial_alone(monkeypatch) -> None:
+    """Nothing else tells its iterations: it took 520 for 42 expected, on nearly collinear rows."""
+    *_kept, plan, problem, begin, question = asked(*made(60_000, 12, 1e4, 3), epsilon=1e-3)
+    seen = planning.with_rows_seen(problem, question)
+    seen = planning.sketching.sketched(problem, begin, seen, 60.0)
+    every = assess(seen, constants.shipped())
+    cheap = tuple(
+        replace(one, iterations=one.iterations.scaled(0.2)) if one.plan.algorithm == "bgd" else one
+        for one in every
+    )
+    assert choice.select(seen, cheap, plan).plan.algorithm != "bgd"
+    with monkeypatch.context() as patched:
+        patched.setattr(choice, "WILD", np.inf)
+        assert choice.select(seen, cheap, plan).plan.algorithm == "bgd"
+    found = cornered.tried_at_corner(problem, begin, seen, 60.0)
+    assert choice.dependable(choice.assess(found, constants.shipped(), only=["bgd"])[0])
+
+
 def test_it_ends_when_its_time_is_over() -> None:
     *_, problem, begin, question = asked(*made(3000, 60, 1000.0), epsilon=1e-6)
     least = cornered.FEWEST * cornered.iteration_seconds(question)

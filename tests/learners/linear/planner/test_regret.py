@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tuskml.learners.learner import Request
 from tuskml.learners.linear.estimates.costs import Cost, Parts
 from tuskml.learners.linear.guard.behind import GUESSED, LOOK, SURE, Guard
-from tuskml.learners.linear.guard.progress import iterations_left
+from tuskml.learners.linear.guard.progress import fewest_left, iterations_left
 from tuskml.learners.linear.guard.switching import Before, next_best, returning
 from tuskml.learners.linear.operators import Operators, State
 from tuskml.learners.linear.options import parse
@@ -128,6 +128,32 @@ def test_gaps_are_what_tells_at_the_hinge():
     state.gaps_seen = [(0, 1.0), (20, 0.1), (40, 0.01)]
     guard.note(state)
     assert guard.told() == pytest.approx(20 * np.log10(0.01 / (EPSILON / 2)))
+
+
+@pytest.mark.parametrize(("spent", "given_up"), [(100, False), (190, False), (250, True)])
+def test_gaps_are_believed_less_after_the_next_plans_time(spent, given_up):
+    """The gaps say that 150 passes are left, of a plan beside one of 200: to wait for them once
+    more would cost as much as that one takes."""
+    guard, left = Guard(taking("bgd", 10), taking("newton", 200)), 150
+    state = State.at(np.zeros((1, 3)))
+    state.iteration, guard.work.meter.gradients = spent, spent
+    rate = (EPSILON / 2) ** (1 / (spent + left))
+    state.gaps_seen = [(k, rate**k) for k in (0, spent // 2, spent)]
+    guard.note(state)
+    assert guard.told() == pytest.approx(left)
+    guard.look(state)
+    assert guard.given_up is given_up
+
+
+def test_conjugate_gradients_that_stand_still_for_a_while_stay():
+    """All errors say 20 products more, the last half of them that there is no end."""
+    errors = [*np.geomspace(1e4, 1e2, 20), *[1e2] * 20]
+    assert fewest_left(list(enumerate(errors)), 1.0) == pytest.approx(39.0)
+    assert iterations_left(list(enumerate(errors)), 1.0) == np.inf
+    cost = Cost(0.0, PASS, 0.0, PASS, 0.0, parts=Parts(0.0, PASS), product=PASS, products=10.0)
+    guard = Guard(replace(taking("newton_cg", 5), cost=cost), taking("newton", 100))
+    assert not guard.enough(60, errors)
+    assert guard.enough(100, [1e4, 0.99e4, 0.98e4])
 
 
 def test_a_plan_comes_back_when_the_one_after_it_is_worse():
