@@ -36,7 +36,7 @@ of one that is not, from which the training may come back."""
 FEWEST, FEWEST_GAPS, LAST_TWO = 8, 3, 2
 """Errors that tell something."""
 DOUBT = 2.0
-"""How many times too long gaps may make what is left look, which fall in steps, as long as the plan
+"""How many times too long gaps, which fall in steps, may make what is left look while the plan
 has not taken what the next one would. After that, how many times too short: what falls now may
 stay for long, and each look that believed it would cost as much again."""
 
