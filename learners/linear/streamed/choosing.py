@@ -86,7 +86,7 @@ def plans_of(
     """Every plan of a training whose rows are a table or files."""
     why = skipping.why_not(request)
     if why is None and skipping.is_too_far(request, storage.sizes, layout):
-        why = skipping.too_far(request, storage.sizes)
+        why = skipping.too_far(request, storage.sizes, layout)
     return all_plans(Source.of(storage, request, n_features), layout, why)
 
 

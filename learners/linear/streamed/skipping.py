@@ -62,11 +62,13 @@ def is_too_far(request: Request, sizes: Sequence[int], layout: Layout | None) ->
     return sum(sizes) // PART < USUAL_ROWS * USUAL_EPSILON / request.options.epsilon
 
 
-def too_far(request: Request, sizes: Sequence[int]) -> str:
-    """Why so many rows are read as a whole."""
+def too_far(request: Request, sizes: Sequence[int], layout: Layout | None) -> str:
+    """Why so many rows are read as a whole; layout: None where none is possible."""
     wanted = USUAL_ROWS * USUAL_EPSILON / request.options.epsilon
+    first = 0 if layout is None else sum(piece.n_rows for piece in layout.first)
+    beside = f" beside the first {first:,}" if sum(sizes) // PART >= wanted else ""
     return (
-        f"epsilon {request.options.epsilon:g} may need {wanted:,.0f} rows, and a third of "
+        f"epsilon {request.options.epsilon:g} may need {wanted:,.0f} rows{beside}, and a third of "
         f"{sum(sizes):,} is fewer"
     )
 

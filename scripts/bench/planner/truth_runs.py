@@ -104,7 +104,7 @@ def beside(case: Case, best: str) -> dict[str, Any]:
 def planned(case: Case, best: str) -> dict[str, Any]:
     """What auto chooses for a case, its candidates' estimates, and what planning took.
 
-    best: the plan that took least.
+    best: the plan that took least; "" where planning and auto alone are timed.
     """
     request = case.request()
     plan, question = planning.first_plan(case.groups, request)
@@ -115,18 +115,26 @@ def planned(case: Case, best: str) -> dict[str, Any]:
     with np.errstate(all="ignore"), passes.watching_sigint():
         problem = describe(rows, labels, plan, request)
         begin = start(problem, labels, request.options)
-        runs = []
-        for _ in range(RUNS):
-            began = time.process_time()
-            chosen = planning.decide(problem, begin, plan, question)
-            runs.append(time.process_time() - began - taken_over(chosen))
+        chosen, seconds = decided(problem, begin, plan, question)
+        if not best:
+            return {"planning": seconds, "auto": run(case, "auto", AUTO_LIMIT)}
         seen = every_candidate(problem, begin, question, chosen)
     return {
         "chosen": chosen.plan.algorithm,
-        "planning": sorted(runs)[len(runs) // 2],
+        "planning": seconds,
         "trials": list(chosen.known),
         "told": {one.plan.algorithm: estimate(one) for one in seen},
     } | beside(case, best)
+
+
+def decided(problem: Problem, begin: Any, plan: Any, question: Question) -> tuple[Choice, float]:
+    """The choice, and the processor seconds that it took: the median of a few."""
+    runs = []
+    for _ in range(RUNS):
+        began = time.process_time()
+        chosen = planning.decide(problem, begin, plan, question)
+        runs.append(time.process_time() - began - taken_over(chosen))
+    return chosen, sorted(runs)[len(runs) // 2]
 
 
 def taken_over(chosen: Choice) -> float:

@@ -194,13 +194,15 @@ def trained(con: Any, source: str, **more: Any) -> tuskml.Model:
     return tuskml.train(con, "logistic", source=source, label="late", features=FEATURES, **given)
 
 
-def trained_in_sql(con: Any, source: str, **more: Any) -> tuskml.Model:
+def sql_of(source: str, **more: Any) -> str:
     given = {"epsilon": EPSILON, "l2": L2} | more
     named = f"''{source}''" if source.endswith(".parquet") else source
-    found = con.execute(
-        f"SELECT * FROM train('{named}', 'logistic', 'late', ['x0', 'x1'], "
-        f"options := '{json.dumps(given)}')"
-    )
+    call = f"'{named}', 'logistic', 'late', ['x0', 'x1'], options := '{json.dumps(given)}'"
+    return f"SELECT * FROM train({call})"
+
+
+def trained_in_sql(con: Any, source: str, **more: Any) -> tuskml.Model:
+    found = con.execute(sql_of(source, **more))
     names = [column[0] for column in found.description]
     return tuskml.Model.of(dict(zip(names, found.fetchall()[0], strict=True)))
 
@@ -235,6 +237,42 @@ def test_bytes_of_a_file_are_those_that_the_system_counts(
         (few, counted_few), (many, counted_many) = read(1), read(3)
     assert counted_few < few < counted_few + path.stat().st_size / 10
     assert counted_many - counted_few == pytest.approx(many - few, rel=0.1)
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """15 times the rows, of 17 bytes each."""
+    path = tmp_path_factory.mktemp("large") / "rows.parquet"
+    rows = made("(hash({}) / 18446744073709551616.0)", f"range({15 * N}) AS t(i)")
+    wide = f"COPY (SELECT x0, x1, late FROM ({rows})) TO '{path}'"
+    duckdb.sql(f"{wide} (FORMAT parquet, ROW_GROUP_SIZE 24576)")
+    return path
+
+
+@pytest.mark.parametrize("train", [trained, trained_in_sql])
+def test_auto_reads_a_twentieth_of_a_file(
+    large: Path, train: Callable[..., tuskml.Model], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the counter, and by the system's count less the footers, which planning alone reads."""
+
+    def read(call: Callable[[], Any]) -> tuple[int, Any]:
+        before, found = characters_read(), call()
+        return characters_read() - before, found
+
+    with tuskml.connect(threads=1) as con:
+        query = f"SELECT sum(total_compressed_size) FROM parquet_metadata('{large}')"
+        size = con.execute(query).fetchall()[0][0]
+        train(con, str(large), epsilon=0.05)  # loads what is loaded once
+        explained = f"EXPLAIN {sql_of(str(large), epsilon=0.05)}"
+        footers, _ = read(lambda: con.execute(explained).fetchall())
+        seen, model = read(lambda: train(con, str(large), epsilon=0.05))
+        monkeypatch.setattr(skipping, "USUAL_ROWS", 1e12)
+        whole, every = read(lambda: train(con, str(large), epsilon=0.05))
+    counters = model.options["counters"]
+    assert (model.converged, counters["bytes"]) == (True, size)
+    assert 0 < counters["bytes_read"] <= size / 20
+    assert counters["bytes_read"] < seen <= footers + size / 20
+    assert (every.n_rows, whole > 0.9 * size) == (15 * N, True)  # without that choice
 
 
 def test_bytes_of_a_table_in_a_file_are_those_of_its_blocks(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tuskml.learners.linear.options import parse
 from tuskml.learners.linear.planner.costs import PlanCosts
 from tuskml.learners.linear.request import Request
+from tuskml.learners.linear.streamed import skipping
 from tuskml.learners.linear.streamed.plans import (
     Source,
     all_plans,
@@ -177,3 +178,14 @@ def test_figures_of_reading_are_checked() -> None:
     ):
         with pytest.raises(ValueError, match=r"positive numbers|lacks"):
             reading.parse(wrong)
+
+
+def test_a_refusal_counts_the_rows_that_are_read_first() -> None:
+    """A third of 3.3 million rows is more than a million, but not beside what is held out."""
+    for groups, told in ((27, True), (8, False)):
+        storage = parquet(groups)
+        request, first = source(storage).request, layout(storage).first
+        assert skipping.is_too_far(request, storage.sizes, layout(storage))
+        why = skipping.too_far(request, storage.sizes, layout(storage))
+        assert (f"beside the first {sum(one.n_rows for one in first):,}," in why) is told
+        assert why.startswith("epsilon 0.01 may need 1,000,000 rows")
