@@ -181,8 +181,8 @@ def test_figures_of_reading_are_checked() -> None:
 
 
 def test_a_refusal_counts_the_rows_that_are_read_first() -> None:
-    """A third of 3.3 million rows is more than a million, but not beside what is held out."""
-    for groups, told in ((27, True), (8, False)):
+    """A third of 3.2 million rows is more than a million, but not beside what is held out."""
+    for groups, told in ((26, True), (8, False)):
         storage = parquet(groups)
         request, first = source(storage).request, layout(storage).first
         assert skipping.is_too_far(request, storage.sizes, layout(storage))
