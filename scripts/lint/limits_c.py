@@ -30,6 +30,7 @@ EXCEPTIONS = {
     "kernels/gpu/cuda/factorization.cu:train_ratings": f"{LAUNCHED}; {ONE_BLOCK}",
     "kernels/gpu/cuda/gradient.cu:gradient": ONE_BLOCK,
     "kernels/gpu/cuda/newton.cu:newton": f"{LAUNCHED}; {ONE_BLOCK}",
+    "kernels/gpu/cuda/nets.cu:train_nets": f"{LAUNCHED}; {ONE_BLOCK}",
     "kernels/gpu/cuda/panel.cuh:add_up": ONE_BLOCK,
     "kernels/gpu/cuda/wide.cu:wide_rows": f"{LAUNCHED}; {ONE_BLOCK}",
     "kernels/native/epochs/rowwise_walk.hpp:walk": HOT,

@@ -2,12 +2,18 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tuskml.kernels.gpu.device import Device
 from tuskml.kernels.gpu.orders import MASK, scrambled
+from tuskml.kernels.gpu.source import Source
 
+STATIC = 8 << 10
+"""Bytes of shared memory that kernels here have besides what they ask for."""
+THREADS = 128
 GOLDEN = 0x9E3779B97F4A7C15
 APART = 0x632BE59BD9B4E019
 
@@ -50,3 +56,43 @@ def epoch_order(seed: int, epoch: int, n: int) -> NDArray[np.int64]:
     for last, place in zip(range(n - 1, 0, -1), places, strict=True):
         order[last], order[place] = order[place], order[last]
     return np.array(order, np.int64)
+
+
+def source_of(longest: int) -> Source:
+    """The kernel that draws orders of at most so many rows."""
+    macros = (("THREADS", THREADS),)
+    return Source("draw_orders", ("orders.cu",), macros, THREADS, 4 * longest)
+
+
+class Orders:
+    """The orders of the rows of groups, one per number of rows."""
+
+    def __init__(
+        self, device: Device, counts: NDArray[np.int64], seed: int, shuffled: bool
+    ) -> None:
+        self.device, self.seed, self.shuffled = device, seed, shuffled
+        self.counts, which = np.unique(counts, return_inverse=True)
+        self.longest = int(counts.max())
+        self.which = device.to_device(which.reshape(-1).astype(np.int32))
+        """Of each group, (G,)."""
+
+    def draw(self, epoch: int) -> Any:
+        """The orders of an epoch, int32 (counts, longest); places behind the end come last."""
+        source = source_of(self.longest)
+        if source.shared > self.device.shared_bytes - STATIC:
+            return self._by_host(epoch)
+        made = self.device.xp.empty((len(self.counts), self.longest), np.int32)
+        seed = np.uint64(within(within(self.seed, 2), epoch))
+        self.device.launch(source, (len(self.counts), 1), [
+            self.device.to_device(self.counts), np.int64(self.longest), seed,
+            np.int32(self.shuffled), made,
+        ])  # fmt: skip
+        return made
+
+    def _by_host(self, epoch: int) -> Any:
+        """The same for groups whose order takes more than a block's memory."""
+        made = np.tile(np.arange(self.longest, dtype=np.int32), (len(self.counts), 1))
+        for row, count in zip(made, self.counts.tolist(), strict=True):
+            if self.shuffled:
+                row[:count] = epoch_order(self.seed, epoch, count)
+        return self.device.to_device(made)

@@ -1,13 +1,12 @@
-"""Trains the nets of many groups at once on a device: one step moves all of them.
+"""Trains the nets of many groups at once on a device.
 
 The objective, the steps and the order of the rows are those of `kernels/native/nets`, so the
 results are the CPU's but for the rounding of sums. Groups have rows in blocks of one length, the
-longest one's; rows behind a group's end have the weight 0. Written for CuPy, and run by NumPy in
-the tests; there are no dropout, rows held out, embedded categories and limits of time.
+longest one's; rows behind a group's end have the weight 0. One kernel makes the steps of nets that
+fit in a block's shared memory (`fused.py`). Those of others are operations on arrays, each of all
+nets. There are no dropout, rows held out, embedded categories and limits of time.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -15,13 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.gpu.device import Device
+from tuskml.kernels.gpu.nets.fused import Fused, fits
 from tuskml.kernels.gpu.nets.layers import Layers, gradient, losses, margins
-from tuskml.kernels.gpu.nets.orders import epoch_order, first_weights
+from tuskml.kernels.gpu.nets.orders import Orders, first_weights
+from tuskml.kernels.gpu.nets.rows import Block, block_of, parts_of
 from tuskml.kernels.library import raise_if_cancelled
 from tuskml.kernels.nets.structures import TRAINED
 from tuskml.kernels.nets.training import (
     DIVERGED,
-    LOGISTIC,
     OUT_OF_RANGE,
     SQUARED,
     ByGroup,
@@ -31,37 +31,8 @@ from tuskml.kernels.nets.training import (
 from tuskml.kernels.passes import Floats, Pass
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
-CONSTANT = 1e-13
-"""Of the mean: a deviation below it is rounding."""
-LONGER = 2
-"""A group may have this many times the rows of another one that it is trained with."""
 AT_ONCE = 1 << 14
 """Rows of each group whose final losses are computed at once."""
-
-
-@dataclass(frozen=True)
-class Block:
-    """Rows of G groups on the device, in the nets' units: x (G, n, d) and y (G, n), float32.
-
-    share: the weight of each row, (G, n), 0 behind a group's end; count: rows, (G,); shift, scale
-    (G, d) and label_shift, label_scale (G,): of the units, on the host.
-    """
-
-    x: Any
-    y: Any
-    share: Any
-    count: NDArray[np.int64]
-    shift: Floats
-    scale: Floats
-    label_shift: Floats
-    label_scale: Floats
-
-    @property
-    def finite(self) -> NDArray[np.bool_]:
-        """Whether a group can be trained, (G,)."""
-        with np.errstate(invalid="ignore"):
-            units = self.shift.sum(axis=1) + self.scale.sum(axis=1)
-            return np.asarray(np.isfinite(units + self.label_shift + self.label_scale))
 
 
 def trained_on_device(device: Device, rows: Pass, rules: Rules, given: ByGroup) -> Trained:
@@ -82,67 +53,6 @@ def trained_on_device(device: Device, rows: Pass, rules: Rules, given: ByGroup) 
     return found
 
 
-def parts_of(n_rows: NDArray[np.int64], places: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
-    """Places of groups of about the same number of rows, rising."""
-    places = places[np.argsort(n_rows[places], kind="stable")]
-    while len(places):
-        fits = int(np.searchsorted(n_rows[places], LONGER * n_rows[places[0]], side="right"))
-        yield np.sort(places[:fits])
-        places = places[fits:]
-
-
-def block_of(
-    device: Device, rows: Pass, rules: Rules, given: ByGroup, places: NDArray[np.intp]
-) -> Block:
-    """The rows of groups on the device."""
-    count = rows.groups["n_rows"].astype(np.int64)
-    g, n, d = rows.n_groups, int(count.max()), rows.n_features
-    single = rows.groups["kind"][0] == 0
-    values = np.zeros((g * n, d), np.float32 if single else np.float64)
-    labels = np.zeros(g * n, np.float64)
-    rows.copy_rows(np.arange(g, dtype=np.int64) * n, 0, values, labels)
-    x, y = values.reshape(g, n, d).astype(np.float64), labels.reshape(g, n)
-    there = np.arange(n) < count[:, None]
-    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-        shift, scale = units_of(x, there, count, rules)
-        label_shift, label_scale = np.zeros(g), np.ones(g)
-        if rules.loss == SQUARED and rules.standardise:
-            shifts, inverse = units_of(y[..., None], there, count, rules)
-            label_shift = shifts[:, 0]
-            label_scale = np.where(inverse[:, 0] == 0, 0.0, 1 / inverse[:, 0])
-            y = (y - label_shift[:, None]) * inverse
-        x = (x - shift[:, None, :]) * scale[:, None, :]
-    if rules.loss == LOGISTIC:
-        positive = np.ones(g) if rows.positive is None else rows.positive
-        y = y == positive[:, None]
-    elif rules.loss != SQUARED and given.classes is not None:
-        y = (given.classes[places][:, None, :] < y[..., None]).sum(axis=2)
-    share = there * np.ones(1, np.float32)
-    if given.class_weight is not None:
-        weight = given.class_weight[places][np.arange(g)[:, None], y.astype(np.intp)] * there
-        share = weight / (weight.sum(axis=1) / count)[:, None]
-    put = device.to_device
-    return Block(
-        put((x * there[..., None]).astype(np.float32)), put((y * there).astype(np.float32)),
-        put(share.astype(np.float32)), count, shift, scale, label_shift, label_scale,
-    )  # fmt: skip
-
-
-def units_of(
-    x: Floats, there: NDArray[np.bool_], count: NDArray[np.int64], rules: Rules
-) -> tuple[Floats, Floats]:
-    """Means and inverse deviations of features, (G, d); 0 for what does not vary."""
-    if not rules.standardise:
-        return np.zeros(x.shape[::2]), np.ones(x.shape[::2])
-    inside = there[..., None]
-    mean = (x * inside).sum(axis=1) / count[:, None]
-    square = (((x - mean[:, None, :]) * inside) ** 2).sum(axis=1) / count[:, None]
-    deviation = np.sqrt(square)
-    varies = deviation > CONSTANT * np.abs(mean)
-    inverse = np.where(varies, 1 / np.where(varies, deviation, 1.0), 0.0)
-    return mean, np.where(np.isfinite(deviation), inverse, np.nan)
-
-
 class Training:
     """The nets of the groups of a block."""
 
@@ -154,6 +64,12 @@ class Training:
         self.sizes = (block.x.shape[2], *rules.hidden, rules.outputs)
         self.g = len(block.count)
         self.layers = self._first(start)
+        self.orders = Orders(device, block.count, rules.seed, rules.shuffle)
+        self.fused = None
+        if fits(device, self.sizes, rules, self.g):
+            self.fused = Fused(device, block, self.sizes, rules, mark)
+            self.fused.start(self.layers)
+            return
         zeros = [(w * 0, b * 0) for w, b in self.layers]
         self.first, self.second = zeros, [(w * 0, b * 0) for w, b in self.layers]
         self.steps = np.zeros(self.g, np.int64)
@@ -193,34 +109,29 @@ class Training:
             if not alive.any():
                 break
             with np.errstate(over="ignore", invalid="ignore"):  # of those that diverge
-                sums = self._epoch(epoch, alive)
+                sums, finite = self._epoch(epoch, alive)
             history[alive, epoch] = (sums / self.block.count * unit)[alive]
             about["epochs"][alive] = about["kept"][alive] = epoch + 1
-            lost = alive & ~(np.isfinite(sums) & self._finite())
+            lost = alive & ~(np.isfinite(sums) & finite)
             about["ending"][lost] = DIVERGED
             alive &= ~lost
+        if self.fused is not None:
+            self.layers = self.fused.layers()
         with np.errstate(over="ignore", invalid="ignore"):
             about["loss"] = np.where(self.block.finite, self._final_loss() * unit, np.nan)
         weights = np.where(self.block.finite[:, None], self._in_caller_s_units(), np.nan)
         return Trained(weights, history, about)
 
-    def _order(self, epoch: int) -> Any:
-        """The order of the rows of each group, (G, n); rows behind the end come last."""
-        n = int(self.block.count.max())
-        order = np.tile(np.arange(n), (self.g, 1))
-        if self.rules.shuffle:
-            counts = self.block.count.tolist()
-            drawn = {k: epoch_order(self.rules.seed, epoch, k) for k in set(counts)}
-            for group, k in enumerate(counts):
-                order[group, :k] = drawn[k]
-        return self.device.to_device(order)
-
-    def _epoch(self, epoch: int, alive: NDArray[np.bool_]) -> Floats:
-        """The sums of the losses of the batches before their steps, (G,)."""
-        xp, block, batch = self.xp, self.block, self.rules.batch
-        order, total = self._order(epoch), xp.zeros(self.g, np.float64)
-        groups = xp.arange(self.g)[:, None]
+    def _epoch(self, epoch: int, alive: NDArray[np.bool_]) -> tuple[Floats, NDArray[np.bool_]]:
+        """The sums of the losses of the batches before their steps, and whether all weights are
+        numbers, (G,).
+        """
         rate = rate_of(self.rules, epoch)
+        if self.fused is not None:
+            return self.fused.epoch(epoch, rate, self.orders, alive)
+        xp, block, batch = self.xp, self.block, self.rules.batch
+        order, total = self.orders.draw(epoch)[self.orders.which], xp.zeros(self.g, np.float64)
+        groups = xp.arange(self.g)[:, None]
         for at in range(0, int(block.count.max()), batch):
             raise_if_cancelled(self.mark)
             some = order[:, at : at + batch]
@@ -230,7 +141,7 @@ class Training:
             share = share * (xp.arange(some.shape[1]) < self.device.to_device(size)[:, None])
             rows = block.x[groups, some], block.y[groups, some], share
             total += self._step(rows, size, moves, rate)
-        return np.asarray(self.device.to_host(total))
+        return np.asarray(self.device.to_host(total)), self._finite()
 
     def _step(
         self,
@@ -309,15 +220,15 @@ class Training:
 
     def _constant_loss(self) -> Floats:
         """The mean loss of the best constant in the nets' units, (G,)."""
-        y = np.asarray(self.device.to_host(self.block.y), np.float64)
-        share = np.asarray(self.device.to_host(self.block.share), np.float64)
-        count = self.block.count
+        y, share = self.block.y, self.block.share.astype(np.float64)
+        count, host = self.block.count, self.device.to_host
         if self.rules.loss == SQUARED:
-            mean = (y * share).sum(axis=1) / count
-            return np.asarray((((y - mean[:, None]) ** 2) * share).sum(axis=1) / count / 2)
+            mean = (y * share).sum(axis=1, keepdims=True)
+            off = y - mean / self.device.to_device(count)[:, None]
+            return host((off * off * share).sum(axis=1)) / count / 2
         found = np.zeros(self.g)
         for k in range(max(self.rules.outputs, 2)):
-            part = (share * (y == k)).sum(axis=1) / count
+            part = host((share * (y == k)).sum(axis=1)) / count
             found -= np.where(part > 0, part * np.log(np.where(part > 0, part, 1)), 0)
         return found
 

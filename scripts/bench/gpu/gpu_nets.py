@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -15,6 +16,7 @@ from tuskml.kernels.nets.training import LOGISTIC, ByGroup, Rules, trained
 
 ROWS, INPUTS, UNITS, BATCH = 2000, 28, 32, 32
 EPOCHS = 3
+REPEATS = 5
 RATE = 0.001
 ROUNDING = 1e-3
 """Of losses after some epochs in float."""
@@ -58,11 +60,14 @@ def nets(device: Any, groups: int, threads: int, cpu: bool) -> Iterator[dict[str
 
 
 def timed(body: Callable[[], Any]) -> tuple[Any, float]:
-    """What the second of two runs gives, and its seconds; the first warms up."""
+    """What the last of some runs gives, and their median seconds; a first one warms up."""
     body()
-    began = time.perf_counter()
-    found = body()
-    return found, time.perf_counter() - began
+    took = []
+    for _ in range(REPEATS):
+        began = time.perf_counter()
+        found = body()
+        took.append(time.perf_counter() - began)
+    return found, statistics.median(took)
 
 
 def by_torch(x: Any, y: Any) -> Callable[[], Any] | None:

@@ -5,11 +5,14 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from nets import RULES
 
 from tuskml.kernels.gpu import source
+from tuskml.kernels.gpu.nets import fused, orders
 from tuskml.kernels.gpu.source import Source
 
 SOURCES = [
@@ -39,6 +42,10 @@ SOURCES = [
     source.factors("rating_errors", 100, True),
     source.factors("squares", 100, True),
     source.factors("start_vectors", 100, True),
+    orders.source_of(2000),
+    fused.source_of((28, 32, 1), replace(RULES, loss=1)),
+    fused.source_of((28, 64, 33, 3), replace(RULES, loss=2, activation=2, algorithm=1, batch=7)),
+    fused.source_of((300, 1), replace(RULES, activation=1)),
 ]
 ARCHITECTURE = "sm_90"
 REGISTERS = 1 << 16

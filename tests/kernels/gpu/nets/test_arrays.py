@@ -4,7 +4,6 @@ NumPy stands in for CuPy: both have the operations that are used here.
 """
 
 import json
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -13,28 +12,24 @@ from nets import PLAIN, rules
 from rows import Groups, block
 from standin import StandIn
 
+from tuskml.errors import Interrupted
 from tuskml.kernels.gpu import availability
+from tuskml.kernels.gpu.nets import fused
+from tuskml.kernels.gpu.nets.orders import Orders, epoch_order
 from tuskml.kernels.gpu.nets.training import trained_on_device
 from tuskml.kernels.nets.training import LOGISTIC, SOFTMAX, SQUARED, ByGroup, trained
 from tuskml.kernels.passes import GROUP, Pass
 
 
-class Arrays:
-    """A device whose arrays are NumPy's."""
-
-    name, xp, double_cost, entered = "NumPy", np, 2, staticmethod(nullcontext)
-
-    def to_device(self, array: Any) -> Any:
-        return np.array(array)
-
-    def to_host(self, array: Any) -> Any:
-        return np.array(array)
+def arrays() -> StandIn:
+    """A device whose blocks have no room for a net: all steps are operations on arrays."""
+    return StandIn(shared_bytes=0)
 
 
-@pytest.fixture(params=["numpy", "stand-in", pytest.param("gpu", marks=pytest.mark.gpu)])
+@pytest.fixture(params=["arrays", "stand-in", pytest.param("gpu", marks=pytest.mark.gpu)])
 def device(request: pytest.FixtureRequest) -> Any:
-    if request.param == "numpy":
-        return Arrays()
+    if request.param == "arrays":
+        return arrays()
     if request.param == "stand-in":
         return StandIn()
     if availability():
@@ -103,12 +98,59 @@ def test_weights_of_classes_and_starts(device: Any) -> None:
     close(*both(device, rows, loss=LOGISTIC, **PLAIN))
 
 
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_a_block_s_memory_is_read_behind_its_writes(order: int) -> None:
+    """Threads in another order, batches of more rows than a block has at once, wide layers."""
+    rows, device = groups_of(LOGISTIC, (150, 200)), StandIn(order=order)
+    given = {"hidden": (64, 20), "batch": 90, "epochs": 2, "learning_rate": 0.003}
+    close(*both(device, rows, loss=LOGISTIC, **given))
+    assert [name for name, _ in device.launches] == ["draw_orders", "train_nets"] * 2
+
+
+def test_an_epoch_in_several_launches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second goes on where the first ended; a group may have ended before it."""
+    monkeypatch.setattr(fused, "PIECE", 1)
+    rows, device = groups_of(SQUARED, (150, 200, 120)), StandIn()
+    close(*both(device, rows, epochs=3, batch=64))
+    grids = [grid for name, grid in device.launches if name == "train_nets"]
+    assert grids == [(3, 1)] * 4 * 3
+
+    def cancelled(_mark: int) -> None:
+        if len(device.launches) > 17:
+            raise Interrupted("cancelled")
+
+    monkeypatch.setattr(fused, "raise_if_cancelled", cancelled)
+    with pytest.raises(Interrupted):
+        both(device, rows, epochs=3, batch=64)
+    assert len(device.launches) == 18
+
+
+def test_few_nets_with_long_steps_are_not_given_to_blocks() -> None:
+    small, long = rules(batch=32), rules(batch=1 << 15)
+    assert fused.fits(StandIn(), (28, 32, 1), small, 1)
+    assert not fused.fits(StandIn(), (28, 32, 1), long, 1)
+    assert fused.fits(StandIn(), (28, 32, 1), long, 1000)
+    assert not fused.fits(StandIn(), (28, 512, 512, 1), small, 1000)
+
+
+@pytest.mark.parametrize("shared_bytes", [0, 227 << 10])
+@pytest.mark.parametrize("counts", [(1, 2, 3), (1500, 1024, 1025, 1500, 7)])
+def test_orders_are_those_of_the_cpu(shared_bytes: int, counts: tuple[int, ...]) -> None:
+    device = StandIn(shared_bytes=shared_bytes)
+    drawn = Orders(device, np.array(counts), 5, True)
+    table, which = device.to_host(drawn.draw(3)), device.to_host(drawn.which)
+    for group, count in enumerate(counts):
+        row = table[which[group]]
+        np.testing.assert_array_equal(row[:count], epoch_order(5, 3, count))
+        np.testing.assert_array_equal(row[count:], np.arange(count, max(counts)))
+
+
 def test_options_that_only_the_cpu_has(con: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The option `device` reaches the arrays, whose models are the CPU's; else a sentence."""
     from tuskml.kernels.gpu import cuda
 
     monkeypatch.setattr(cuda, "availability", lambda: None)
-    monkeypatch.setattr(cuda, "device", Arrays)
+    monkeypatch.setattr(cuda, "device", arrays)
     con.execute("CREATE TABLE t AS SELECT i % 7 AS a, i % 5 AS b, i % 3 AS g FROM range(300) r(i)")
 
     def losses_of(features: str, **options: Any) -> list[float]:

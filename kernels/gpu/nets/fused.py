@@ -1,0 +1,117 @@
+"""Epochs of nets whose steps one kernel makes, a block per net (`cuda/nets.cu`)."""
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.gpu.device import Device
+from tuskml.kernels.gpu.nets.layers import Layers
+from tuskml.kernels.gpu.nets.orders import STATIC, Orders
+from tuskml.kernels.gpu.nets.rows import Block
+from tuskml.kernels.gpu.source import Source
+from tuskml.kernels.library import raise_if_cancelled
+from tuskml.kernels.nets.training import Rules
+from tuskml.kernels.passes import Floats
+
+MOST_ROWS = 32
+"""Rows of a batch that are in shared memory at once."""
+FEW_BYTES = 48 << 10
+"""Of shared memory, up to which a block keeps the state of the steps there too: four or more
+blocks still fit on a multiprocessor."""
+WIDE = 4096
+"""Weights from which on a block has 256 threads."""
+MOST_STEP = 1 << 24
+"""Rows times weights of a step that one block takes in less than the 2.6 ms of a step by arrays:
+on an H200 it did up to 9e9 a second. Many nets keep all multiprocessors busy with longer ones."""
+PIECE = 1 << 26
+"""Rows times weights of a net that a launch takes: tens of milliseconds for its block, then a
+cancel is looked for. Fewer where the nets take turns."""
+BLOCKS = 512
+"""Nets that a GPU trains at once."""
+
+
+def source_of(sizes: tuple[int, ...], rules: Rules) -> Source:
+    """The kernel for nets of these sizes: the inputs, hidden units and outputs."""
+    rows = min(MOST_ROWS, -(-rules.batch // 4) * 4)
+    weights = weights_of(sizes)
+    units = [(size + 1) | 1 for size in sizes]
+    values = rows * (sum(units[:-1]) + sum(units[1:]) + 2)
+    small = 4 * (4 * weights + values) <= FEW_BYTES
+    threads = 256 if weights >= WIDE else 128
+    macros: dict[str, int | str] = {
+        "SIZES": ", ".join(map(str, sizes)), "LAYERS": len(sizes) - 1, "ROWS": rows,
+        "BATCH": rules.batch, "THREADS": threads, "ACTIVATION": rules.activation,
+        "LOSS": rules.loss, "ADAM": int(rules.algorithm == 0), "KEEPS_STATE": int(small),
+    }  # fmt: skip
+    shared = 4 * ((4 if small else 2) * weights + values)
+    return Source("train_nets", ("nets.cu",), tuple(macros.items()), threads, shared)
+
+
+def weights_of(sizes: tuple[int, ...]) -> int:
+    """Floats of a net's matrices as the kernel has them."""
+    return sum((inputs + 1) * (out | 1) for inputs, out in pairwise(sizes))
+
+
+def fits(device: Device, sizes: tuple[int, ...], rules: Rules, nets: int) -> bool:
+    """Whether a block's shared memory does for a net, and its steps are no long ones of few."""
+    long = rules.batch * weights_of(sizes) > MOST_STEP and nets < BLOCKS
+    return not long and source_of(sizes, rules).shared <= device.shared_bytes - STATIC
+
+
+class Fused:
+    """The nets of a block of groups, (G, weights) as the kernel has them."""
+
+    def __init__(
+        self, device: Device, block: Block, sizes: tuple[int, ...], rules: Rules, mark: int
+    ) -> None:
+        self.device, self.block, self.rules, self.mark = device, block, rules, mark
+        self.sizes, self.source = sizes, source_of(sizes, rules)
+        self.g, self.longest = len(block.count), int(block.count.max())
+        self.count = device.to_device(block.count)
+        self.nets: Any = None
+        self.state = device.xp.zeros((self.g, 2, weights_of(sizes)), np.float32)
+
+    def start(self, layers: Layers) -> None:
+        """Takes the first weights."""
+        xp, parts = self.device.xp, []
+        for weights, biases in layers:
+            inputs, out = weights.shape[1:]
+            matrix = xp.zeros((self.g, inputs + 1, out | 1), np.float32)
+            matrix[:, :inputs, :out], matrix[:, inputs:, :out] = weights, biases
+            parts.append(matrix.reshape(self.g, -1))
+        self.nets = xp.ascontiguousarray(xp.concatenate(parts, axis=1))
+
+    def layers(self) -> Layers:
+        """The weights (G, in, out) and biases (G, 1, out) of each layer."""
+        found, at, xp = [], 0, self.device.xp
+        for inputs, out in pairwise(self.sizes):
+            size = (inputs + 1) * (out | 1)
+            matrix = self.nets[:, at : at + size].reshape(self.g, inputs + 1, out | 1)
+            parts = matrix[:, :inputs, :out], matrix[:, inputs:, :out]
+            found.append((xp.ascontiguousarray(parts[0]), xp.ascontiguousarray(parts[1])))
+            at += size
+        return found
+
+    def epoch(
+        self, epoch: int, rate: float, orders: Orders, alive: NDArray[np.bool_]
+    ) -> tuple[Floats, NDArray[np.bool_]]:
+        """The sums of the losses before each step, and whether all weights are numbers, (G,)."""
+        block, put = self.block, self.device.to_device
+        sums = self.device.xp.zeros((self.g, 2), np.float64)
+        given = [block.x, block.y, block.share, self.count, put(alive.astype(np.int32)),
+                 orders.draw(epoch), orders.which, np.int64(self.longest),
+                 np.int32(epoch)]  # fmt: skip
+        factors = [rate, 1 - rate * self.rules.weight_decay, self.rules.momentum]
+        behind = [*(np.float32(factor) for factor in factors), self.nets, self.state, sums]
+        each = PIECE // (weights_of(self.sizes) * -(-self.g // BLOCKS))
+        each = max(1, each // self.rules.batch) * self.rules.batch
+        for low in range(0, self.longest, each):
+            if low:
+                self.device.launched().wait()
+            raise_if_cancelled(self.mark)
+            between = np.int64(low), np.int64(min(low + each, self.longest))
+            self.device.launch(self.source, (self.g, 1), [*given, *between, *behind])
+        found = self.device.to_host(sums)
+        return found[:, 0], found[:, 1] == 0
