@@ -13,7 +13,7 @@ from tuskml.learners.classes import (
     named_classes,
     within_doubles,
 )
-from tuskml.learners.fm.layout import begun
+from tuskml.learners.fm.layout import HEAD, begun
 from tuskml.learners.fm.options import OPTIONS, MachineOptions
 from tuskml.learners.learner import Request
 from tuskml.learners.models import FORMAT, Lists, Models, Strings, thinned
@@ -46,9 +46,10 @@ def models_of(
     margin, loss = constants(labels, options)
     loss = np.where(flat, loss, found.about["loss"])
     coef = [
-        np.empty(0) if constant else begun(one, found.rank)
+        np.empty(0) if constant or len(one) == HEAD else begun(one, found.rank)
         for one, constant in zip(found.coef, flat, strict=True)
     ]
+    history = np.where(flat[:, None], np.nan, found.history[:, : found.about["epochs"].max()])
     return Models.built(
         rows.groups,
         request.task.name,
@@ -56,7 +57,7 @@ def models_of(
         intercept=np.where(flat, margin, found.about["intercept"]),
         **named_classes(classes(labels, options)),
         loss=np.where(np.isfinite(loss), loss, np.nan),
-        history=thinned(list(np.where(flat[:, None], np.nan, found.history).T), n),
+        history=thinned(list(history.T), n),
         iterations=np.where(flat, 0, found.about["kept"]),
         converged=np.asarray(~flat, np.uint8),
         status=Strings(STATUSES, np.array([STATUSES.index(one) for one in status], np.int32)),

@@ -32,7 +32,7 @@ from tuskml.schedule import budget
 MOST = 1 << 25
 """Numbers of a model, which SQL keeps twice in one value."""
 MOST_TOGETHER = 1 << 24
-"""Numbers of the groups that train in one call, unless one of them has more."""
+"""Numbers of the groups that train in one call, histories too, unless one of them has more."""
 
 
 def train(
@@ -63,7 +63,8 @@ def together(groups: NDArray[np.void], options: MachineOptions) -> Iterator[NDAr
     side by side."""
     for kind in np.unique(groups["kind"]):
         places = np.flatnonzero(groups["kind"] == kind)
-        numbers = np.cumsum(groups["dim"][places].astype(np.int64) * (options.rank + 1))
+        each = groups["dim"][places].astype(np.int64) * (options.rank + 1) + options.epochs
+        numbers = np.cumsum(each)
         yield from np.split(places, np.flatnonzero(np.diff(numbers // MOST_TOGETHER)) + 1)
 
 

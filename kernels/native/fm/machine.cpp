@@ -27,40 +27,33 @@ void for_features(const Machine &m, int threads, Ref<void(int64_t first, int64_t
                  [&](int64_t i) { body(i * SHARE, std::min(d, (i + 1) * SHARE)); });
 }
 
-// The sums over features that centring moves into w and the intercept.
-struct Centre {
-    std::vector<double> sum; // of shift_i v_i, (rank,)
-    double squares = 0, linear = 0;
-};
-
-Centre centre_of(const Machine &m, const Units &u, const double *numbers) {
-    Centre c{std::vector<double>(m.rank(), 0)};
-    for (int64_t i = 0; i < m.features(); i++) {
-        const double *one = numbers + i * (m.rank() + 1);
-        double shift = u.shift[i];
-        c.linear += shift * one[0];
-        for (int k = 0; k < m.rank(); k++) {
-            c.sum[k] += shift * one[1 + k];
-            c.squares += shift * shift * one[1 + k] * one[1 + k];
-        }
+// <v_i, sum>, and then adds shift v_i to the sum. v: (rank,) of the feature i.
+double add_to(std::vector<double> &sum, const double *v, double shift) {
+    double product = 0;
+    for (size_t k = 0; k < sum.size(); k++) {
+        product += v[k] * sum[k];
+        sum[k] += shift * v[k];
     }
-    return c;
+    return product;
 }
 
-// sum_{j != i} <v_i, v_j> shift_j.
-double crossed(const Machine &m, const Centre &c, const double *one, double shift) {
-    double found = 0;
-    for (int k = 0; k < m.rank(); k++)
-        found += (c.sum[k] - shift * one[1 + k]) * one[1 + k];
-    return found;
-}
-
-// Half the sum over pairs i != j of <v_i, v_j> shift_i shift_j.
-double paired(const Centre &c) {
-    double sum = 0;
-    for (double one : c.sum)
-        sum += one * one;
-    return (sum - c.squares) / 2;
+// What centring moves into the weights w_i, of each j != i <v_i, v_j> shift_j, and into the
+// intercept, which it returns. Features before i and behind it are added up, and not all less i:
+// where a shift is large beside its feature's deviation, rounding would be all that is left.
+double uncentre(const Machine &m, const std::vector<double> &shift, double *numbers) {
+    const int64_t width = m.rank() + 1;
+    std::vector<double> before(m.rank(), 0), behind(m.rank(), 0);
+    double linear = 0, pairs = 0;
+    for (int64_t i = 0; i < m.features(); i++) {
+        double *one = numbers + i * width;
+        linear += shift[i] * one[0];
+        double product = add_to(before, one + 1, shift[i]);
+        pairs += shift[i] * product;
+        one[0] -= product;
+    }
+    for (int64_t i = m.features() - 1; i >= 0; i--)
+        numbers[i * width] -= add_to(behind, numbers + i * width + 1, shift[i]);
+    return pairs - linear;
 }
 
 } // namespace
@@ -90,14 +83,7 @@ double write(const Machine &m, const Units &u, int threads, double *numbers) {
         }
     });
     double intercept = u.label_shift + f * m.bias;
-    if (u.shift.empty())
-        return intercept;
-    Centre c = centre_of(m, u, numbers);
-    for (int64_t i = 0; i < m.features(); i++) {
-        double *one = numbers + i * (m.rank() + 1);
-        one[0] -= crossed(m, c, one, u.shift[i]);
-    }
-    return intercept - c.linear + paired(c);
+    return u.shift.empty() ? intercept : intercept + uncentre(m, u.shift, numbers);
 }
 
 } // namespace tusk::fm

@@ -111,16 +111,30 @@ int sparse_scales(const Rows &rows, tusk_memory *memory, int64_t cancel_mark, do
     return code;
 }
 
-int dense_scales(const Rows &rows, int64_t cancel_mark, double *scale, std::vector<double> &mean) {
+// Means of the differences from the first row, so that a feature that does not vary has its own
+// value as the mean, with no rounding.
+int dense_means(const Rows &rows, int64_t cancel_mark, std::vector<double> &mean) {
     const int64_t d = rows.group.dim;
     const double n = (double)rows.group.n_rows;
+    std::vector<double> first;
     mean.assign(d, 0);
     int code = for_pieces(rows, 1, cancel_mark, [&](const Piece &p) {
         each_row(rows, p, [&](const auto *x) {
+            if (first.empty())
+                first.assign(x, x + d);
             for (int64_t k = 0; k < d; k++)
-                mean[k] += x[k] / n;
+                mean[k] += (x[k] - first[k]) / n;
         });
     });
+    for (size_t k = 0; k < first.size(); k++)
+        mean[k] += first[k];
+    return code;
+}
+
+int dense_scales(const Rows &rows, int64_t cancel_mark, double *scale, std::vector<double> &mean) {
+    const int64_t d = rows.group.dim;
+    const double n = (double)rows.group.n_rows;
+    int code = dense_means(rows, cancel_mark, mean);
     code = code ? code : for_pieces(rows, 1, cancel_mark, [&](const Piece &p) {
         each_row(rows, p, [&](const auto *x) {
             for (int64_t k = 0; k < d; k++)
@@ -147,6 +161,7 @@ void label_units(const Rows &rows, const tk_fm &fm, Units *u) {
     };
     each([&](double, double weight) { total += weight; });
     u->weight = (double)rows.group.n_rows / total;
+    u->finite = u->finite && std::isfinite(total) && std::isfinite(u->weight);
     if (fm.loss != TK_FM_SQUARED)
         return;
     each([&](double y, double weight) { mean += y * (weight / total); });

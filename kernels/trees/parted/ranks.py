@@ -16,6 +16,8 @@ from tuskml.kernels.parts.message import Array
 
 ROUNDS = (12, 13, 13, 13, 13)
 """Bits of keys that parts count by, 64 in all; of a number first its sign and its exponent."""
+MOST_COUNTS = 1 << 20
+"""Of an answer: with more slots than ROUNDS have room for, rounds are more and shorter."""
 SIGN = np.uint64(1 << 63)
 LACKS, SIZES, CHANCES = range(3)
 """`tk_ranked`."""
@@ -35,6 +37,15 @@ class Found:
     total: Floats
 
 
+def rounds(slots: int) -> tuple[int, ...]:
+    """Bits of keys by round, 64 in all."""
+    most = max((MOST_COUNTS // max(slots, 1)).bit_length() - 1, 1)
+    if most >= max(ROUNDS):
+        return ROUNDS
+    whole, rest = divmod(64, most)
+    return (most,) * whole + (rest,) * (rest > 0)
+
+
 def located(slots: int, wanted: Callable[[Floats], Floats], count: Count) -> Found:
     """The least key of each slot up to which there is as much as wanted, or else the last one.
 
@@ -42,7 +53,7 @@ def located(slots: int, wanted: Callable[[Floats], Floats], count: Count) -> Fou
     """
     first, below = np.zeros(slots, np.uint64), np.zeros(slots)
     rows, known = np.arange(slots), 0
-    for bits in ROUNDS:
+    for bits in rounds(slots):
         counts = count(first, known, bits)
         upto = below[:, None] + np.cumsum(counts, axis=1)
         if not known:

@@ -136,6 +136,25 @@ def test_ids_without_a_row_weigh_nothing() -> None:
     assert (found.numbers[0][:8] != 0).all()
 
 
+@pytest.mark.parametrize("constant", [1.0, 3.0, 0.007, 500.3])
+def test_a_feature_that_is_always_the_same_weighs_nothing(constant: float) -> None:
+    """Whatever rounding its mean could have over many rows."""
+    z = np.random.default_rng(2).normal(size=100_000)
+    found = machine(np.column_stack([z, np.full(len(z), constant)]), z, epochs=1)
+    assert (found.numbers[0][1] == 0).all()
+    assert (found.numbers[0][0] != 0).all()
+
+
+def test_values_far_from_zero_lose_no_digits() -> None:
+    """A feature whose values are a billion times its deviation, as times have them."""
+    x, y = rows()
+    far = x.copy()
+    far[:, 1] = x[:, 1] / 3 + 1e9
+    found = machine(far, y)
+    m = margins(found.about["intercept"][0], found.numbers[0], far)
+    assert found.about["loss"][0] == pytest.approx(losses(SQUARED, m, y).mean(), rel=1e-3)
+
+
 def test_threads_change_no_bit_without_lock_free() -> None:
     entries, _, y = categories(n=3000)
     one, two = (machine(entries, y, dim=8, loss=LOGISTIC, threads=n) for n in (1, 2))

@@ -161,6 +161,29 @@ def test_ids_that_are_unknown_weigh_nothing_and_repeated_ones_add_up(db: Databas
     assert predicted("2, 7", "4.0, 1.0") != pytest.approx(known, rel=1e-3)
 
 
+def test_values_far_from_zero_are_predicted_by_the_formula(db: Database) -> None:
+    """c is a hundred million times its deviation from 0."""
+    x = "[a, b, c + 1e9]" if db.name == "duck" else "ARRAY[a, b, c + 1e9]"
+    trained = f"(SELECT train_model('fm', y, {x}, '{NUMBERS}') AS m FROM t) AS f"
+    found = np.array(db.ask(f"SELECT predict(m, {x}), y FROM t, {trained}"), float)
+    loss = float(db.ask(f"SELECT (m).loss FROM {trained}")[0][0])
+    assert ((found[:, 0] - found[:, 1]) ** 2).mean() / 2 == pytest.approx(loss, rel=1e-3)
+
+
+@pytest.mark.parametrize(("label", "options"), [("y", NUMBERS), ("y > 1", CLASSES)])
+def test_rows_without_ids_have_the_best_constant(db: Database, label: str, options: str) -> None:
+    array = "[]" if db.name == "duck" else "ARRAY[]"
+    x = f"sparse({array}::int[], {array}::double precision[])"
+    answer = f"SELECT (m).status, (m).coef, decision(m, {x})"
+    trained = f"(SELECT train_model('fm', {label}, {x}, '{options}') AS m FROM t) AS f"
+    status, coef, margin = db.ask(f"{answer} FROM {trained}")[0]
+    classes = options == CLASSES
+    mean = float(db.ask(f"SELECT avg({f'({label})::int' if classes else label}) FROM t")[0][0])
+    best = math.log(mean / (1 - mean)) if classes else mean
+    assert (status, coef or None) == ("ok", None)
+    assert margin == pytest.approx(best, abs=0.2)
+
+
 STATUSES = {
     "one class": ("true", "dense", CLASSES, "true"),
     "too few rows": ("y", "dense", NUMBERS, "i = 1"),

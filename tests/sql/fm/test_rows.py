@@ -67,3 +67,11 @@ def test_the_numbers_of_a_machine_are_charged(
 
     small = peak(1)
     assert peak(40) - small > 0.9 * 4 * (48 - 16) * IDS
+
+
+@pytest.mark.parametrize("weight", ["1e308", "1e-320"])
+def test_weights_whose_sum_is_no_double_are_out_of_range(
+    con: duckdb.DuckDBPyConnection, weight: str
+) -> None:
+    sql = f"SELECT (train_model('fm', i % 2, [i % 2], '{{}}', {weight})).status FROM range(10) t(i)"
+    assert con.execute(sql).fetchall() == [("out of range",)]

@@ -1,5 +1,7 @@
 /* Margins of factorization machines of second order (Rendle, Factorization Machines, ICDM 2010):
- * b + sum_i w_i x_i + 1/2 sum_k ((sum_i v_ik x_i)^2 - sum_i v_ik^2 x_i^2).
+ * b + sum_i w_i x_i + sum_i <v_i x_i, sum_{j < i} v_j x_j>. The sum over pairs is not taken as
+ * half of a difference of squares: where values are large beside their deviation, rounding of the
+ * squares would be all that is left.
  *
  * The coefficients of a machine are d, the number of its features; k, the length of their vectors;
  * and then of each feature its weight and its vector.
@@ -32,13 +34,13 @@ bool tusk_check_machine(const tusk_weight *coef, uint64_t n, char *sentence) {
 /* The sums over the entries of a row so far. */
 struct sums {
     double linear;
-    double of[MOST_RANK], squares[MOST_RANK];
+    double of[MOST_RANK], pairs[MOST_RANK];
 };
 
 static void begin(struct sums *s, double intercept, uint64_t rank) {
     s->linear = intercept;
     memset(s->of, 0, rank * sizeof *s->of);
-    memset(s->squares, 0, rank * sizeof *s->squares);
+    memset(s->pairs, 0, rank * sizeof *s->pairs);
 }
 
 /* Adds an entry; `one` has its weight and its vector. */
@@ -46,16 +48,16 @@ static inline void add(struct sums *s, const tusk_weight *one, uint64_t rank, do
     s->linear += x * one[0];
     for (uint64_t k = 0; k < rank; k++) {
         double part = x * one[1 + k];
+        s->pairs[k] += part * s->of[k];
         s->of[k] += part;
-        s->squares[k] += part * part;
     }
 }
 
 static double margin_of(const struct sums *s, uint64_t rank) {
     double pairs = 0;
     for (uint64_t k = 0; k < rank; k++)
-        pairs += s->of[k] * s->of[k] - s->squares[k];
-    return s->linear + pairs / 2;
+        pairs += s->pairs[k];
+    return s->linear + pairs;
 }
 
 static double number(const void *x, bool f64, uint64_t k) {
