@@ -38,6 +38,7 @@ ALLOWED = {
         f"{OF_LINEAR}/parts/epochs.py",
         "front/commands/train.py",
         OF_NETS,
+        "learners/fm/options.py",
     ),
 }
 """By algorithm, files other than its own, its kernel and the registry that name it."""
