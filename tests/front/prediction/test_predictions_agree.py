@@ -27,6 +27,7 @@ from tuskml import DataError, Model, TuskError
 from tuskml.estimators import TuskClassifier, TuskRegressor
 from tuskml.export_mlflow import Served
 from tuskml.export_onnx import to_onnx
+from tuskml.learners.fm.layout import machine_in
 from tuskml.learners.linear.tasks import OWN
 from tuskml.learners.nets.layers import layers_in
 from tuskml.learners.nets.learner import TASKS as NETS
@@ -112,6 +113,10 @@ def truth(name: str, model: Model, x: np.ndarray) -> dict[str, np.ndarray]:
     if name in NETS:
         activation, layers = layers_in(model.coef or [])
         m = model.intercept + margins(layers, x, activation)[:, 0]
+    elif name == "fm":
+        weights, vectors = machine_in(model.coef or [])
+        pairs = np.triu(vectors @ vectors.T, 1)
+        m = model.intercept + x @ weights + np.einsum("ni,ij,nj->n", x, pairs, x)
     elif name in TASKS and not weighs_features(name):
         m = model.intercept + sum(
             (tree[leaves_of(tree, x), 1] for tree in trees_in(model.coef or [])), np.zeros(len(x))
@@ -311,7 +316,7 @@ def test_no_class_is_made_up(seen: Any) -> None:
         (
             replace(model, task="probit"),
             "is 'probit', expected 'linear', 'logistic', 'svm', 'squared_hinge', 'poisson', "
-            "'negative_binomial', 'gamma', 'huber', 'quantile', 'matrix_factorization', 'gbdt', 'random_forest', 'mlp', 'lasso', 'elastic_net', 'sparse_logistic' or 'lda'",
+            "'negative_binomial', 'gamma', 'huber', 'quantile', 'matrix_factorization', 'gbdt', 'random_forest', 'mlp', 'lasso', 'elastic_net', 'sparse_logistic', 'lda' or 'fm'",
         ),
         (
             replace(model, task="gone", options={"tuskml": 1, "response": "log"}),

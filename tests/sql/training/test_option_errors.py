@@ -157,6 +157,16 @@ OF_NETS = {
     "embedding": (-1, "a whole number from 0 to 1024"),
 }
 """The same of neural nets."""
+OF_MACHINES: dict[str, tuple[object, str]] = {
+    "objective": ("sqared", "'squared' or 'logistic'; did you mean 'squared'?"),
+    "rank": (0, "a whole number from 1 to 256"),
+    "algorithm": ("newtn", "'adagrad' or 'sgd'"),
+    "max_iter": (0, "a whole number from 1 to 1000000"),
+    "l2_factors": (-1, "a number of at least 0"),
+    "init": (-1, "a number of at least 0"),
+    "patience": (0, "a whole number from 1 to 1000000"),
+}
+"""The same of factorization machines."""
 OF_TREES = {"missing": ("drop", "'skip', 'impute', 'level', 'error' or 'keep'")}
 """The same of boosted trees."""
 OF_FORESTS = OF_TREES | {
@@ -203,6 +213,7 @@ OF_OTHERS = {
     "sparse_logistic": OF_PATHS,
     "matrix_factorization": OF_FACTORIZATION,
     "mlp": OF_NETS,
+    "fm": OF_MACHINES,
     "gbdt": OF_TREES,
     "random_forest": OF_FORESTS,
     "lda": OF_TOPICS,

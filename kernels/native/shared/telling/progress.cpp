@@ -3,7 +3,7 @@
 #include <atomic>
 
 #include "../../../../schedule/native/progress.h"
-#include "../api.h"
+#include "api.h"
 
 namespace tusk {
 namespace {
@@ -32,7 +32,6 @@ void Progress::done(int64_t units, int64_t rows) const {
 
 } // namespace tusk
 
-extern "C" __attribute__((visibility("default"))) void
-tk_use_progress(const tusk_progress *functions) {
+void tk_use_progress(const tusk_progress *functions) {
     tusk::told.store(functions, std::memory_order_release);
 }
