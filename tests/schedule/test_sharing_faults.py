@@ -240,7 +240,7 @@ def test_a_table_that_nobody_named_is_of_the_account(monkeypatch):
     if os.geteuid():
         pytest.skip("only root takes other accounts")
     user, group = 12346, 4321
-    path = f"/dev/shm/tuskml-shares-2-{user}"
+    path = f"/dev/shm/tuskml-shares-3-{user}"
     with open(path, "wb") as made:
         os.chown(path, 999, group)
         os.chmod(path, 0o660)
