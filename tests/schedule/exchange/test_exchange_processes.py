@@ -100,8 +100,8 @@ def worker_killed(victim: int, watched: int, iteration: int) -> None:
         some.kill(str(victim))
         for rank in set(range(COUNT)) - {victim}:
             _, fault = some.end(rank)
-            assert f"worker {victim} is gone" in fault or "has been given up" in fault, fault
-            assert "Gone" in fault
+            # The first that notices leaves too, and may be the one that another misses.
+            assert "Gone: the" in fault, fault
 
 
 def test_the_optimizer_is_killed(plain: list[str]) -> None:

@@ -130,7 +130,8 @@ def test_a_worker_that_is_gone_ends_all_by_an_error() -> None:
 
     found = together(ITERATIONS, gone)
     assert isinstance(found[3], Fault)
-    assert all(isinstance(each, Gone) and "worker 3 is gone" in str(each) for each in found[:3])
+    # The first that notices leaves too, and may be the one that another misses.
+    assert all(isinstance(each, Gone) and "is gone" in str(each) for each in found[:3])
 
 
 def controlled() -> tuple[list[socket.socket], Callable[[int], Ballot]]:
