@@ -108,12 +108,12 @@ wheel: $(READY)-release
 release: wheel
 	$(BIN)/python scripts/build/release.py dist $(if $(KEY),--key $(KEY))
 
-# Builds the archive, the wheel from it, and tries the wheel in a clean environment, without a compiler.
+# Builds the archive, the wheel from it, and tries the wheel in a clean environment.
 smoke: $(READY)-test postgres-packages
 	rm -rf build/smoke
-	TUSKML_PORTABLE=1 $(BIN)/python -m build --quiet --outdir build/smoke .
+	$(BIN)/python -m build --quiet --outdir build/smoke .
 	$(PYTHON) -m venv build/smoke/venv
-	CC=false CXX=false build/smoke/venv/bin/pip install --quiet "$$(echo build/smoke/*.whl)[test]"
+	build/smoke/venv/bin/pip install --quiet "$$(echo build/smoke/*.whl)[test]"
 	build/smoke/venv/bin/pytest -m smoke
 
 # Runs the tests of the native code under sanitizers: make sanitize SANITIZE=thread
