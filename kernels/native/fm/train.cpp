@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "../shared/common/groups.hpp"
 #include "epochs.hpp"
 
 namespace tusk::fm {
@@ -178,21 +179,10 @@ int train(const tk_pass *pass, const tk_fm *fm, tusk_memory *memory, double *num
         bool alone = pass->n_groups < pass->threads || entries >= LARGE;
         (alone ? large : small).push_back(g);
     }
-    std::vector<int> codes(pass->n_groups, TK_OK);
-    auto run = [&](int64_t g, int threads) {
-        if (!cancelled(pass->cancel_mark))
-            codes[g] = Group(*pass, *fm, g, threads, memory)
-                           .run(numbers, history + g * fm->epochs, trained + g);
-    };
-    for (int64_t g : large)
-        run(g, pass->threads);
-    parallel_for((int64_t)small.size(), pass->threads, [&](int64_t i) { run(small[i], 1); });
-    if (cancelled(pass->cancel_mark))
-        return TK_CANCELLED;
-    for (int code : codes)
-        if (code)
-            return code;
-    return TK_OK;
+    return train_groups(*pass, large, small, [&](int64_t g, int threads) {
+        return Group(*pass, *fm, g, threads, memory)
+            .run(numbers, history + g * fm->epochs, trained + g);
+    });
 }
 
 } // namespace

@@ -5,7 +5,7 @@
 #include <limits>
 #include <memory>
 
-#include "../shared/pool.hpp"
+#include "../shared/common/groups.hpp"
 #include "../shared/telling/progress.hpp"
 #include "descent.hpp"
 
@@ -178,26 +178,15 @@ int train_nets(const tk_pass *pass, const tk_net *net, tusk_memory *memory, doub
         (is_large ? large : small).push_back(g);
     }
     Deadline deadline(net->seconds);
-    std::vector<int> codes(pass->n_groups, TK_OK);
     int64_t size = pass->n_groups ? Shape(*net, pass->groups[0].dim).weights() : 0;
     Progress progress((int64_t)net->epochs * (int64_t)(small.size() + large.size()),
                       pass->n_groups);
-    auto run = [&](int64_t g, int threads) {
-        if (cancelled(pass->cancel_mark))
-            return;
-        codes[g] = Training(*pass, *net, g, threads, memory, deadline)
+    return train_groups(*pass, large, small, [&](int64_t g, int threads) {
+        int code = Training(*pass, *net, g, threads, memory, deadline)
                        .run(weights + g * size, history + g * net->epochs, trained + g, progress);
         progress.done(net->epochs - trained[g].epochs, 0); // which nobody makes
-    };
-    for (int64_t g : large)
-        run(g, pass->threads);
-    parallel_for((int64_t)small.size(), pass->threads, [&](int64_t i) { run(small[i], 1); });
-    if (cancelled(pass->cancel_mark))
-        return TK_CANCELLED;
-    for (int code : codes)
-        if (code)
-            return code;
-    return TK_OK;
+        return code;
+    });
 }
 
 } // namespace

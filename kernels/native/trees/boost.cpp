@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "../shared/charged.hpp"
+#include "../shared/common/groups.hpp"
 #include "../shared/pool.hpp"
 #include "../shared/telling/progress.hpp"
 #include "categories/levels.hpp"
@@ -267,27 +268,18 @@ int tk_boost_groups(const tk_pass *pass, const tk_boost *boost, tusk_memory *mem
             bool is_large = pass->groups[g].n_rows * pass->groups[g].dim >= tusk::LARGE;
             (is_large ? large : small).push_back(g);
         }
-        std::vector<int> codes(pass->n_groups, TK_OK);
         tusk::Progress progress((int64_t)boost->trees * pass->n_groups, pass->n_groups);
-        auto run = [&](int64_t g, int threads) {
-            Forest *out = &forests->of[g];
-            codes[g] = boost->averaged
-                           ? tusk::grow_forest({*pass, *boost, g, threads, memory, progress}, out)
-                           : tusk::Boosting(*pass, *boost, g, threads, memory, progress).run(out);
-            progress.done(boost->trees - (int64_t)out->loss.size(), 0); // that nobody grows
-        };
-        for (int64_t g : large)
-            run(g, pass->threads);
-        tusk::parallel_for((int64_t)small.size(), pass->threads, [&](int64_t i) {
-            if (!tusk::cancelled(pass->cancel_mark))
-                run(small[i], 1);
+        int code = tusk::train_groups(*pass, large, small, [&](int64_t g, int threads) {
+            Forest *grown = &forests->of[g];
+            int code =
+                boost->averaged
+                    ? tusk::grow_forest({*pass, *boost, g, threads, memory, progress}, grown)
+                    : tusk::Boosting(*pass, *boost, g, threads, memory, progress).run(grown);
+            progress.done(boost->trees - (int64_t)grown->loss.size(), 0); // that nobody grows
+            return code;
         });
-        if (tusk::cancelled(pass->cancel_mark))
-            return (int)TK_CANCELLED;
-        for (int code : codes)
-            if (code)
-                return code;
-        *out = forests.release();
-        return (int)TK_OK;
+        if (code == TK_OK)
+            *out = forests.release();
+        return code;
     });
 }
