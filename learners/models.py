@@ -1,6 +1,7 @@
 """Trained models by column: what the trainer builds and C copies into the database."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
@@ -15,6 +16,13 @@ FORMAT = 1
 HISTORY_POINTS = 200
 
 Ints = NDArray[np.int64]
+
+
+def options_text(options: object, names: Iterable[str], **more: Any) -> str:
+    """A model's field `options`: those of these names in force, as JSON that starts with the
+    version of the format. more: others, or what holds in their place."""
+    chosen = {name: getattr(options, name) for name in names} | more
+    return json.dumps({"tuskml": FORMAT} | chosen, separators=(",", ":"))
 
 
 @dataclass(frozen=True)

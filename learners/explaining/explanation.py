@@ -25,6 +25,29 @@ def row_bytes(groups: NDArray[np.void]) -> int:
     return rows * 12 + entries * (4 + value_size(kind))
 
 
+def sole_candidate(
+    algorithm: str, least: float, most: float, start: float, each: float, memory: int
+) -> dict[str, Any]:
+    """The one plan of a learner that does not choose, as `explain_training` lists candidates.
+
+    least, most: its iterations, usually the latter; start, each: seconds before the first one and
+    of each; memory: bytes.
+    """
+    span = {"low": least, "point": most, "high": most}
+    return {
+        "algorithm": algorithm,
+        "chosen": True,
+        "refusal": None,
+        "iterations": span,
+        "seconds_per_iteration": each,
+        "seconds": {name: start + each * count for name, count in span.items()},
+        "memory_bytes": memory,
+        "store_requests": 0,
+        "store_bytes": 0,
+        "tried": None,
+    }
+
+
 def document(
     groups: NDArray[np.void], task: str, objective: str, reading: float | None, **more: Any
 ) -> Document:

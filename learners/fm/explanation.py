@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tuskml.kernels import passes
 from tuskml.kernels.passes import Pass
-from tuskml.learners.explaining.explanation import Document, document, row_bytes
+from tuskml.learners.explaining.explanation import Document, document, row_bytes, sole_candidate
 from tuskml.learners.fm.options import MachineOptions
 from tuskml.learners.fm.outcome import plan_of
 from tuskml.learners.fm.training import fit, rules_of
@@ -52,20 +52,8 @@ def candidate(group: NDArray[np.void], options: MachineOptions, memory: int) -> 
     """The one plan as `explain_training` lists candidates."""
     each, most = measured(group, options, memory), float(options.epochs)
     least = min(options.patience + 1.0, most) if options.validation else most
-    span = {"low": least, "point": most, "high": most}
     machine = rules_of(options).bytes(int(group["dim"][0])) * (2 if options.validation else 1)
-    return {
-        "algorithm": options.algorithm,
-        "chosen": True,
-        "refusal": None,
-        "iterations": span,
-        "seconds_per_iteration": each,
-        "seconds": {name: each * epochs for name, epochs in span.items()},
-        "memory_bytes": machine + row_bytes(group),
-        "store_requests": 0,
-        "store_bytes": 0,
-        "tried": None,
-    }
+    return sole_candidate(options.algorithm, least, most, 0.0, each, machine + row_bytes(group))
 
 
 def measured(group: NDArray[np.void], options: MachineOptions, memory: int) -> float:

@@ -1,7 +1,5 @@
 """The models of trained factorization machines, with their statuses."""
 
-import json
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,7 +14,7 @@ from tuskml.learners.classes import (
 from tuskml.learners.fm.layout import HEAD, begun
 from tuskml.learners.fm.options import OPTIONS, MachineOptions
 from tuskml.learners.learner import Request
-from tuskml.learners.models import FORMAT, Lists, Models, Strings, thinned
+from tuskml.learners.models import Lists, Models, Strings, options_text, thinned
 from tuskml.learners.tasks import Task
 from tuskml.schedule import budget
 
@@ -126,6 +124,5 @@ def plan_of(options: MachineOptions) -> str:
 
 def resolved(options: MachineOptions) -> str:
     """The options in force, as JSON that starts with the version of the format."""
-    chosen = {name: getattr(options, name) for name in OPTIONS.by_name if name not in UNTOLD}
-    chosen["learning_rate"] = options.rate
-    return json.dumps({"tuskml": FORMAT} | chosen, separators=(",", ":"))
+    names = (name for name in OPTIONS.by_name if name not in UNTOLD)
+    return options_text(options, names, learning_rate=options.rate)

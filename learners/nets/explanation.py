@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tuskml.kernels import passes
 from tuskml.kernels.passes import Pass
-from tuskml.learners.explaining.explanation import Document, document, row_bytes
+from tuskml.learners.explaining.explanation import Document, document, row_bytes, sole_candidate
 from tuskml.learners.learner import Request
 from tuskml.learners.nets.options import NetOptions
 from tuskml.learners.nets.outcome import plan_of
@@ -65,21 +65,9 @@ def candidate(
     each = measured(group, request, memory, tables)
     most = float(options.epochs)
     least = min(options.patience + 1.0, most) if options.validation else most
-    span = {"low": least, "point": most, "high": most}
     rules = rules_of(options, 0, 1, tables)
     needed = rules.bytes(int(group["n_rows"][0]), int(group["dim"][0])) + row_bytes(group)
-    return {
-        "algorithm": options.algorithm,
-        "chosen": True,
-        "refusal": None,
-        "iterations": span,
-        "seconds_per_iteration": each,
-        "seconds": {name: each * epochs for name, epochs in span.items()},
-        "memory_bytes": needed,
-        "store_requests": 0,
-        "store_bytes": 0,
-        "tried": None,
-    }
+    return sole_candidate(options.algorithm, least, most, 0.0, each, needed)
 
 
 def measured(

@@ -1,6 +1,5 @@
 """The models of trained nets, with their statuses."""
 
-import json
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,7 +24,7 @@ from tuskml.learners.classes import (
     within_doubles,
 )
 from tuskml.learners.learner import Request
-from tuskml.learners.models import FORMAT, Lists, Models, Strings, thinned
+from tuskml.learners.models import Lists, Models, Strings, options_text, thinned
 from tuskml.learners.nets.layers import head_of
 from tuskml.learners.nets.options import OPTIONS, NetOptions
 from tuskml.learners.nets.tables import Tables
@@ -185,6 +184,5 @@ def plan_of(options: NetOptions) -> str:
 
 def resolved(options: NetOptions) -> str:
     """The options in force, as JSON that starts with the version of the format."""
-    chosen = {name: getattr(options, name) for name in OPTIONS.by_name if name not in UNTOLD}
-    chosen["learning_rate"] = options.rate
-    return json.dumps({"tuskml": FORMAT} | chosen, separators=(",", ":"))
+    names = (name for name in OPTIONS.by_name if name not in UNTOLD)
+    return options_text(options, names, learning_rate=options.rate)

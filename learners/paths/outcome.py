@@ -1,6 +1,5 @@
 """The models of fitted paths: which penalty is taken, and what a model keeps of the others."""
 
-import json
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from tuskml.kernels.paths.fitting import LOGISTIC, Weights
 from tuskml.kernels.paths.kept import kept_paths
 from tuskml.learners.classes import classes_in, margin_of_one_class, named_classes
 from tuskml.learners.learner import Request
-from tuskml.learners.models import FORMAT, Lists, Models, Strings, by_group
+from tuskml.learners.models import Lists, Models, Strings, by_group, options_text
 from tuskml.learners.paths.options import Path, PathOptions
 from tuskml.learners.paths.tasks import PathTask
 from tuskml.schedule import budget
@@ -167,8 +166,6 @@ def plan_of(request: Request[PathTask, PathOptions], *, by_sums: bool = False) -
 def resolved(options: PathOptions) -> str:
     """The options in force but for `lambda`, as JSON that starts with the format's version."""
     names = ("alpha", "tol", "max_iter", "positive", "standardize", "fit_intercept", "seed")
-    given: dict[str, Any] = {name: getattr(options, name) for name in names}
-    for name in ("unpenalized", "groups", "classes"):
-        if getattr(options, name) is not None:
-            given[name] = getattr(options, name)
-    return json.dumps({"tuskml": FORMAT} | given, separators=(",", ":"))
+    more = ("unpenalized", "groups", "classes")
+    given = (name for name in more if getattr(options, name) is not None)
+    return options_text(options, (*names, *given))

@@ -1,7 +1,5 @@
 """The models of topics: what they keep, and their statuses."""
 
-import json
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,7 +7,7 @@ from tuskml.kernels.passes import Floats
 from tuskml.kernels.topics.online import Online
 from tuskml.kernels.topics.sampling import Sampler
 from tuskml.learners.learner import Request
-from tuskml.learners.models import FORMAT, Lists, Models, Strings, thinned
+from tuskml.learners.models import Lists, Models, Strings, options_text, thinned
 from tuskml.learners.tasks import Task
 from tuskml.learners.topics.options import ONLY_GIBBS, ONLY_ONLINE, TopicOptions
 from tuskml.schedule import budget
@@ -64,5 +62,4 @@ def resolved(options: TopicOptions) -> str:
     """The options in force, as JSON that starts with the version of the format."""
     only = ONLY_ONLINE if options.online else ONLY_GIBBS
     names = ("algorithm", "topics", "alpha", "beta", *only, "time", "threads", "seed")
-    chosen = {name: getattr(options, name) for name in names} | {"max_iter": options.passes}
-    return json.dumps({"tuskml": FORMAT} | chosen, separators=(",", ":"))
+    return options_text(options, names, max_iter=options.passes)

@@ -13,7 +13,7 @@ from tuskml.kernels import passes
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.trees.boosting import Targets, boosted
 from tuskml.kernels.trees.spent import LARGE
-from tuskml.learners.explaining.explanation import Document, document
+from tuskml.learners.explaining.explanation import Document, document, sole_candidate
 from tuskml.learners.learner import Request
 from tuskml.learners.tasks import Task
 from tuskml.learners.trees import training
@@ -94,19 +94,8 @@ def candidate(
     taken = measured(group, request, memory)
     most = float(options.trees)
     least = min(options.patience + 1.0, most) if options.validation else most
-    span = {"low": least, "point": most, "high": most}
-    return {
-        "algorithm": request.task.name,
-        "chosen": True,
-        "refusal": None,
-        "iterations": span,
-        "seconds_per_iteration": taken.each,
-        "seconds": {name: taken.start + taken.each * trees for name, trees in span.items()},
-        "memory_bytes": most_bytes(group, options, taken.outputs),
-        "store_requests": 0,
-        "store_bytes": 0,
-        "tried": None,
-    }
+    needed = most_bytes(group, options, taken.outputs)
+    return sole_candidate(request.task.name, least, most, taken.start, taken.each, needed)
 
 
 def grows_whole(options: TreeOptions, n: int) -> bool:

@@ -5,7 +5,6 @@ in `forest.py`. A model's `intercept` is the margin before the first tree, and i
 those of the logistic objective. Of more than two classes, `coef` has the margins.
 """
 
-import json
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -30,7 +29,7 @@ from tuskml.learners.classes import (
     within_doubles,
 )
 from tuskml.learners.learner import Request
-from tuskml.learners.models import FORMAT, Lists, Models, Strings, joined, thinned
+from tuskml.learners.models import Lists, Models, Strings, joined, options_text, thinned
 from tuskml.learners.offsets import refuse_offsets
 from tuskml.learners.tasks import Task
 from tuskml.learners.trees.bounds import listed_bounds, without_names
@@ -352,8 +351,7 @@ def plan_of(options: TreeOptions) -> str:
 def resolved(options: TreeOptions) -> str:
     """The options in force, as JSON that starts with the version of the format."""
     table = FOREST_OPTIONS if isinstance(options, ForestOptions) else OPTIONS
-    chosen = {name: getattr(options, name) for name in table.by_name if name not in UNTOLD}
-    return json.dumps({"tuskml": FORMAT} | chosen, separators=(",", ":"))
+    return options_text(options, (name for name in table.by_name if name not in UNTOLD))
 
 
 UNTOLD = ("format", "feature_names", "warm_start", "bounds")
