@@ -12,7 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tuskml.schedule.exchange.algebra import Expression
 from tuskml.schedule.exchange.cells import Cells
@@ -67,9 +67,9 @@ class Enforcer:
             self.memories[name, iteration] = memory
             self.news.notify_all()
 
-    def result(self, name: str, iteration: int, patience: float) -> Any:
-        """What an operation gave. The error of a link where one failed, TimeoutError where it has
-        not ended after so many seconds."""
+    def completed(self, name: str, iteration: int, patience: float) -> Cells:
+        """The memory of an operation that has ended. The error of a link where one failed,
+        TimeoutError where it has not ended after so many seconds."""
         one = name, iteration
         with self.news:
             if not self.news.wait_for(
@@ -80,11 +80,6 @@ class Enforcer:
                 assert self.failure is not None
                 raise self.failure
             return self.memories[one]
-
-    def ended(self, name: str, iteration: int) -> bool:
-        """Whether an operation has ended."""
-        with self.news:
-            return self.left.get((name, iteration)) == 0
 
     def forget(self, before: int) -> None:
         """Drops what iterations before this one held."""

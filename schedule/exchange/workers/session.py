@@ -100,7 +100,7 @@ class Session:
 
         def wait() -> Any:
             if one not in self.results:
-                memory = self.enforcer.result(*one, self.patience)
+                memory = self.enforcer.completed(*one, self.patience)
                 self.results[one] = memory.result(self.workers.count)
             return self.results[one]
 
@@ -161,9 +161,9 @@ class Session:
         """The plan of an iteration: the oldest that a worker had two iterations before."""
         if iteration <= self.fixed:
             return self.plain
-        told = iteration - 2
-        versions = [self._hear(peer, f"plan/{told}")[0] for peer in self.peers]
-        return self.ballot.plan(min([self.announced[told], *versions]), self.plain)
+        before = iteration - 2
+        versions = [self._hear(peer, f"plan/{before}")[0] for peer in self.peers]
+        return self.ballot.plan(min([self.announced[before], *versions]), self.plain)
 
     def _retried(self, work: Callable[[], Got]) -> Got:
         for _ in range(TRIES):

@@ -88,10 +88,11 @@ def address(link: int, host: int) -> str:
 def worker(rank: int, config: Mapping[str, Any]) -> None:
     """Trains on one host and prints what it took."""
     hosts, order, iterations = config["hosts"], config["order"], config["iterations"]
+    # The connections for words, the last ones, go over the first switch.
     addresses = [
-        [(address(min(link, LINKS - 1) if link < LINKS else 0, host), PORT + link)
-         for host in range(hosts)] for link in range(LINKS + 1)
-    ]  # fmt: skip
+        [(address(link % LINKS, host), PORT + link) for host in range(hosts)]
+        for link in range(LINKS + 1)
+    ]
     servers = [socket.create_server(some[rank]) for some in addresses]
     peers = mesh.connected(rank, servers, addresses, TOKEN)
     links = Links(rank, peers, [math.inf] * (LINKS + 1))

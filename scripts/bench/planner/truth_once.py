@@ -91,14 +91,19 @@ REAL_AGAIN = (
 )
 
 
-def again() -> list[Set]:
-    """The sets."""
+def fresh(seed: int, shape: int) -> list[Set]:
+    """Sets of every kind that is drawn, and of random shapes; shape: the seed of these."""
     kinds = truth_unseen.DENSE + truth_sealed.DENSE + truth_last.DENSE + truth_blind.DENSE
-    found = drawn(AGAIN, len(kinds), 0, kinds, truth_sealed.tags)
+    found = drawn(seed, len(kinds), 0, kinds, truth_sealed.tags)
     sparse = truth_unseen.fields, truth_sealed.tags, truth_last.baskets, truth_blind.words
     for number, make in enumerate(sparse):
-        found += drawn(AGAIN + 1 + number, 0, 1, kinds, make)
-    found += shapes(seed=28, first=2800, dense=10, few=4)
+        found += drawn(seed + 1 + number, 0, 1, kinds, make)
+    return found + shapes(seed=shape, first=100 * shape, dense=10, few=4)
+
+
+def again() -> list[Set]:
+    """The sets."""
+    found = fresh(AGAIN, 28)
     return [replace(one, name=f"{one.name}-again") for one in found] + list(REAL_AGAIN)
 
 
@@ -115,11 +120,6 @@ REAL_THIRD = (
 
 def third() -> list[Set]:
     """The sets, in random order: as many are judged as there is time for."""
-    kinds = truth_unseen.DENSE + truth_sealed.DENSE + truth_last.DENSE + truth_blind.DENSE
-    found = drawn(THIRD, len(kinds), 0, kinds, truth_sealed.tags)
-    sparse = truth_unseen.fields, truth_sealed.tags, truth_last.baskets, truth_blind.words
-    for number, make in enumerate(sparse):
-        found += drawn(THIRD + 1 + number, 0, 1, kinds, make)
-    found += shapes(seed=29, first=2900, dense=10, few=4)
+    found = fresh(THIRD, 29)
     found = [replace(one, name=f"{one.name}-third") for one in found] + list(REAL_THIRD)
     return [found[i] for i in np.random.default_rng(THIRD).permutation(len(found))]

@@ -96,7 +96,7 @@ def test_an_operation_that_is_never_submitted_ends_by_a_timeout() -> None:
     enforcer = Enforcer(made[0], LINKS)
     enforcer.extend([Step("a", 0, 0, 1, motif, 0)])
     with pytest.raises(TimeoutError, match="a of iteration 0 was not submitted"):
-        enforcer.result("a", 0, 20.0)
+        enforcer.completed("a", 0, 20.0)
     enforcer.stop()
     for each in made:
         each.close()
