@@ -14,6 +14,7 @@ def field(name):
     return int(re.search(rf"^{name}:\\s*(\\d+)", open("/proc/self/smaps_rollup").read(), re.M)[1])
 
 con = tuskml.connect(threads=2)
+con.execute("SET enable_progress_bar = false")
 con.execute(f"SET memory_limit = '{sys.argv[1]}'")
 call = "SELECT train_model('linear', i, [i % 7, i % 11]::DOUBLE[]) FROM range({}) t(i)"
 found = []
