@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -242,21 +241,6 @@ def test_nothing_is_left_after_kill_9(started, rows: Path, tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []
     assert held == [str(child.pid)]
     assert holders(tmp_path) == []  # so that the system has the blocks back
-
-
-@pytest.fixture
-def small_disk() -> Iterator[Path]:
-    """A file system of 8 MB."""
-    folder = Path(tempfile.mkdtemp())
-    mounted = shutil.which("mount") and subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", folder], capture_output=True, check=False
-    ).returncode == 0  # fmt: skip
-    if not mounted:
-        folder.rmdir()
-        pytest.skip("mounting a small file system needs root")
-    yield folder
-    subprocess.run(["umount", folder], check=True)
-    folder.rmdir()
 
 
 @pytest.mark.parametrize("sql", [FIT, GROUPED])

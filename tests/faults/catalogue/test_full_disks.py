@@ -3,9 +3,6 @@
 # ruff: noqa: E501, SQL is read better on one line
 
 import shutil
-import subprocess
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
@@ -19,21 +16,6 @@ from tuskml.kvstore import StoreRoot
 from tuskml.partitioner import IndexMap
 
 pytestmark = pytest.mark.fault(family="full disks")
-
-
-@pytest.fixture
-def small_disk() -> Iterator[Path]:
-    """A file system of 8 MB."""
-    folder = Path(tempfile.mkdtemp())
-    mounted = shutil.which("mount") and subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", folder], capture_output=True, check=False
-    ).returncode == 0  # fmt: skip
-    if not mounted:
-        folder.rmdir()
-        pytest.skip("mounting a small file system needs root")
-    yield folder
-    subprocess.run(["umount", folder], check=True)
-    folder.rmdir()
 
 
 def fill(folder: Path, leave: int) -> Path:

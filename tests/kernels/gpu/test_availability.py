@@ -71,17 +71,23 @@ def test_without_the_package(monkeypatch):
     assert words == "CuPy is not installed: pip install 'tuskml[gpu]'"
 
 
-def test_a_package_that_cannot_be_loaded(monkeypatch):
+def look_where_cupy_raises(monkeypatch, error):
+    """What a look for a GPU says where the import of CuPy fails."""
     real = builtins.__import__
 
     def broken(name, *rest):
         if name == "cupy":
-            raise ImportError("libcublas.so.12: cannot open shared object file\nand more")
+            raise error
         return real(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", broken)
     monkeypatch.delitem(sys.modules, "cupy", raising=False)
-    words = cuda.first_look.__wrapped__()
+    return cuda.first_look.__wrapped__()
+
+
+def test_a_package_that_cannot_be_loaded(monkeypatch):
+    missing = ImportError("libcublas.so.12: cannot open shared object file\nand more")
+    words = look_where_cupy_raises(monkeypatch, missing)
     assert words.startswith("CuPy cannot be imported (libcublas.so.12: cannot open shared")
     assert "more" not in words
 
@@ -112,16 +118,7 @@ def test_cupy_is_not_imported_unless_it_is_asked_for(root):
 
 
 def test_any_failure_of_the_import_is_a_reason(monkeypatch):
-    real = builtins.__import__
-
-    def broken(name, *rest):
-        if name == "cupy":
-            raise PermissionError("the home is read-only\nand more")
-        return real(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", broken)
-    monkeypatch.delitem(sys.modules, "cupy", raising=False)
-    words = cuda.first_look.__wrapped__()
+    words = look_where_cupy_raises(monkeypatch, PermissionError("the home is read-only\nand more"))
     assert words.startswith("CuPy cannot be imported (the home is read-only): pip")
 
 
