@@ -56,7 +56,7 @@ OPTIONS = OptionTable(
             "algorithm",
             choice(*ALGORITHMS),
             "adagrad",
-            "how the weights step, row by row: by AdaGrad, or by gradient descent, whose rate "
+            "how each row changes the weights: by AdaGrad, or by gradient descent, whose rate "
             "falls with the root of the epoch",
         ),
         Option("max_iter", integer(1, 1_000_000), 10, "the epochs"),
