@@ -163,6 +163,7 @@ class Parted:
 
     def loss(self, do: str = "losses", *arrays: Array | None) -> float:
         """The mean loss; notes how large derivatives and curvatures are."""
+        self.by = None  # a part that begins anew would draw the next iteration's rows by it
         found = self.ask(do, *arrays)
         self.extent["derivative"] = max(float(one[2]) for one in found)
         self.extent["curvature"] = max(float(one[3]) for one in found)

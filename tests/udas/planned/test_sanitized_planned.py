@@ -19,7 +19,7 @@ FLAGS = ["-std=gnu11", "-O1", "-g", "-fsanitize=address,undefined", "-fno-saniti
 FLAGS += ['-DTUSKML_VERSION="0"']
 FOLDERS = [
     f"udas/scalars/{name}"
-    for name in ("models", "named", "planned", "trees", "nets", "topics", "explaining")
+    for name in ("models", "named", "planned", "trees", "nets", "fm", "topics", "explaining")
 ]
 FOLDERS += ["udas/rowblock", "kvstore/mapped"]
 OPTIONS = (

@@ -1,6 +1,7 @@
 """Searches over groups on several shards: candidates are trained and judged by parts."""
 
 import json
+import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import sharded
 
 import tuskml
 from tuskml.groups.execution import threads
+from tuskml.groups.execution.executor import Outcome, Unit
 from tuskml.groups.execution.leading import Ran
 from tuskml.groups.selection import parted
 from tuskml.learners.trees.learner import Trees
@@ -161,6 +163,15 @@ def test_configurations_of_a_net_hop_at_the_same_time(
     con: duckdb.DuckDBPyConnection, source: str, ran: list[Ran], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While one of them is at a shard, another one is at another shard of the same group."""
+    attempt = threads.attempt
+
+    def taking_long(work: str, unit: Unit) -> Outcome:
+        outcome = attempt(work, unit)
+        if b'"method": "net_steps"' in unit.payload:
+            time.sleep(0.05)
+        return outcome
+
+    monkeypatch.setattr(threads, "attempt", taking_long)
     monkeypatch.setattr(threads.budget, "threads", lambda asked=None: 2)
     given = {key: value for key, value in GIVEN.items() if key != "deterministic"}
     rates = {"learning_rate": [0.001, 0.01, 0.1], "validation": 0.2}

@@ -11,6 +11,7 @@ import sharded
 import tuskml
 from tuskml.groups.execution import leading, threads
 from tuskml.groups.execution.leading import Ran
+from tuskml.kernels.trees.parted import boosting
 from tuskml.training.parted import on_parts
 
 GIVEN: dict[str, Any] = {
@@ -232,6 +233,27 @@ def test_parts_that_forget_are_told_all(
     sharded.assert_same_bits(large_ones(by_parts(con, **given)), expected)
     told = [one for one in heard if b'"setup"' in one.unit.payload]
     assert len(told) > 2 * len({one.unit.pin for one in heard})
+
+
+@pytest.mark.parametrize("more", [{"label": "n"}, {"label": "k", "objective": "logistic"}])
+def test_parts_that_forget_between_iterations_draw_anew(
+    con: duckdb.DuckDBPyConnection,
+    source: str,
+    monkeypatch: pytest.MonkeyPatch,
+    more: dict[str, Any],
+) -> None:
+    """The rows that an iteration drew by their gradients are not those of the next one."""
+    given = GIVEN | {"source": source, "goss": True, "learning_rate": 0.5, "trees": 5} | more
+    expected = large_ones(by_parts(con, **given))
+    loss = boosting.Parted.loss
+
+    def loss_of_parts_that_forgot(parted: boosting.Parted, *asked: Any) -> float:
+        for part in list(on_parts._held.values()):
+            part.free()
+        return loss(parted, *asked)
+
+    monkeypatch.setattr(boosting.Parted, "loss", loss_of_parts_that_forgot)
+    sharded.assert_same_bits(large_ones(by_parts(con, **given)), expected)
 
 
 @pytest.mark.parametrize("placement", ["dp", "sp"])
