@@ -17,7 +17,7 @@ from tuskml.kernels.passes import Pass
 from tuskml.kernels.rows.entries import entry_sums
 from tuskml.kernels.rows.reach import margin_reach
 from tuskml.kernels.softmax import Softmax, Steps, classes_of
-from tuskml.kernels.trees.parted import binning, holding, part
+from tuskml.kernels.trees.parted import bagged_part, binning, holding, part
 
 Given = Mapping[str, Any]
 Keeping = Callable[[Pass, list[Any], Given, Beside], list[Array]]
@@ -157,6 +157,7 @@ KEEPING: dict[str, Keeping] = {
     "tree_about": binning.about,
     "tree_values": binning.values,
     "tree": part.answered,
+    "bagged_tree": bagged_part.answered,
 }
 """Those that copy rows, which is charged to an account, or keep something beside them from message
 to message."""

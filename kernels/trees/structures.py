@@ -132,6 +132,12 @@ class Bins(ctypes.Structure):
     ]
 
 
+class Growing(ctypes.Structure):
+    """`tk_growing`."""
+
+    _fields_ = [("branch_rows", INT64), ("threads", INT64), ("cancel_mark", INT64)]
+
+
 class SummedArrays(ctypes.Structure):
     """`tk_summed_arrays`."""
 
@@ -145,6 +151,7 @@ STRUCTURES = {
     "tk_one_side": ONE_SIDE,
     "tk_ranks": Ranks,
     "tk_bins": Bins,
+    "tk_growing": Growing,
     "tk_summed_arrays": SummedArrays,
     "tk_started": Started,
     "tk_boost": Boost,

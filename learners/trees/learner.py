@@ -145,6 +145,3 @@ class Forests(Trees):
     @property
     def classifying(self) -> Mapping[str, str]:
         return {"objective": "gini"}
-
-    def whole(self, request: Request[Task, TreeOptions]) -> str | None:
-        return Learner.whole(self, request)

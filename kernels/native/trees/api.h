@@ -263,17 +263,63 @@ TK_API int tk_part_divide(tk_part *part, const tk_part_split *splits, int64_t n,
 TK_API int tk_part_add(tk_part *part, int64_t output, const tk_node *nodes, const tk_side *sides,
                        const uint64_t *sets);
 
+/* The rows of a part of which a random forest is grown (forest/bagging.hpp). */
+typedef struct tk_bagged tk_bagged;
+/* pass: of one group, the part's rows. boost: as of tk_boost_groups. */
+TK_API int tk_bagged_new(const tk_pass *pass, const tk_boost *boost, const tk_bins *bins,
+                         tusk_memory *memory, tk_bagged **out);
+TK_API void tk_bagged_free(tk_bagged *part);
+/* As tk_part_sums and tk_part_keys. */
+TK_API int tk_bagged_sums(const tk_bagged *part, double *out);
+TK_API int tk_bagged_keys(const tk_bagged *part, uint64_t *key);
+/* As tk_part_tell_apart. out: (rows,) the keys that differ now, rising. */
+TK_API int tk_bagged_tell_apart(tk_bagged *part, const uint64_t *key, const int64_t *before,
+                                int64_t n, uint64_t *out);
+/* place: (rows,) of each of these keys its place among those of all parts, rising. */
+TK_API int tk_bagged_place(tk_bagged *part, const uint32_t *place, int64_t all_rows);
+/* mean: (K,) of the labels of all parts; total: of all weights. out: (1 + K,) the rows' share of
+ * the mean loss there, and of each output the largest derivative. */
+TK_API int tk_bagged_start(tk_bagged *part, const double *mean, double total, double *out);
+/* Begins a tree: as tk_part_begin. */
+TK_API int tk_bagged_begin(tk_bagged *part, int64_t iteration, int64_t output,
+                           const tk_extent *extent, int64_t *out);
+/* As tk_part_divide. out: sums of the splits that want some: a `wanted` of -1 wants none. */
+TK_API int tk_bagged_divide(tk_bagged *part, const tk_part_split *splits, int64_t n,
+                            int64_t *out);
+/* How many drawn rows some leaves have, and these rows: a row that is drawn several times is there
+ * as often. counts: (n,); codes: (rows, d); addends: (rows, 2) as of histogram.hpp. */
+TK_API int64_t tk_bagged_count(const tk_bagged *part, const int32_t *leaves, int64_t n);
+TK_API void tk_bagged_rows(const tk_bagged *part, const int32_t *leaves, int64_t n,
+                           int64_t *counts, uint8_t *codes, int64_t *addends);
+/* Notes what a tree says of rows that it did not draw. */
+TK_API int tk_bagged_add(tk_bagged *part, int64_t iteration, int64_t output, const tk_node *nodes,
+                         const tk_side *sides, const uint64_t *sets);
+/* out: (2,) the losses of rows by the trees that did not draw them, and the weights of these. */
+TK_API void tk_bagged_losses(const tk_bagged *part, double *out);
+
 /* Grows trees by sums over all parts. */
 typedef struct tk_summed tk_summed;
-TK_API int tk_summed_new(const tk_boost *boost, const tk_bins *bins, tk_summed **out);
+/* branch_rows: of a leaf of a forest whose branch grows by its rows, at most; for these: threads,
+ * and cancel_mark as in tk_pass. */
+typedef struct tk_growing {
+    int64_t branch_rows, threads, cancel_mark;
+} tk_growing;
+TK_API int tk_summed_new(const tk_boost *boost, const tk_bins *bins, const tk_growing *growing,
+                         tk_summed **out);
 TK_API void tk_summed_free(tk_summed *summed);
 /* Begins the tree of an output in an iteration. root: (bins, 3) sums over all rows. */
 TK_API int tk_summed_begin(tk_summed *summed, int64_t iteration, int64_t output,
                            const tk_extent *extent, const int64_t *root);
-/* Which splits are to be made before the tree can grow on, at most `most`; 0: it has grown. */
+/* Which splits are to be made before the tree can grow on, at most `most`; 0, and no rows are
+ * wanted: it has grown. */
 TK_API int64_t tk_summed_wanted(tk_summed *summed, int64_t most, tk_part_split *out);
-/* sums: (n, bins, 3) of what was wanted. */
+/* sums: (n, bins, 3) of what was wanted; a `wanted` of -1 wants none. */
 TK_API int tk_summed_given(tk_summed *summed, const int64_t *sums);
+/* The leaves of which rows are wanted, at most `most`; then no sums are. */
+TK_API int64_t tk_summed_rows_wanted(const tk_summed *summed, int64_t most, int32_t *leaves);
+/* The n rows of the next one of them in all parts, as tk_bagged_rows has them. */
+TK_API int tk_summed_given_rows(tk_summed *summed, const uint8_t *codes, const int64_t *addends,
+                                int64_t n);
 /* out: (3,) nodes, sets of codes, and numbers of sets of levels of the tree that has grown. */
 TK_API void tk_summed_sizes(const tk_summed *summed, int64_t *out);
 typedef struct tk_summed_arrays {

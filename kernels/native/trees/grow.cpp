@@ -63,13 +63,7 @@ template <class Cell> void Grower<Cell>::renew(const LeafValue &own) {
 }
 
 template <class Cell> Split Grower<Cell>::best_of(const Leaf &leaf, const Cell *sums) {
-    Limits limits{leaf.limits.low, leaf.limits.high};
-    Split best = boost_.monotone
-                     ? best_monotone_split(*rule_, bins_, sums, leaf.sum, numbers_, limits)
-                     : best_split(*rule_, bins_, sums, leaf.sum, numbers_);
-    for (int32_t f : categories_)
-        improve_by_levels(*rule_, bins_, sums, leaf.sum, f, limits, &best);
-    return best;
+    return best_split_of(*rule_, bins_, sums, leaf.sum, numbers_, categories_, leaf.limits);
 }
 
 // The histogram of a leaf; of one with few rows, that of the features which are drawn.
@@ -87,7 +81,7 @@ template <class Cell> const Cell *Grower<Cell>::sums_of_drawn(const Leaf &leaf) 
 
 // Features are drawn, twice as many where none of them splits the leaf.
 template <class Cell> Split Grower<Cell>::best_of_drawn(const Leaf &leaf) {
-    uint64_t seed = seed_of(seed_, leaf.node);
+    uint64_t seed = seed_of(seed_, number_of(leaf.node));
     for (double share = boost_.node_fraction;; share *= 2, seed = mixed(seed + 1)) {
         choose_features(draw_features(bins_.features(), share, seed));
         Split best = best_of(leaf, sums_of_drawn(leaf));
@@ -228,7 +222,7 @@ int Grower<Cell>::grow(const Rule &rule, const Rows &rows, const std::vector<int
     order_ = order;
     leaves_.clear();
     made_.clear();
-    Leaf root{0, order.n, false, 0, 0, take_slot(), {}, {}, {}};
+    Leaf root{0, order.n, false, 0, branch_.depth, take_slot(), {}, branch_.limits, {}};
     add_up(rows, order.which, order.n, threads_, histogram(root.slot), blocks_);
     root.sum = Sum{0, 0, 0};
     for (int32_t b = 0; b < bins_.count(0); b++) // every row is in one bin of feature 0
@@ -246,7 +240,8 @@ int Grower<Cell>::grow(const Rule &rule, const Rows &rows, const std::vector<int
         renew(*own);
     if (margins)
         add_values(margins);
-    write_tree(made_, bins_, out);
+    if (out)
+        write_tree(made_, bins_, out);
     return TK_OK;
 }
 

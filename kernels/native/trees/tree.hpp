@@ -87,11 +87,27 @@ public:
            tusk_memory *memory);
 
     // Grows a tree on the rows of an order and adds its values to their margins, unless these are
-    // NULL. own: NULL, or what leaves say. Returns a tk_code.
+    // NULL. own: NULL, or what leaves say. out may be NULL. Returns a tk_code.
     int grow(const Rule &rule, const Rows &rows, const std::vector<int32_t> &features,
              const Order &order, const LeafValue *own, double *margins, Tree *out);
     // The seed of the features that are drawn for each split, if not all are.
     void draw_features_by(uint64_t seed) { seed_ = seed; }
+
+    // Where a tree begins that is a branch of another one: the number of its root there, which
+    // features are drawn by, that of its second node, and the depth and limits of the root.
+    struct Branch {
+        int32_t node = 0, next = 1, depth = 0;
+        Limits limits{};
+    };
+    // Grows such a tree, whose nodes are in `made` then. Returns a tk_code.
+    int grow_branch(const Branch &branch, const Rule &rule, const Rows &rows,
+                    const std::vector<int32_t> &features, const Order &order) {
+        branch_ = branch;
+        int code = grow(rule, rows, features, order, nullptr, nullptr, nullptr);
+        branch_ = Branch{};
+        return code;
+    }
+    const std::vector<Made> &made() const { return made_; }
 
 private:
     // The slot of a leaf without a histogram, and of one whose searches add up its rows for the
@@ -128,6 +144,9 @@ private:
         return (leaf.away ? order_.scratch : order_.which) + leaf.begin;
     }
     void choose_features(const std::vector<int32_t> &features);
+    uint64_t number_of(int32_t node) const {
+        return (uint64_t)(node ? branch_.next + node - 1 : branch_.node);
+    }
     // Cells of a histogram, and as many behind them as a search reads beyond the last bin.
     size_t histogram_size() const { return bins_.total() + LANES; }
     Cell *histogram(int32_t slot) {
@@ -154,6 +173,7 @@ private:
     std::vector<int32_t> numbers_, categories_; // the tree's features
     Order order_{};
     uint64_t seed_ = 0;
+    Branch branch_;
 };
 
 // Puts the rows that go left before the others; both keep their order. codes: the first row's of

@@ -9,11 +9,9 @@ Source: S. Li and A. Kumar, Towards an Optimized GROUP BY Abstraction for Large-
 Learning, PVLDB 2021, section 4.2: gradient accumulation parallelism (GAP), sampling.
 """
 
-import secrets
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -23,35 +21,36 @@ from tuskml.kernels.library import Floats, library, raise_if_cancelled
 from tuskml.kernels.parts.message import Array
 from tuskml.kernels.parts.sharded import ShardedPass
 from tuskml.kernels.structures import WEIGHTS
-from tuskml.kernels.trees.boosting import BY_LEVEL, QUANTILE, Forest, Rules, Targets, boost_of
+from tuskml.kernels.trees.boosting import QUANTILE, Forest, Rules, Targets, boost_of
 from tuskml.kernels.trees.parted.asked_ranks import constant, leaf_quantiles, one_side, renewed
+from tuskml.kernels.trees.parted.asking import Asking, summed
 from tuskml.kernels.trees.parted.binning import Bins, bins_of
 from tuskml.kernels.trees.parted.holding import Hold, earlier
 from tuskml.kernels.trees.parted.ranks import share_of
 from tuskml.kernels.trees.parted.summed import Grower
-from tuskml.kernels.trees.parted.trees import Tree, as_bytes, joined, of_forest
-from tuskml.kernels.trees.structures import EXTENT, NODE, PART_SPLIT
+from tuskml.kernels.trees.parted.trees import Tree, as_bytes, of_forest, of_trees
+from tuskml.kernels.trees.structures import EXTENT
 
 NOTHING: list[Array | None] = [None, None]
 """In the place of what a part knows of equal rows."""
 
 
-class Parted:
+class Parted(Asking):
     """What parts are asked, and all that led here: a part that lacks it is told all of it.
 
-    extent: EXTENT; trees: those that have grown; splits: of the tree that grows; drawn: whether it
-    grows on the rows that are drawn, or else on all; by: of an iteration that draws rows by their
-    gradients, which they are, ONE_SIDE; earlier: of each part, which of its rows parts before have
-    too, by the keys by which rows are drawn; n_rows: that trees grow on; name: of this training,
-    as a part may be asked for several, such as those of a search.
+    extent: EXTENT; drawn: whether the tree that grows does so on the rows that are drawn, or else
+    on all; by: of an iteration that draws rows by their gradients, which they are, ONE_SIDE;
+    n_rows: that trees grow on.
     """
+
+    method = "tree"
 
     def __init__(
         self, rows: ShardedPass, rules: Rules, targets: Targets, bins: Bins, hold: Hold | None
     ) -> None:
-        self.rows, self.rules, self.targets = rows, rules, targets
-        self.bins, self.hold = bins, hold
-        self.drawn, self.earlier = rules.row_fraction < 1, list[list[Array]]()
+        super().__init__(rows, rules, targets, bins)
+        self.hold = hold
+        self.drawn = rules.row_fraction < 1
         self.by: NDArray[np.void] | None = None
         self.n_rows = int(rows.groups["n_rows"][0]) - (hold.n if hold else 0)
         self.extent = np.zeros(1, EXTENT)
@@ -59,18 +58,7 @@ class Parted:
         if rules.other_rate > 0:
             self.extent["room"] = self.n_rows / share_of(self.n_rows, rules.other_rate)
         self.base = np.zeros(targets.outputs)
-        self.trees: list[Tree] = []
         self.held: list[float] = []
-        self.splits = np.zeros(0, PART_SPLIT)
-        self.begun, self.name = False, secrets.token_hex(8)
-
-    def ask(self, do: str, *arrays: Array | None) -> list[Array]:
-        """What each part answers: an array each."""
-        return [one[0] for one in self.answers(do, *arrays)]
-
-    def summed(self, do: str, *arrays: Array | None, **given: Any) -> Array:
-        """The sum of what parts answer: of integers, which a worker may add for its parts."""
-        return summed([one[0] for one in self.answers(do, *arrays, adds=True, **given)])
 
     @property
     def draws(self) -> bool:
@@ -80,21 +68,6 @@ class Parted:
     @property
     def weighted(self) -> bool:
         return bool(self.rows.groups["extras"][0] & WEIGHTS)
-
-    def answers(self, do: str, *arrays: Array | None, **given: Any) -> list[list[Array]]:
-        """What each part answers, and those again that have to be told all that led here."""
-        first = max(0, len(self.trees) - self.targets.outputs)
-        trees = joined(self.trees[first:])
-        found = self.rows.asked("tree", *arrays, *trees, **self.asked(do, arrays, first), **given)
-        lost = [place for place, one in enumerate(found) if one[0] is None]
-        if lost:
-            trees = joined(self.trees)
-            each = {at: [*arrays, *trees, *self.setup(at)] for at in lost}
-            given |= self.asked(do, arrays, 0, anew=True)
-            told = self.rows.asked_each("tree", each, **given)
-            for place, one in zip(lost, told, strict=True):
-                found[place] = one
-        return found
 
     def asked(
         self, do: str, arrays: Sequence[Array | None], first: int, anew: bool = False
@@ -184,9 +157,7 @@ class Parted:
             return self.answers("keys", **given)
 
         self.earlier = earlier(ask, int(self.rows.groups["n_rows"][0]))
-        none = joined([])
-        each = {place: [*own, *none] for place, own in enumerate(self.earlier)}
-        self.rows.asked_each("tree", each, **self.asked("tell", self.earlier[0], 0))
+        self.tell_each("tell", self.earlier)
 
     @property
     def best(self) -> int:
@@ -231,7 +202,7 @@ def boosted_by_parts(
                 break
     if parted.held and rules.patience:
         del parted.trees[(parted.best + 1) * targets.outputs :]
-    return forest_of(parted, base_loss, losses)
+    return of_trees(parted.trees, parted.base, base_loss, losses, parted.held)
 
 
 def base_of(parted: Parted, total: float) -> Floats:
@@ -243,31 +214,3 @@ def base_of(parted: Parted, total: float) -> Floats:
     boost = boost_of(parted.rules, parted.targets)
     sums = summed(parted.ask("sums")).tolist()
     return np.array([library().tk_base_of(boost, one, total) for one in sums])
-
-
-def summed(terms: Sequence[Array]) -> Array:
-    """The sum, from the first term to the last."""
-    total: Array = reduce(np.add, terms)
-    return total
-
-
-def forest_of(parted: Parted, base_loss: float, losses: Sequence[float]) -> Forest:
-    """The trees, with their sets one behind the other."""
-    trees, nodes, n_sets = parted.trees, [np.zeros(0, NODE)], 0
-    for tree in trees:
-        own = tree.nodes.copy()
-        own["value"][own["missing"] == BY_LEVEL] += n_sets
-        n_sets += len(tree.sets)
-        nodes.append(own)
-    start = np.cumsum([0, *(len(one.nodes) for one in trees)])
-    return Forest(
-        parted.base,
-        base_loss,
-        start.astype(np.int64),
-        np.concatenate(nodes),
-        np.concatenate([np.zeros(0, np.float32), *(one.gain for one in trees)]),
-        np.concatenate([np.zeros(0, np.int64), *(one.rows for one in trees)]),
-        np.array(losses, np.float64),
-        np.array(parted.held, np.float64),
-        np.concatenate([np.zeros(0), *(one.sets for one in trees)]),
-    )

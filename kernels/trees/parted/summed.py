@@ -9,19 +9,30 @@ from numpy.typing import NDArray
 from tuskml.kernels.library import check_code, library, pointer
 from tuskml.kernels.trees.parted.binning import Bins
 from tuskml.kernels.trees.parted.trees import Tree
-from tuskml.kernels.trees.structures import NODE, PART_SPLIT, SIDE, Boost, SummedArrays
+from tuskml.kernels.trees.structures import (
+    NODE,
+    PART_SPLIT,
+    SIDE,
+    Boost,
+    Growing,
+    SummedArrays,
+)
 
 TOGETHER = 64
 """Leaves that are divided in one round, at most."""
+NO_BRANCHES = Growing(0, 1, 0)
 
 
 class Grower:
-    """Grows one tree after the other. boost and bins stay as they are."""
+    """Grows one tree after the other. boost and bins stay as they are; growing: which branches of
+    forests grow by their rows, and how.
+    """
 
-    def __init__(self, boost: Boost, bins: Bins) -> None:
+    def __init__(self, boost: Boost, bins: Bins, growing: Growing = NO_BRANCHES) -> None:
         self.boost, self.bins = boost, bins
         self.handle = ctypes.c_void_p()
-        check_code(library().tk_summed_new(boost, bins.struct, ctypes.byref(self.handle)))
+        made = growing, ctypes.byref(self.handle)
+        check_code(library().tk_summed_new(boost, bins.struct, *made))
 
     def close(self) -> None:
         """Frees all."""
@@ -45,6 +56,16 @@ class Grower:
     def given(self, sums: NDArray[np.int64]) -> None:
         """(n, bins, 3) of what was wanted."""
         check_code(library().tk_summed_given(self.handle, pointer(np.ascontiguousarray(sums))))
+
+    def rows_wanted(self) -> NDArray[np.int32]:
+        """The leaves of which rows are wanted, once the splits that are wanted are made."""
+        room = np.zeros(TOGETHER, np.int32)
+        return room[: library().tk_summed_rows_wanted(self.handle, TOGETHER, pointer(room))]
+
+    def given_rows(self, codes: NDArray[np.uint8], addends: NDArray[np.int64]) -> None:
+        """(n, d) and (n, 2) of the next one of them."""
+        given = pointer(np.ascontiguousarray(codes)), pointer(np.ascontiguousarray(addends))
+        check_code(library().tk_summed_given_rows(self.handle, *given, len(codes)))
 
     def tree(self) -> Tree:
         """The tree that has grown."""

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tuskml.kernels.library import Floats, address_of
 from tuskml.kernels.parts.message import Array
-from tuskml.kernels.trees.boosting import Forest
+from tuskml.kernels.trees.boosting import BY_LEVEL, Forest
 from tuskml.kernels.trees.structures import NODE, SIDE
 
 
@@ -66,6 +66,34 @@ def forest_in(base: Floats, arrays: Sequence[Any]) -> Forest | None:
 def as_bytes(array: NDArray[np.void]) -> NDArray[np.uint8]:
     """Of items with fields, which messages do not have."""
     return np.frombuffer(array.tobytes(), np.uint8)
+
+
+def of_trees(
+    trees: Sequence[Tree],
+    base: Floats,
+    base_loss: float,
+    losses: Sequence[float],
+    held: Sequence[float] = (),
+) -> Forest:
+    """A forest of trees that have grown, with their sets one behind the other."""
+    nodes, n_sets = [np.zeros(0, NODE)], 0
+    for tree in trees:
+        own = tree.nodes.copy()
+        own["value"][own["missing"] == BY_LEVEL] += n_sets
+        n_sets += len(tree.sets)
+        nodes.append(own)
+    start = np.cumsum([0, *(len(one.nodes) for one in trees)])
+    return Forest(
+        base,
+        base_loss,
+        start.astype(np.int64),
+        np.concatenate(nodes),
+        np.concatenate([np.zeros(0, np.float32), *(one.gain for one in trees)]),
+        np.concatenate([np.zeros(0, np.int64), *(one.rows for one in trees)]),
+        np.array(losses, np.float64),
+        np.array(held, np.float64),
+        np.concatenate([np.zeros(0), *(one.sets for one in trees)]),
+    )
 
 
 @dataclass(frozen=True)

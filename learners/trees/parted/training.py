@@ -1,6 +1,6 @@
-"""Boosts a group whose rows lie in parts, each on another worker.
+"""Trains trees of a group whose rows lie in parts, each on another worker.
 
-The trees are those of all rows in one place (`kernels/trees/parted/boosting.py`).
+The trees are those of all rows in one place (`kernels/trees/parted/boosting.py`, `bagging.py`).
 
 Source: S. Li and A. Kumar, Towards an Optimized GROUP BY Abstraction for Large-Scale Machine
 Learning, PVLDB 2021, section 4.2, sampling.
@@ -14,6 +14,7 @@ import numpy as np
 from tuskml.kernels import passes
 from tuskml.kernels.parts.sharded import Parts, ShardedPass, of_parts
 from tuskml.kernels.trees.boosting import Targets
+from tuskml.kernels.trees.parted.bagging import bagged_by_parts
 from tuskml.kernels.trees.parted.boosting import boosted_by_parts
 from tuskml.kernels.trees.parted.holding import hold_of
 from tuskml.kernels.trees.parted.ranks import ROUNDS
@@ -23,8 +24,9 @@ from tuskml.learners.tasks import Task
 from tuskml.learners.trees import training
 from tuskml.learners.trees.bounds import listed_bounds, without_names
 from tuskml.learners.trees.levels_before import by_numbering
+from tuskml.learners.trees.forest_options import ForestOptions
 from tuskml.learners.trees.options import TreeOptions
-from tuskml.learners.trees.rules import classifies, rules_of
+from tuskml.learners.trees.rules import averaged, classifies, rules_of
 from tuskml.learners.trees.signs import listed, refuse_signed
 from tuskml.learners.trees.warm_start import refuse_start, started
 from tuskml.learners.validation import held_out_counts
@@ -95,7 +97,11 @@ def grown(given: training.Rows, request: Request[Task, TreeOptions]) -> Models:
     positive = np.ascontiguousarray(training.higher(options, given.labels))
     n = int(held_out_counts(given.groups["n_rows"], options.validation or 0.0)[0])
     hold = hold_of(rows, n, options.seed) if n else None
-    forest = boosted_by_parts(replace(rows, positive=positive), rules, targets, hold)
+    rows = replace(rows, positive=positive)
+    if isinstance(options, ForestOptions):
+        forest = bagged_by_parts(rows, averaged(rules, options, width), targets)
+    else:
+        forest = boosted_by_parts(rows, rules, targets, hold)
     models = training.as_models(given, [forest], request, time.monotonic() - began)
     if before is not None:
         models = training.gone_on(models, given.groups, before, [forest])

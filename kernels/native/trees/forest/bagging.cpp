@@ -2,18 +2,14 @@
 #include "bagging.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 #include "../categories/levels.hpp"
 #include "../losses/gradients.hpp"
-#include "../sampling.hpp"
+#include "drawing.hpp"
 
 namespace tusk {
 namespace {
-
-// A row is drawn at most so many times, so sums over drawn rows have this room.
-constexpr double MOST_DRAWN = 32;
 
 class Bagging {
 public:
@@ -102,15 +98,11 @@ private:
     // Draws rows with replacement: how often each, and their numbers. Returns how many.
     int64_t draw(uint64_t seed) {
         int64_t n = group_.n_rows;
-        auto wanted =
-            std::clamp((int64_t)std::ceil(boost_.row_fraction * (double)n), INT64_C(1), n);
+        int64_t wanted = drawn_of(boost_.row_fraction, n);
         uint32_t *times = drawn_.data();
         std::fill_n(times, n, 0U);
-        for (int64_t i = 0; i < wanted; i++) {
-            uint64_t random = mixed(seed + UINT64_C(0x9e3779b97f4a7c15) * (uint64_t)(i + 1));
-            auto place = (size_t)((unsigned __int128)random * (uint64_t)n >> 64);
-            times[order_.data()[place]]++;
-        }
+        for (int64_t i = 0; i < wanted; i++)
+            times[order_.data()[drawn_place(seed, i, n)]]++;
         uint32_t *to = numbers_of_rows();
         for (int64_t row = 0; row < n; row++)
             to = std::fill_n(to, times[row], (uint32_t)row);

@@ -71,7 +71,8 @@ template <class Find> int64_t written(double *out, Find &&find) {
 int64_t tk_bounds_of(double *values, int64_t n, const tk_boost *boost, double *out) {
     return written(out, [&] {
         std::vector<double> all(values, values + n);
-        return bounds_by(all, boost->max_bins, least_in_bin(*boost));
+        int64_t least = boost->averaged ? 1 : least_in_bin(*boost);
+        return bounds_by(all, boost->max_bins, least);
     });
 }
 

@@ -1,24 +1,17 @@
 // The rows of a part of a group: what they add to sums over all rows, and their margins.
 #include <memory>
 #include <numeric>
-#include <unordered_map>
 
-#include "../../shared/charged.hpp"
 #include "../../shared/pool.hpp"
 #include "../forest/started.hpp"
 #include "../sample.hpp"
-#include "given.hpp"
+#include "leaves.hpp"
 #include "ranks.hpp"
 
 namespace tusk {
 namespace {
 
 constexpr int64_t STRETCH = 8192; // rows of one piece of work
-
-// Rows in `which`.
-struct Range {
-    int64_t begin, n;
-};
 
 class Part {
 public:
@@ -36,8 +29,7 @@ public:
 
     int take(const tk_extent &extent) {
         int code = rows_.take(bins_, threads_, true, false, memory_);
-        code = code ? code : which_.take(memory_, rows_.n());
-        code = code ? code : scratch_.take(memory_, rows_.n());
+        code = code ? code : leaves_.take(memory_, rows_.n());
         if (!code && held_)
             code = held_->take(bins_, threads_, false, false, memory_);
         weigh(extent);
@@ -78,14 +70,14 @@ public:
         int64_t n = rows_.n();
         if (iteration >= 0 && iteration == drawn_for_) {
             n = by_side_.n;
-            std::copy_n(drawn_.data(), n, which_.data());
-            rows_.count_several_times(by_side_, which_.data());
+            std::copy_n(drawn_.data(), n, leaves_.which());
+            rows_.count_several_times(by_side_, leaves_.which());
         } else if (iteration >= 0 && share_ < 1) {
-            n = drawn_rows(keys_, share_, seed_of(seed_, (uint64_t)iteration), which_.data());
+            n = drawn_rows(keys_, share_, seed_of(seed_, (uint64_t)iteration), leaves_.which());
         } else {
-            std::iota(which_.data(), which_.data() + n, 0U);
+            std::iota(leaves_.which(), leaves_.which() + n, 0U);
         }
-        leaves_ = {{0, Range{0, n}}};
+        leaves_.begin(n);
         return add_up_leaf(0, out);
     }
 
@@ -111,8 +103,8 @@ public:
         if (ranks.of == TK_LACKS) {
             count_ranks(ranks, counts, weights, [&](auto count) {
                 for (int64_t i = 0; i < placed_; i++) {
-                    uint32_t row = which_.data()[i];
-                    count(key_of(rows_.lack(row)), scratch_.data()[i], rows_.weight(row));
+                    uint32_t row = leaves_.which()[i];
+                    count(key_of(rows_.lack(row)), leaves_.scratch()[i], rows_.weight(row));
                 }
             });
             return cancelled(cancel_mark_) ? TK_CANCELLED : TK_OK;
@@ -133,8 +125,8 @@ public:
     void next(const tk_ranks &ranks, uint64_t *out) const {
         std::fill_n(out, ranks.slots, UINT64_MAX);
         for (int64_t i = 0; i < placed_; i++) {
-            uint64_t key = key_of(rows_.lack(which_.data()[i]));
-            uint32_t slot = scratch_.data()[i];
+            uint64_t key = key_of(rows_.lack(leaves_.which()[i]));
+            uint32_t slot = leaves_.scratch()[i];
             if (key > ranks.first[slot])
                 out[slot] = std::min(out[slot], key);
         }
@@ -144,15 +136,15 @@ public:
     void place(bool all, const tk_node *nodes, const tk_side *sides, const uint64_t *sets,
                const int32_t *slot) {
         if (all)
-            std::iota(which_.data(), which_.data() + rows_.n(), 0U);
-        placed_ = all ? rows_.n() : leaves_.at(0).n;
+            std::iota(leaves_.which(), leaves_.which() + rows_.n(), 0U);
+        placed_ = all ? rows_.n() : leaves_.rows(0).n;
         const uint8_t *codes = rows_.codes();
         int64_t d = bins_.features();
         parallel_for((placed_ + STRETCH - 1) / STRETCH, threads_, [&](int64_t piece) {
             int64_t end = std::min(placed_, (piece + 1) * STRETCH);
             for (int64_t i = piece * STRETCH; i < end; i++) {
-                const uint8_t *row = codes + (int64_t)which_.data()[i] * d;
-                scratch_.data()[i] = (uint32_t)slot[leaf_of(row, nodes, sides, sets)];
+                const uint8_t *row = codes + (int64_t)leaves_.which()[i] * d;
+                leaves_.scratch()[i] = (uint32_t)slot[leaf_of(row, nodes, sides, sets)];
             }
         });
     }
@@ -160,8 +152,8 @@ public:
     int divide(const tk_part_split &split, int64_t *out) {
         if (cancelled(cancel_mark_))
             return TK_CANCELLED;
-        if (!leaves_.count(split.left))
-            partition(split);
+        if (!leaves_.has(split.left))
+            leaves_.divide(split, adding_.codes, bins_.features(), threads_);
         return out ? add_up_leaf(split.wanted, out) : (int)TK_OK;
     }
 
@@ -182,25 +174,10 @@ private:
     }
 
     int add_up_leaf(int32_t leaf, int64_t *out) {
-        Range range = leaves_.at(leaf);
+        Range range = leaves_.rows(leaf);
         static_assert(sizeof(Sum) == 3 * sizeof(int64_t));
-        add_up(adding_, which_.data() + range.begin, range.n, threads_, (Sum *)out, blocks_);
+        add_up(adding_, leaves_.which() + range.begin, range.n, threads_, (Sum *)out, blocks_);
         return cancelled(cancel_mark_) ? TK_CANCELLED : TK_OK;
-    }
-
-    void partition(const tk_part_split &split) {
-        Range range = leaves_.at(split.leaf);
-        const uint8_t *codes = adding_.codes + split.feature;
-        uint32_t *which = which_.data() + range.begin, *scratch = scratch_.data() + range.begin;
-        LeafRows rows{which, scratch, range.n, &sides_};
-        int32_t d = bins_.features();
-        auto [n_left, moved] =
-            split.by_level ? partition_rows(codes, d, set_from(split.set), rows, threads_)
-                           : partition_rows(codes, d, side_from(split.side), rows, threads_);
-        if (moved)
-            std::copy_n(scratch, range.n, which);
-        leaves_[split.left] = {range.begin, n_left};
-        leaves_[split.right] = {range.begin + n_left, range.n - n_left};
     }
 
     void add_to(Sample &rows, int64_t output, const tk_node *nodes, const tk_side *sides,
@@ -224,18 +201,6 @@ private:
                            const uint64_t *sets) {
         return nodes[leaf_of(row, nodes, sides, sets)].value;
     }
-    static int32_t leaf_of(const uint8_t *row, const tk_node *nodes, const tk_side *sides,
-                           const uint64_t *sets) {
-        int32_t at = 0;
-        while (nodes[at].feature >= 0) {
-            const tk_side &side = sides[at];
-            uint8_t code = row[nodes[at].feature];
-            bool left = side.set < 0 ? side_from(side).left(code)
-                                     : sets[4 * side.set + (code >> 6)] >> (code & 63) & 1;
-            at = left ? at + 1 : nodes[at].right;
-        }
-        return at;
-    }
 
     int threads_;
     int64_t cancel_mark_;
@@ -247,10 +212,8 @@ private:
     int64_t outputs_;
     Sample rows_;
     std::unique_ptr<Sample> held_;
-    Charged<uint32_t> which_, scratch_;
-    std::vector<uint64_t> sides_;               // of the rows of a leaf that is divided
-    std::vector<uint64_t> keys_;                // of rows, by which they are drawn
-    std::unordered_map<int32_t, Range> leaves_; // of the tree that grows
+    Leaves leaves_;
+    std::vector<uint64_t> keys_; // of rows, by which they are drawn
     Rows adding_{};
     std::vector<Addend> blocks_;
     int64_t placed_ = 0;          // rows in `which` whose slots are in `scratch`

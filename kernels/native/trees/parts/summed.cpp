@@ -2,6 +2,10 @@
 //
 // Parts are asked for the sums of several leaves at once, so that a tree takes few rounds. These
 // are leaves that gain most at the time; what grow.cpp would split next decides what is split.
+//
+// A tree of a random forest whose number of leaves is no limit has very many. Parts are asked for
+// the rows of a leaf that has few of them, and its branch grows here. What features a split draws
+// depends on how many nodes were made before, so leaves are split in the order of grow.cpp.
 #include <algorithm>
 #include <memory>
 #include <numeric>
@@ -20,7 +24,9 @@ using Histogram = std::vector<Sum>;
 
 class Summed {
 public:
-    Summed(const tk_boost &boost, const tk_bins &bins) : boost_(boost), bins_(bins_from(bins)) {}
+    Summed(const tk_boost &boost, const tk_bins &bins, const tk_growing &growing)
+        : boost_(boost), bins_(bins_from(bins)), growing_(growing),
+          branches_(boost_, bins_, (int)growing.threads, growing.cancel_mark, nullptr) {}
 
     void begin(int64_t iteration, int64_t output, const tk_extent &extent, const Sum *root) {
         bool several = boost_.objective == TK_SOFTMAX;
@@ -29,7 +35,7 @@ public:
             several ? ClassLosses::units_for(weights) : units_for(widest_from(extent), weights);
         rule_ = {&boost_, units};
         choose_features(iteration, output);
-        made_.clear(), leaves_.clear(), asked_.clear();
+        made_.clear(), leaves_.clear(), asked_.clear(), unmade_.clear();
         next_ = 1;
         Leaf leaf;
         leaf.sums.assign(root, root + bins_.total());
@@ -37,13 +43,17 @@ public:
         for (int32_t b = 0; b < bins_.count(0); b++) // every row is in one bin of feature 0
             leaf.sum += root[b];
         made_.push_back(Made{{}, -1, -1, leaf.sum.rows, value_of(leaf)});
+        whole_ = boost_.averaged && boost_.num_leaves >= leaf.sum.rows / least_rows();
         search(leaf);
         leaves_.push_back(std::move(leaf));
+        stack_ = {0};
     }
 
     int64_t wanted(int64_t most, tk_part_split *out) {
-        go_on();
         asked_.clear();
+        if (whole_)
+            return wanted_of_whole(most, out);
+        go_on();
         // Of the splits that are left, some will be of leaves that are not there yet.
         int64_t left = boost_.num_leaves - (int64_t)leaves_.size();
         int64_t some = std::min((left + 1) / 2, most);
@@ -70,58 +80,118 @@ public:
         }
     }
 
+    // Leaves whose rows are wanted, the next one first, of not many more rows than one may have.
+    int64_t rows_wanted(int64_t most, int32_t *out) const {
+        int64_t n = 0, left = whole_ && unmade_.empty() ? growing_.branch_rows : 0;
+        for (size_t i = stack_.size(); i-- > 0 && n < most && left > 0; n++) {
+            const Leaf &leaf = leaves_[stack_[i]];
+            if (!leaf.branches)
+                break;
+            *out++ = leaf.number;
+            left -= leaf.sum.rows;
+        }
+        return n;
+    }
+
+    // Grows the branch of the next such leaf. Returns a tk_code.
+    int given_rows(const uint8_t *codes, const Addend *addends, int64_t n) {
+        Leaf &leaf = leaves_[stack_.back()];
+        std::vector<uint32_t> which(n), scratch(n);
+        std::iota(which.begin(), which.end(), 0U);
+        auto first = (int32_t)made_.size();
+        int code = branches_.grow_branch({leaf.node, first, leaf.depth, leaf.limits}, rule_,
+                                         Rows{codes, addends, &bins_}, all_features(),
+                                         Order{which.data(), scratch.data(), n});
+        if (code)
+            return code;
+        auto number = [&](int32_t node) { return node > 0 ? first + node - 1 : node; };
+        const std::vector<Made> &made = branches_.made();
+        for (size_t i = 0; i < made.size(); i++) {
+            Made one = made[i];
+            one.left = number(one.left), one.right = number(one.right);
+            if (i)
+                made_.push_back(one);
+            else
+                one.value = made_[leaf.node].value, made_[leaf.node] = one;
+        }
+        leaf.branches = false;
+        stack_.pop_back();
+        return TK_OK;
+    }
+
     const Tree &tree() const { return tree_; }
 
 private:
     struct Leaf {
         int32_t node = 0, depth = 0;
-        int32_t number = 0; // by which parts know it
-        int32_t left = -1;  // number of the left child, once it was asked for
-        bool ahead = false; // whether the sums of a child are there
+        int32_t number = 0;    // by which parts know it
+        int32_t left = -1;     // number of the left child, once it was asked for
+        bool ahead = false;    // whether the sums of a child are there
+        bool branches = false; // whether its branch grows here, by its rows
         Sum sum{0, 0, 0};
         Limits limits;
         Split best;
         Histogram sums, of_small;
     };
 
+    int64_t least_rows() const { return std::max<int64_t>(boost_.min_child_rows, 1); }
+    bool has_few_rows(const Leaf &leaf) const {
+        return whole_ && leaf.sum.rows <= growing_.branch_rows;
+    }
     bool may_split(const Leaf &leaf) const {
-        return leaf.sum.rows >= 2 * std::max<int64_t>(boost_.min_child_rows, 1) &&
+        return leaf.sum.rows >= 2 * least_rows() &&
                (!boost_.max_depth || leaf.depth < boost_.max_depth);
     }
     bool smaller_left(const Leaf &leaf) const {
         return leaf.best.left.rows <= leaf.sum.rows - leaf.best.left.rows;
     }
-    // Whether a child of a leaf may be split.
+    // Whether a child of a leaf may be split by its sums.
     bool needs_sums(const Leaf &leaf) const {
         Leaf large;
         large.depth = leaf.depth + 1;
         large.sum.rows = std::max(leaf.best.left.rows, leaf.sum.rows - leaf.best.left.rows);
-        return may_split(large);
+        return may_split(large) && !has_few_rows(large);
     }
     double value_of(const Leaf &leaf) const {
         return boost_.learning_rate * rule_.value(leaf.sum, leaf.limits);
     }
 
     void choose_features(int64_t iteration, int64_t output) {
-        uint64_t seed = seed_of(seed_of(boost_.seed, (uint64_t)iteration), (uint64_t)output);
+        seed_ = seed_of(seed_of(boost_.seed, (uint64_t)iteration), (uint64_t)output);
+        choose(draw_features(bins_.features(), boost_.feature_fraction, seed_));
+        branches_.draw_features_by(seed_);
+    }
+    void choose(const std::vector<int32_t> &features) {
         numbers_.clear(), categories_.clear();
-        for (int32_t f : draw_features(bins_.features(), boost_.feature_fraction, seed))
+        for (int32_t f : features)
             (bins_.category(f) ? categories_ : numbers_).push_back(f);
     }
+    std::vector<int32_t> all_features() const { return draw_features(bins_.features(), 1, 0); }
 
-    void search(Leaf &leaf) const {
+    Split best_of(const Leaf &leaf) const {
+        return best_split_of(rule_, bins_, leaf.sums.data(), leaf.sum, numbers_, categories_,
+                             leaf.limits);
+    }
+
+    // As in grow.cpp: twice as many features are drawn where none of them splits the leaf.
+    Split best_of_drawn(const Leaf &leaf) {
+        uint64_t seed = seed_of(seed_, (uint64_t)leaf.node);
+        for (double share = boost_.node_fraction;; share *= 2, seed = mixed(seed + 1)) {
+            choose(draw_features(bins_.features(), share, seed));
+            Split best = best_of(leaf);
+            if (best.feature >= 0 || share >= 1)
+                return best;
+        }
+    }
+
+    void search(Leaf &leaf) {
         leaf.best = Split{};
-        if (!may_split(leaf))
+        leaf.branches = may_split(leaf) && has_few_rows(leaf);
+        if (!may_split(leaf) || leaf.branches)
             leaf.sums = {};
         if (leaf.sums.empty())
             return;
-        const Sum *sums = leaf.sums.data();
-        Limits limits{leaf.limits.low, leaf.limits.high}; // without the l2 of levels
-        leaf.best = boost_.monotone
-                        ? best_monotone_split(rule_, bins_, sums, leaf.sum, numbers_, limits)
-                        : best_split(rule_, bins_, sums, leaf.sum, numbers_);
-        for (int32_t f : categories_)
-            improve_by_levels(rule_, bins_, sums, leaf.sum, f, limits, &leaf.best);
+        leaf.best = boost_.node_fraction < 1 ? best_of_drawn(leaf) : best_of(leaf);
         if (leaf.best.feature < 0)
             leaf.sums = {};
     }
@@ -152,6 +222,44 @@ private:
         }
         for (Leaf &leaf : leaves_)
             leaf.best = Split{};
+    }
+
+    // The same where the number of leaves is no limit, as split_all of grow.cpp.
+    void go_on_whole() {
+        while (!stack_.empty()) {
+            int32_t place = stack_.back();
+            Leaf &leaf = leaves_[place];
+            bool splits = leaf.best.feature >= 0;
+            if (leaf.branches || (splits && !leaf.ahead && needs_sums(leaf)))
+                return;
+            stack_.pop_back();
+            if (!splits)
+                continue;
+            if (!leaf.ahead)
+                unmade_.push_back(split_of(leaf)), unmade_.back().wanted = -1;
+            split(leaf, false);
+            stack_.push_back((int32_t)leaves_.size() - 1);
+            stack_.push_back(place);
+        }
+    }
+
+    // First what was split without the sums of a child, then leaves in their order.
+    int64_t wanted_of_whole(int64_t most, tk_part_split *out) {
+        go_on_whole();
+        int64_t n = std::min((int64_t)unmade_.size(), most);
+        std::copy_n(unmade_.begin(), n, out);
+        unmade_.erase(unmade_.begin(), unmade_.begin() + n);
+        bool rows = !stack_.empty() && leaves_[stack_.back()].branches;
+        for (size_t i = stack_.size(); !rows && i-- > 0 && n < most;) {
+            Leaf &leaf = leaves_[stack_[i]];
+            if (leaf.best.feature < 0 || leaf.ahead || !needs_sums(leaf))
+                continue;
+            asked_.push_back(stack_[i]);
+            out[n++] = split_of(leaf);
+        }
+        if (stack_.empty())
+            write_tree(made_, bins_, &tree_);
+        return n;
     }
 
     tk_part_split split_of(Leaf &leaf) {
@@ -205,12 +313,18 @@ private:
 
     tk_boost boost_;
     Bins bins_;
+    tk_growing growing_;
+    Grower<Sum> branches_;
     Rule rule_{};
-    std::vector<int32_t> numbers_, categories_; // the tree's features
+    uint64_t seed_ = 0;
+    std::vector<int32_t> numbers_, categories_; // the tree's features, or those of a split
     std::vector<Made> made_;
     std::vector<Leaf> leaves_;
-    std::vector<int32_t> asked_; // leaves of which a child's sums come next
-    int32_t next_ = 1;           // number of a leaf
+    std::vector<int32_t> asked_;        // leaves of which a child's sums come next
+    int32_t next_ = 1;                  // number of a leaf
+    bool whole_ = false;                // the number of leaves is no limit, and then:
+    std::vector<int32_t> stack_;        // leaves, the last one is split next
+    std::vector<tk_part_split> unmade_; // splits that parts have not made
     Tree tree_;
 };
 
@@ -221,10 +335,11 @@ struct tk_summed {
     tusk::Summed summed;
 };
 
-int tk_summed_new(const tk_boost *boost, const tk_bins *bins, tk_summed **out) {
+int tk_summed_new(const tk_boost *boost, const tk_bins *bins, const tk_growing *growing,
+                  tk_summed **out) {
     *out = nullptr;
     return tusk::code_of([&] {
-        *out = new tk_summed{{*boost, *bins}};
+        *out = new tk_summed{{*boost, *bins, *growing}};
         return (int)TK_OK;
     });
 }
@@ -255,6 +370,16 @@ int tk_summed_given(tk_summed *summed, const int64_t *sums) {
         summed->summed.given((const tusk::Sum *)sums);
         return (int)TK_OK;
     });
+}
+
+int64_t tk_summed_rows_wanted(const tk_summed *summed, int64_t most, int32_t *leaves) {
+    return summed->summed.rows_wanted(most, leaves);
+}
+
+int tk_summed_given_rows(tk_summed *summed, const uint8_t *codes, const int64_t *addends,
+                         int64_t n) {
+    return tusk::code_of(
+        [&] { return summed->summed.given_rows(codes, (const tusk::Addend *)addends, n); });
 }
 
 void tk_summed_sizes(const tk_summed *summed, int64_t *out) {

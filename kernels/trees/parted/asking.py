@@ -1,0 +1,84 @@
+"""Asks all parts of a group for what its trees need. Parts that lack what led here get all of it:
+such as those of a worker that took a part over.
+"""
+
+import secrets
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.parts.message import Array
+from tuskml.kernels.parts.sharded import ShardedPass
+from tuskml.kernels.trees.boosting import Rules, Targets
+from tuskml.kernels.trees.parted.binning import Bins
+from tuskml.kernels.trees.parted.trees import Tree, joined
+from tuskml.kernels.trees.structures import PART_SPLIT
+
+
+class Asking(ABC):
+    """What parts are asked, and all that led here.
+
+    method: of the messages; trees: those that have grown; splits: of the tree that grows; begun:
+    whether one does; earlier: of each part, which of its rows parts before have too, by the keys
+    by which rows are drawn; name: of this training, as a part may be asked for several, such as
+    those of a search.
+    """
+
+    method: ClassVar[str]
+
+    def __init__(self, rows: ShardedPass, rules: Rules, targets: Targets, bins: Bins) -> None:
+        self.rows, self.rules, self.targets, self.bins = rows, rules, targets, bins
+        self.trees: list[Tree] = []
+        self.splits: NDArray[np.void] = np.zeros(0, PART_SPLIT)
+        self.earlier = list[list[Array]]()
+        self.begun, self.name = False, secrets.token_hex(8)
+
+    @abstractmethod
+    def asked(
+        self, do: str, arrays: Sequence[Array | None], first: int, anew: bool = False
+    ) -> dict[str, Any]:
+        """The members of a message that has the trees from `first` on."""
+
+    @abstractmethod
+    def setup(self, place: int) -> list[Array | None]:
+        """What the part at a place needs to begin with."""
+
+    def ask(self, do: str, *arrays: Array | None) -> list[Array]:
+        """What each part answers: an array each."""
+        return [one[0] for one in self.answers(do, *arrays)]
+
+    def summed(self, do: str, *arrays: Array | None, **given: Any) -> Array:
+        """The sum of what parts answer: of integers, which a worker may add for its parts."""
+        return summed([one[0] for one in self.answers(do, *arrays, adds=True, **given)])
+
+    def answers(self, do: str, *arrays: Array | None, **given: Any) -> list[list[Array]]:
+        """What each part answers, and those again that have to get all that led here."""
+        first = max(0, len(self.trees) - self.targets.outputs)
+        trees = joined(self.trees[first:])
+        asked = self.asked(do, arrays, first)
+        found = self.rows.asked(self.method, *arrays, *trees, **asked, **given)
+        lost = [place for place, one in enumerate(found) if one[0] is None]
+        if lost:
+            trees = joined(self.trees)
+            each = {at: [*arrays, *trees, *self.setup(at)] for at in lost}
+            given |= self.asked(do, arrays, 0, anew=True)
+            again = self.rows.asked_each(self.method, each, **given)
+            for place, one in zip(lost, again, strict=True):
+                found[place] = one
+        return found
+
+    def tell_each(self, do: str, each: Sequence[list[Array]]) -> None:
+        """Each part gets arrays of its own."""
+        none = joined([])
+        arrays = {place: [*own, *none] for place, own in enumerate(each)}
+        self.rows.asked_each(self.method, arrays, **self.asked(do, each[0], 0))
+
+
+def summed(terms: Sequence[Array]) -> Array:
+    """The sum, from the first term to the last."""
+    total: Array = reduce(np.add, terms)
+    return total

@@ -1,0 +1,208 @@
+"""A part of a group of which a random forest is grown: it keeps codes of its rows, and what trees
+say of rows that they did not draw.
+
+As in `part.py`, an answer depends on the messages alone: each says what has to be there already,
+and where it is not, it comes again with all that led here.
+"""
+
+import ctypes
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.library import Floats, check_code, library, pointer
+from tuskml.kernels.parts.keeping import Beside
+from tuskml.kernels.parts.message import Array
+from tuskml.kernels.passes import Pass
+from tuskml.kernels.trees.boosting import Rules, Targets, boost_of
+from tuskml.kernels.trees.parted.binning import Bins
+from tuskml.kernels.trees.parted.holding import counted
+from tuskml.kernels.trees.parted.part import TREES, splits_of
+from tuskml.kernels.trees.parted.trees import Listed
+
+CODED, APART, PLACED, STARTED = range(4)
+"""What a part has: codes of its rows, keys that differ, their places among those of all parts, and
+the means of the labels."""
+SETUP = 9
+"""Arrays of a message that say how to begin."""
+
+
+class BaggedPart:
+    """The rows of a part. name: of the training that they are of."""
+
+    def __init__(
+        self, rows: Pass, name: str, given: Mapping[str, Any], arrays: list[Any], beside: Beside
+    ) -> None:
+        bound, first, missing, by_level, classes = arrays
+        self.bins, targets = Bins(bound, first, missing, by_level), Targets(classes)
+        self.outputs = targets.outputs
+        boost = boost_of(Rules(**given["rules"]), targets)
+        self.handle = ctypes.c_void_p()
+        made = beside.memory, ctypes.byref(self.handle)
+        check_code(library().tk_bagged_new(rows.struct, boost, self.bins.struct, *made))
+        self.n_rows, self.width = (int(rows.groups[one][0]) for one in ("n_rows", "dim"))
+        self.name, self.stage, self.applied = name, CODED, 0
+        self.sorted = np.zeros(0, np.uint64)
+        self.forget()
+
+    def close(self) -> None:
+        """Frees all."""
+        library().tk_bagged_free(self.handle)
+        self.handle = ctypes.c_void_p()
+
+    def forget(self) -> None:
+        """No tree grows."""
+        self.begun, self.leaves = -1, set[int]()
+
+    def sums(self) -> list[Array]:
+        """Of the labels, (K,)."""
+        found = np.zeros(self.outputs)
+        check_code(library().tk_bagged_sums(self.handle, pointer(found)))
+        return [found]
+
+    def keys(self, given: Mapping[str, Any]) -> list[Array]:
+        """Of the content of rows, of a slice, and how many rows have each."""
+        found = np.empty(self.n_rows, np.uint64)
+        check_code(library().tk_bagged_keys(self.handle, pointer(found)))
+        return counted(found, given)
+
+    def tell_apart(self, keys: NDArray[np.uint64], before: NDArray[np.int64]) -> list[Array]:
+        """Makes the keys of rows differ by how many of the same parts before have."""
+        self.sorted = np.empty(self.n_rows, np.uint64)
+        given = pointer(keys), pointer(before), len(keys), pointer(self.sorted)
+        check_code(library().tk_bagged_tell_apart(self.handle, *given))
+        self.stage = APART
+        return [np.ones(1)]
+
+    def in_slice(self, given: Mapping[str, Any]) -> list[Array]:
+        """These keys, rising, of a slice."""
+        if not given["bits"]:
+            return [self.sorted]
+        first = self.sorted >> np.uint64(64 - given["bits"])
+        begin, end = (np.searchsorted(first, given["slice"], side) for side in ("left", "right"))
+        return [self.sorted[begin:end]]
+
+    def place(self, places: NDArray[np.uint32], all_rows: int) -> list[Array]:
+        """Notes the places of the keys among those of all parts."""
+        check_code(library().tk_bagged_place(self.handle, pointer(places), all_rows))
+        self.stage, self.sorted = PLACED, self.sorted[:0]
+        return [np.ones(1)]
+
+    def start(self, means: Floats, total: float) -> list[Array]:
+        """`tk_bagged_start`."""
+        found = np.empty(1 + self.outputs)
+        given = pointer(np.ascontiguousarray(means)), total, pointer(found)
+        check_code(library().tk_bagged_start(self.handle, *given))
+        self.stage = STARTED
+        return [found]
+
+    def apply(self, trees: Listed, first: int, end: int) -> bool:
+        """Notes what trees say, the first of which has a number; False: some are missing."""
+        if not first <= self.applied <= end:
+            return False
+        while self.applied < end:
+            at = trees.at(self.applied - first)
+            check_code(library().tk_bagged_add(self.handle, *self.number, *at))
+            self.applied += 1
+            self.forget()
+        return True
+
+    @property
+    def number(self) -> tuple[int, int]:
+        """The iteration and the output of the next tree."""
+        return divmod(self.applied, self.outputs)
+
+    def begin(self, extent: Floats) -> list[Array]:
+        """Sums over the rows that the next tree draws, (1, bins, 3)."""
+        found = np.empty((1, self.bins.total, 3), np.int64)
+        given = pointer(np.ascontiguousarray(extent)), pointer(found)
+        check_code(library().tk_bagged_begin(self.handle, *self.number, *given))
+        self.begun, self.leaves = self.applied, {0}
+        return [found]
+
+    def divide(self, splits: NDArray[np.void], summed: bool = True) -> list[Array]:
+        """Sums over the leaves that are wanted, (n, bins, 3)."""
+        made = {*splits["left"].tolist(), *splits["right"].tolist()}
+        if self.begun != self.applied or not set(splits["leaf"].tolist()) <= self.leaves | made:
+            return []
+        n = int((splits["wanted"] >= 0).sum()) if summed else 0
+        found = np.empty((n, self.bins.total, 3), np.int64)
+        given = pointer(splits), len(splits), pointer(found) if summed else None
+        self.leaves |= made
+        try:
+            check_code(library().tk_bagged_divide(self.handle, *given))
+        except BaseException:
+            self.forget()
+            raise
+        return [found]
+
+    def rows(self, splits: NDArray[np.void], leaves: NDArray[np.int32]) -> list[Array]:
+        """How many drawn rows leaves have, (n,), after some splits; codes and addends of these."""
+        if not self.divide(splits, summed=False) or not set(leaves.tolist()) <= self.leaves:
+            return []
+        asked = self.handle, pointer(leaves), len(leaves)
+        n, counts = library().tk_bagged_count(*asked), np.empty(len(leaves), np.int64)
+        found = [counts, np.empty((n, self.width), np.uint8), np.empty((n, 2), np.int64)]
+        library().tk_bagged_rows(*asked, *map(pointer, found))
+        return found
+
+    def losses(self) -> list[Array]:
+        """`tk_bagged_losses`."""
+        found = np.empty(2)
+        library().tk_bagged_losses(self.handle, pointer(found))
+        return [found]
+
+
+def answered(rows: Pass, arrays: list[Any], given: Mapping[str, Any], beside: Beside) -> list[Any]:
+    """The answer to a message of `bagging.Bagged`; None: something has to be said before."""
+    own, trees = arrays[: given["own"]], Listed(*arrays[given["own"] : given["own"] + TREES])
+    setup = arrays[given["own"] + TREES :]
+    if setup:
+        began_anew(rows, setup, given, trees, beside)
+    part = beside.kept.get("tree")
+    if not isinstance(part, BaggedPart) or part.name != given["name"]:
+        return [None]
+    there = part.stage >= given["stage"] and part.apply(trees, given["first"], given["tree"])
+    found = ANSWERS[given["do"]](part, own, given) if there else []
+    return [*found] or [None]
+
+
+ANSWERS: dict[str, Callable[[BaggedPart, Sequence[Any], Mapping[str, Any]], list[Array]]] = {
+    "sums": lambda part, _, __: part.sums(),
+    "keys": lambda part, _, given: part.keys(given),
+    "tell": lambda part, own, __: part.tell_apart(*own),
+    "sorted": lambda part, _, given: part.in_slice(given),
+    "place": lambda part, own, given: part.place(own[0], given["all_rows"]),
+    "start": lambda part, own, given: part.start(own[0], given["total"]),
+    "begin": lambda part, own, __: part.begin(own[0]),
+    "divide": lambda part, own, __: part.divide(splits_of(own[0])),
+    "rows": lambda part, own, __: part.rows(splits_of(own[0]), own[1]),
+    "losses": lambda part, _, __: part.losses(),
+}
+
+
+def began_anew(
+    rows: Pass, setup: list[Any], message: Mapping[str, Any], trees: Listed, beside: Beside
+) -> None:
+    """Keeps a part that has come as far as the message before: it has all trees."""
+    given = message["setup"]
+    old = beside.kept.pop("tree", None)
+    if old is not None:
+        old.close()
+    keys, before, places, means = setup[SETUP - 4 : SETUP]
+    beside.kept["tree"] = part = BaggedPart(
+        rows, message["name"], given, setup[: SETUP - 4], beside
+    )
+    if keys is not None:
+        part.tell_apart(keys, before)
+    if places is not None:
+        part.place(places, message["all_rows"])
+    if means is not None:
+        part.start(means, message["total"])
+        part.apply(trees, 0, message["tree"])
+    if len(setup) > SETUP:
+        extent, splits = setup[SETUP:]
+        part.begin(extent)
+        part.divide(splits_of(splits), summed=False)

@@ -1,0 +1,186 @@
+"""Random forests of a group whose rows lie in parts, each where its rows are.
+
+The trees are those of the rows in one place, node by node. Rows are drawn by their places in the
+order of keys of their content. Parts send these keys once, and learn which places among those of
+all parts are their own; then each part makes all draws by itself and keeps those of its rows.
+
+Parts answer histograms as in `boosting.py`. Which features a split draws depends on how many nodes
+were made before it, so splits are made in the order of one place. A tree whose number of leaves is
+no limit has about as many of them as rows: the rows of a branch that has few are sent here, and
+the branch grows here.
+
+Sources: L. Breiman, Random forests, Machine Learning 45, 2001. S. Li and A. Kumar, Towards an
+Optimized GROUP BY Abstraction for Large-Scale Machine Learning, PVLDB 2021, section 4.2. That
+branches grow where all their rows are is from B. Panda, J. Herbach, S. Basu and R. Bayardo,
+PLANET: Massively parallel learning of tree ensembles with MapReduce, PVLDB 2009.
+"""
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.library import Floats, library, raise_if_cancelled
+from tuskml.kernels.parts.message import Array
+from tuskml.kernels.parts.sharded import ShardedPass
+from tuskml.kernels.trees.boosting import GINI, Forest, Rules, Targets, boost_of
+from tuskml.kernels.trees.parted.asking import Asking, summed
+from tuskml.kernels.trees.parted.bagged_part import APART, CODED, PLACED, STARTED
+from tuskml.kernels.trees.parted.binning import Bins, bins_of
+from tuskml.kernels.trees.parted.holding import TOGETHER, earlier
+from tuskml.kernels.trees.parted.summed import Grower
+from tuskml.kernels.trees.parted.trees import Tree, as_bytes, of_trees
+from tuskml.kernels.trees.structures import EXTENT, Growing
+
+MOST_DRAWN = 32
+"""How often a row is drawn at most, as in `forest/drawing.hpp`."""
+ADDEND = 16
+"""Bytes of what a row adds to histograms."""
+BRANCH_BYTES = 1 << 20
+"""Of the rows of a branch that grows here, at most."""
+
+
+class Bagged(Asking):
+    """What parts are asked, and all that led here: parts that lack it get all of it.
+
+    extent: EXTENT; n_rows: of all parts; places: of each part, those of its keys among those of
+    all parts; means: of the labels, (K,); widest: the largest derivatives there, (K,); total: of
+    the weights.
+    """
+
+    method = "bagged_tree"
+
+    def __init__(
+        self, rows: ShardedPass, rules: Rules, targets: Targets, bins: Bins, weights: Array
+    ) -> None:
+        super().__init__(rows, rules, targets, bins)
+        self.boost = boost_of(rules, targets)
+        self.n_rows, self.stage = int(rows.groups["n_rows"][0]), CODED
+        self.total = float(summed(list(weights[:, 0])))
+        self.extent = np.zeros(1, EXTENT)
+        self.extent["total"], self.extent["most"] = MOST_DRAWN * self.total, weights[:, 1].max()
+        self.extent["room"], self.extent["curvature"] = 1, 1
+        self.places = list[NDArray[np.uint32]]()
+        self.means = self.widest = np.zeros(0)
+
+    def asked(
+        self, do: str, arrays: Sequence[Array | None], first: int, anew: bool = False
+    ) -> dict[str, Any]:
+        given: dict[str, Any] = {"do": do, "own": len(arrays), "first": first}
+        given |= {"tree": len(self.trees), "name": self.name, "stage": self.stage}
+        given |= {"all_rows": self.n_rows, "total": self.total}
+        return given | ({"setup": {"rules": asdict(self.rules)}} if anew else {})
+
+    def setup(self, place: int) -> list[Array | None]:
+        bins = self.bins
+        arrays: list[Array | None] = [bins.bound, bins.first, bins.missing, bins.by_level]
+        arrays.append(self.targets.classes)
+        arrays += self.earlier[place] if self.stage >= APART else [None, None]
+        arrays.append(self.places[place] if self.stage >= PLACED else None)
+        arrays.append(self.means if self.stage >= STARTED else None)
+        if not self.begun:
+            return arrays
+        return [*arrays, self.extent.view(np.float64), as_bytes(self.splits)]
+
+    def draw(self) -> None:
+        """Has each part know which places among those of all rows are its own."""
+
+        def ask(**given: int) -> list[list[Array]]:
+            return self.answers("keys", **given)
+
+        self.earlier = earlier(ask, self.n_rows)
+        self.tell_each("tell", self.earlier)
+        self.stage = APART
+        self.places = self.merged()
+        self.tell_each("place", [[one] for one in self.places])
+        self.stage = PLACED
+
+    def merged(self) -> list[NDArray[np.uint32]]:
+        """The places of the keys of each part, rising."""
+        bits, before = max(0, (self.n_rows // TOGETHER).bit_length()), 0
+        found: list[list[NDArray[np.uint32]]] = []
+        for number in range(1 << bits):
+            keys = [one[0] for one in self.answers("sorted", bits=bits, slice=number)]
+            order = np.argsort(np.concatenate(keys), kind="stable")
+            place = np.empty(len(order), np.uint32)
+            place[order] = np.arange(before, before + len(order), dtype=np.uint32)
+            before += len(order)
+            found.append(np.split(place, np.cumsum([len(one) for one in keys])[:-1]))
+        return [np.concatenate(each) for each in zip(*found, strict=True)]
+
+    def start(self) -> float:
+        """The mean loss before the first tree."""
+        sums = summed(self.ask("sums")).tolist()
+        means = [library().tk_base_of(self.boost, one, self.total) for one in sums]
+        found = self.ask("start", np.array(means))
+        self.means, self.stage = np.array(means), STARTED
+        self.widest = np.max([one[1:] for one in found], axis=0)
+        return float(summed([one[:1] for one in found])[0])
+
+    def grown(self, grower: Grower) -> Tree:
+        """Grows the next tree."""
+        iteration, output = divmod(len(self.trees), self.targets.outputs)
+        self.splits, self.begun = self.splits[:0], False
+        self.extent["derivative"] = self.widest[output]
+        root = self.summed("begin", self.extent.view(np.float64))
+        self.begun = True
+        grower.begin(iteration, output, self.extent, root[0])
+        while True:
+            raise_if_cancelled(self.rows.cancel_mark)
+            wanted, leaves = grower.wanted(), grower.rows_wanted()
+            if len(leaves):
+                self.give_rows(grower, wanted, leaves)
+            elif len(wanted):
+                grower.given(self.summed("divide", as_bytes(wanted)))
+            else:
+                break
+            self.splits = np.concatenate([self.splits, wanted])
+        self.begun = False
+        return grower.tree()
+
+    def give_rows(
+        self, grower: Grower, splits: NDArray[np.void], leaves: NDArray[np.int32]
+    ) -> None:
+        """Grows the branches of some leaves, once parts have made some splits."""
+        parts = self.answers("rows", as_bytes(splits), leaves)
+        ends = [np.cumsum(counts)[:-1] for counts, _, __ in parts]
+        cut = [
+            [np.split(one, end) for one in part[1:]] for part, end in zip(parts, ends, strict=True)
+        ]
+        for place in range(len(leaves)):
+            raise_if_cancelled(self.rows.cancel_mark)
+            codes, addends = (np.concatenate([one[i][place] for one in cut]) for i in range(2))
+            grower.given_rows(codes, addends)
+
+    def loss(self, none: float) -> float:
+        """The mean loss of rows by the trees that did not draw them. none: what it is if there are
+        no such rows.
+        """
+        loss, weight = summed(self.ask("losses")).tolist()
+        return loss / weight if weight > 0 else none
+
+
+def bagged_by_parts(rows: ShardedPass, rules: Rules, targets: Targets) -> Forest:
+    """The forest of a group, as `boosting.boosted` grows it of rows in one place."""
+    bins, weights = bins_of(rows, rules, targets, None)
+    parted = Bagged(rows, rules, targets, bins, weights)
+    parted.draw()
+    base_loss = parted.start()
+    losses: list[float] = []
+    few = max(1, BRANCH_BYTES // (rows.n_features + ADDEND))
+    growing = Growing(few, rows.threads, rows.cancel_mark)
+    with closing(Grower(parted.boost, bins, growing)) as grower:
+        while np.isfinite(base_loss) and len(losses) < rules.trees:
+            for _ in range(targets.outputs):
+                parted.trees.append(parted.grown(grower))
+            losses.append(parted.loss(base_loss))
+    trees = parted.trees if any(one.splits for one in parted.trees) else []
+    return of_trees(trees, base_of(parted.means, rules), base_loss, losses)
+
+
+def base_of(means: Floats, rules: Rules) -> Floats:
+    """Of two classes the margin's sign is the class."""
+    return means - 0.5 if rules.objective == GINI and len(means) == 1 else means
