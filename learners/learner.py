@@ -263,9 +263,16 @@ class Learner(ABC):
         return 1.0
 
     def exchanges(
-        self, request: Request[Any, Any], iterations: int, coefficients: int, n_features: int
+        self,
+        request: Request[Any, Any],
+        iterations: int,
+        coefficients: int,
+        n_features: int,
+        rows: int,
     ) -> tuple[int, float]:
-        """How often workers exchange sums in `train_by_parts`, and bytes each time, about."""
+        """How often workers exchange sums in `train_by_parts`, and bytes each time, about. rows:
+        of a group.
+        """
         return iterations, 8.0 * coefficients
 
     @abstractmethod

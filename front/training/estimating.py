@@ -112,7 +112,7 @@ def execution(units: Units, workers: int, remote: bool) -> Execution:
     asked = units.training.asked
     request, s = asked.requests[0], len(asked.requests)
     hops = any(learner_of(one.task).hops(one) for one in asked.requests)
-    known = found.passes, found.coefficients, found.features
+    known = found.passes, found.coefficients, found.features, int(sizes.max(initial=1))
     passes, exchanged = learner_of(request.task).exchanges(request, *known)
     by_parts = learner_of(request.task).by_parts
     work = Workload(sizes, s, passes, 1.0, exchanged, hops, by_parts)

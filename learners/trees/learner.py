@@ -111,6 +111,7 @@ class Trees(Learner):
         iterations: int,
         coefficients: int,
         n_features: int,
+        rows: int,
     ) -> tuple[int, float]:
         return parted.exchanges(request.options, iterations, n_features)
 
@@ -145,3 +146,19 @@ class Forests(Trees):
     @property
     def classifying(self) -> Mapping[str, str]:
         return {"objective": "gini"}
+
+    def hops(self, request: Request[Task, TreeOptions]) -> bool:
+        """Where the number of leaves is no limit, most of a tree grows in one place."""
+        return bool(request.options.num_leaves == FOREST_OPTIONS.by_name["num_leaves"].default)
+
+    def exchanges(
+        self,
+        request: Request[Task, TreeOptions],
+        iterations: int,
+        coefficients: int,
+        n_features: int,
+        rows: int,
+    ) -> tuple[int, float]:
+        if not self.hops(request):
+            return parted.exchanges(request.options, iterations, n_features)
+        return parted.exchanges_of_branches(request.options, iterations, n_features, rows)

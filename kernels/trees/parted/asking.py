@@ -18,6 +18,9 @@ from tuskml.kernels.trees.parted.binning import Bins
 from tuskml.kernels.trees.parted.trees import Tree, joined
 from tuskml.kernels.trees.structures import PART_SPLIT
 
+NOTHING: list[Array | None] = [None, None]
+"""In the place of what a part knows of equal rows."""
+
 
 class Asking(ABC):
     """What parts are asked, and all that led here.

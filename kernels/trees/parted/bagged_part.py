@@ -81,8 +81,8 @@ class BaggedPart:
         if not given["bits"]:
             return [self.sorted]
         first = self.sorted >> np.uint64(64 - given["bits"])
-        begin, end = (np.searchsorted(first, given["slice"], side) for side in ("left", "right"))
-        return [self.sorted[begin:end]]
+        begin = np.searchsorted(first, given["slice"], "left")
+        return [self.sorted[begin : np.searchsorted(first, given["slice"], "right")]]
 
     def place(self, places: NDArray[np.uint32], all_rows: int) -> list[Array]:
         """Notes the places of the keys among those of all parts."""

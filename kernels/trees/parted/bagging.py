@@ -27,7 +27,7 @@ from tuskml.kernels.library import Floats, library, raise_if_cancelled
 from tuskml.kernels.parts.message import Array
 from tuskml.kernels.parts.sharded import ShardedPass
 from tuskml.kernels.trees.boosting import GINI, Forest, Rules, Targets, boost_of
-from tuskml.kernels.trees.parted.asking import Asking, summed
+from tuskml.kernels.trees.parted.asking import NOTHING, Asking, summed
 from tuskml.kernels.trees.parted.bagged_part import APART, CODED, PLACED, STARTED
 from tuskml.kernels.trees.parted.binning import Bins, bins_of
 from tuskml.kernels.trees.parted.holding import TOGETHER, earlier
@@ -78,7 +78,7 @@ class Bagged(Asking):
         bins = self.bins
         arrays: list[Array | None] = [bins.bound, bins.first, bins.missing, bins.by_level]
         arrays.append(self.targets.classes)
-        arrays += self.earlier[place] if self.stage >= APART else [None, None]
+        arrays += self.earlier[place] if self.stage >= APART else NOTHING
         arrays.append(self.places[place] if self.stage >= PLACED else None)
         arrays.append(self.means if self.stage >= STARTED else None)
         if not self.begun:
@@ -170,8 +170,7 @@ def bagged_by_parts(rows: ShardedPass, rules: Rules, targets: Targets) -> Forest
     parted.draw()
     base_loss = parted.start()
     losses: list[float] = []
-    few = max(1, BRANCH_BYTES // (rows.n_features + ADDEND))
-    growing = Growing(few, rows.threads, rows.cancel_mark)
+    growing = Growing(branch_rows(rows.n_features), rows.threads, rows.cancel_mark)
     with closing(Grower(parted.boost, bins, growing)) as grower:
         while np.isfinite(base_loss) and len(losses) < rules.trees:
             for _ in range(targets.outputs):
@@ -179,6 +178,11 @@ def bagged_by_parts(rows: ShardedPass, rules: Rules, targets: Targets) -> Forest
             losses.append(parted.loss(base_loss))
     trees = parted.trees if any(one.splits for one in parted.trees) else []
     return of_trees(trees, base_of(parted.means, rules), base_loss, losses)
+
+
+def branch_rows(n_features: int) -> int:
+    """Rows of a branch that grows here, at most."""
+    return max(1, BRANCH_BYTES // (n_features + ADDEND))
 
 
 def base_of(means: Floats, rules: Rules) -> Floats:

@@ -23,16 +23,13 @@ from tuskml.kernels.parts.sharded import ShardedPass
 from tuskml.kernels.structures import WEIGHTS
 from tuskml.kernels.trees.boosting import QUANTILE, Forest, Rules, Targets, boost_of
 from tuskml.kernels.trees.parted.asked_ranks import constant, leaf_quantiles, one_side, renewed
-from tuskml.kernels.trees.parted.asking import Asking, summed
+from tuskml.kernels.trees.parted.asking import NOTHING, Asking, summed
 from tuskml.kernels.trees.parted.binning import Bins, bins_of
 from tuskml.kernels.trees.parted.holding import Hold, earlier
 from tuskml.kernels.trees.parted.ranks import share_of
 from tuskml.kernels.trees.parted.summed import Grower
 from tuskml.kernels.trees.parted.trees import Tree, as_bytes, of_forest, of_trees
 from tuskml.kernels.trees.structures import EXTENT
-
-NOTHING: list[Array | None] = [None, None]
-"""In the place of what a part knows of equal rows."""
 
 
 class Parted(Asking):

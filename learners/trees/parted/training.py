@@ -6,6 +6,7 @@ Source: S. Li and A. Kumar, Towards an Optimized GROUP BY Abstraction for Large-
 Learning, PVLDB 2021, section 4.2, sampling.
 """
 
+import math
 import time
 from dataclasses import replace
 
@@ -14,17 +15,18 @@ import numpy as np
 from tuskml.kernels import passes
 from tuskml.kernels.parts.sharded import Parts, ShardedPass, of_parts
 from tuskml.kernels.trees.boosting import Targets
-from tuskml.kernels.trees.parted.bagging import bagged_by_parts
+from tuskml.kernels.trees.parted.bagging import ADDEND, bagged_by_parts, branch_rows
 from tuskml.kernels.trees.parted.boosting import boosted_by_parts
 from tuskml.kernels.trees.parted.holding import hold_of
 from tuskml.kernels.trees.parted.ranks import ROUNDS
+from tuskml.kernels.trees.structures import NODE, SIDE
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models, Strings, joined
 from tuskml.learners.tasks import Task
 from tuskml.learners.trees import training
 from tuskml.learners.trees.bounds import listed_bounds, without_names
-from tuskml.learners.trees.levels_before import by_numbering
 from tuskml.learners.trees.forest_options import ForestOptions
+from tuskml.learners.trees.levels_before import by_numbering
 from tuskml.learners.trees.options import TreeOptions
 from tuskml.learners.trees.rules import averaged, classifies, rules_of
 from tuskml.learners.trees.signs import listed, refuse_signed
@@ -55,6 +57,21 @@ def exchanges(options: TreeOptions, trees: int, n_features: int) -> tuple[int, f
         rounds += 2 * len(ROUNDS)
     sums = leaves / rounds
     return max(trees, 1) * rounds, CELL * options.max_bins * n_features * sums
+
+
+def exchanges_of_branches(
+    options: TreeOptions, trees: int, n_features: int, rows: int
+) -> tuple[int, float]:
+    """The same of a forest whose number of leaves is no limit, for a group of so many rows, at
+    most: a leaf of many rows is split by sums, the rows of others are sent, and so is the tree.
+    """
+    drawn = math.ceil(options.row_fraction * rows)
+    branches = math.ceil(drawn / branch_rows(n_features))
+    rounds, splits = 2 + 3 * branches, 2 * branches
+    nodes = 2 * drawn / options.min_child_rows
+    sent: float = CELL * options.max_bins * n_features * splits
+    sent += drawn * (n_features + ADDEND) + nodes * (NODE.itemsize + SIDE.itemsize)
+    return max(trees, 1) * rounds, sent / rounds
 
 
 def train_by_parts(parts: Parts, request: Request[Task, TreeOptions]) -> Models | None:

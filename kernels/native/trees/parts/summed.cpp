@@ -3,9 +3,9 @@
 // Parts are asked for the sums of several leaves at once, so that a tree takes few rounds. These
 // are leaves that gain most at the time; what grow.cpp would split next decides what is split.
 //
-// A tree of a random forest whose number of leaves is no limit has very many. Parts are asked for
-// the rows of a leaf that has few of them, and its branch grows here. What features a split draws
-// depends on how many nodes were made before, so leaves are split in the order of grow.cpp.
+// Where the number of leaves of a forest is no limit, parts are asked for the rows of a leaf that
+// has few of them, and its branch grows here. What features a split draws depends on how many
+// nodes were made before, so leaves are split in the order of grow.cpp.
 #include <algorithm>
 #include <memory>
 #include <numeric>
@@ -105,9 +105,8 @@ public:
         if (code)
             return code;
         auto number = [&](int32_t node) { return node > 0 ? first + node - 1 : node; };
-        const std::vector<Made> &made = branches_.made();
-        for (size_t i = 0; i < made.size(); i++) {
-            Made one = made[i];
+        for (size_t i = 0; i < branches_.made().size(); i++) {
+            Made one = branches_.made()[i];
             one.left = number(one.left), one.right = number(one.right);
             if (i)
                 made_.push_back(one);
@@ -224,7 +223,7 @@ private:
             leaf.best = Split{};
     }
 
-    // The same where the number of leaves is no limit, as split_all of grow.cpp.
+    // The same as split_all of grow.cpp.
     void go_on_whole() {
         while (!stack_.empty()) {
             int32_t place = stack_.back();
@@ -246,10 +245,14 @@ private:
     // First what was split without the sums of a child, then leaves in their order.
     int64_t wanted_of_whole(int64_t most, tk_part_split *out) {
         go_on_whole();
+        if (stack_.empty()) {
+            write_tree(made_, bins_, &tree_);
+            return 0;
+        }
         int64_t n = std::min((int64_t)unmade_.size(), most);
         std::copy_n(unmade_.begin(), n, out);
         unmade_.erase(unmade_.begin(), unmade_.begin() + n);
-        bool rows = !stack_.empty() && leaves_[stack_.back()].branches;
+        bool rows = leaves_[stack_.back()].branches;
         for (size_t i = stack_.size(); !rows && i-- > 0 && n < most;) {
             Leaf &leaf = leaves_[stack_[i]];
             if (leaf.best.feature < 0 || leaf.ahead || !needs_sums(leaf))
@@ -257,8 +260,6 @@ private:
             asked_.push_back(stack_[i]);
             out[n++] = split_of(leaf);
         }
-        if (stack_.empty())
-            write_tree(made_, bins_, &tree_);
         return n;
     }
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import duckdb
 import invariants
+import parted_trees
 import pytest
 import sharded
 
@@ -23,22 +24,12 @@ GIVEN: dict[str, Any] = {
     "trees": 12,
     "num_leaves": 9,
 }
-ROWS = """
-SELECT ['big', 'big', 'big', 'large', 'large', 'small'][1 + i % 6] AS g, i,
-       hash(i, 1) % 1000 / 500 - 1 AS x, hash(i, 2) % 1000 / 500 - 1 AS z,
-       CASE WHEN hash(i, 7) % 5 > 0 THEN hash(i, 6) % 1000003 / 1e6 END AS u,
-       hash(i, 3) % 1000 / 1000 < 1 / (1 + exp(0.3 - 3 * x * z - coalesce(u, 0.5))) AS y,
-       (hash(i, 4) % 2 + (x > 0.2)::INT + (z > x)::INT)::INT AS k,
-       (hash(i, 5) % 3 + 2 * (x + 1) * (z + 1))::INT AS n,
-       (hash(i, 8) % 7 * (1 + hash(i, 9) % 3))::INT AS level
-FROM range(24000) t(i)
-"""
 
 
 @pytest.fixture(scope="module")
 def con() -> Iterator[duckdb.DuckDBPyConnection]:
     with tuskml.connect() as connection:
-        connection.execute(f"CREATE TABLE rows AS {ROWS}")
+        connection.execute(f"CREATE TABLE rows AS {parted_trees.ROWS}")
         yield connection
 
 
@@ -51,20 +42,6 @@ def whole(con: duckdb.DuckDBPyConnection, **given: Any) -> tuskml.Models:
 def by_parts(con: duckdb.DuckDBPyConnection, **given: Any) -> tuskml.Models:
     """The models of groups by parts; a warning is an error."""
     return sharded.by_parts(con, "gbdt", **given)
-
-
-def assert_same_trees(found: tuskml.Models, expected: tuskml.Models) -> None:
-    """The same bits, but for the losses, which are added in another order."""
-    assert list(found) == list(expected)
-    for key, model in expected.items():
-        other = found[key]
-        assert other is not None
-        assert model is not None
-        for field in ("coef", "intercept", "status", "iterations", "converged", "classes"):
-            assert getattr(other, field) == getattr(model, field), (key, field)
-        assert (other.n_rows, other.n_skipped) == (model.n_rows, model.n_skipped)
-        assert other.loss == pytest.approx(model.loss, rel=1e-12)
-        assert other.history == (model.history and pytest.approx(model.history, rel=1e-12))
 
 
 @pytest.mark.parametrize(
@@ -112,7 +89,7 @@ def test_the_trees_are_those_of_rows_in_one_place(
     con: duckdb.DuckDBPyConnection, source: str, ran: list[Ran], more: dict[str, Any]
 ) -> None:
     given = GIVEN | {"source": source} | more
-    assert_same_trees(by_parts(con, **given), whole(con, **given))
+    parted_trees.assert_same_trees(by_parts(con, **given), whole(con, **given))
     assert len({one.unit.pin for one in ran}) > 5, "each part is asked by itself"
 
 
@@ -131,16 +108,11 @@ def test_trees_go_on_from_those_of_a_model(
     before = tuskml.train(con, "gbdt", **given | {"source": "rows"} | more)
     given = GIVEN | {"source": source, "warm_start": before} | more
     found, expected = by_parts(con, **given), whole(con, **given)
-    for key, model in large_ones(expected).items():
+    for key, model in parted_trees.large_ones(expected).items():
         assert model is not None
         assert found[key].coef == model.coef
         assert found[key].intercept == model.intercept
         assert len(model.coef) > len(before.coef)
-
-
-def large_ones(models: tuskml.Models) -> tuskml.Models:
-    """Those that are trained by parts; sums of the other one follow the order of its rows."""
-    return tuskml.Models((key, model) for key, model in models.items() if key != "small")
 
 
 @pytest.mark.parametrize("n", [1, 2, 4])
@@ -149,9 +121,9 @@ def test_the_bits_do_not_depend_on_threads(
 ) -> None:
     """With labels that are no whole numbers, whose sums depend on the order of the parts."""
     given = GIVEN | {"source": source, "label": "n + u / 3", "weight": "1.1 + z"}
-    expected = large_ones(by_parts(con, **given))
+    expected = parted_trees.large_ones(by_parts(con, **given))
     monkeypatch.setattr(threads.budget, "threads", lambda asked=None: n)
-    sharded.assert_same_bits(large_ones(by_parts(con, **given)), expected)
+    sharded.assert_same_bits(parted_trees.large_ones(by_parts(con, **given)), expected)
 
 
 def test_other_labels_have_the_loss_of_rows_in_one_place(
@@ -220,7 +192,7 @@ def test_parts_that_forget_are_told_all(
 ) -> None:
     """As on a worker that takes a part over in the middle of a tree."""
     given = GIVEN | {"source": source} | more
-    expected = large_ones(by_parts(con, **given))
+    expected = parted_trees.large_ones(by_parts(con, **given))
     heard: list[Ran] = []
 
     def forget(one: Ran) -> None:
@@ -230,7 +202,7 @@ def test_parts_that_forget_are_told_all(
                 part.free()
 
     monkeypatch.setattr(leading, "heard", [forget])
-    sharded.assert_same_bits(large_ones(by_parts(con, **given)), expected)
+    sharded.assert_same_bits(parted_trees.large_ones(by_parts(con, **given)), expected)
     told = [one for one in heard if b'"setup"' in one.unit.payload]
     assert len(told) > 2 * len({one.unit.pin for one in heard})
 
@@ -244,7 +216,7 @@ def test_parts_that_forget_between_iterations_draw_anew(
 ) -> None:
     """The rows that an iteration drew by their gradients are not those of the next one."""
     given = GIVEN | {"source": source, "goss": True, "learning_rate": 0.5, "trees": 5} | more
-    expected = large_ones(by_parts(con, **given))
+    expected = parted_trees.large_ones(by_parts(con, **given))
     loss = boosting.Parted.loss
 
     def loss_of_parts_that_forgot(parted: boosting.Parted, *asked: Any) -> float:
@@ -253,7 +225,7 @@ def test_parts_that_forget_between_iterations_draw_anew(
         return loss(parted, *asked)
 
     monkeypatch.setattr(boosting.Parted, "loss", loss_of_parts_that_forgot)
-    sharded.assert_same_bits(large_ones(by_parts(con, **given)), expected)
+    sharded.assert_same_bits(parted_trees.large_ones(by_parts(con, **given)), expected)
 
 
 @pytest.mark.parametrize("placement", ["dp", "sp"])
@@ -261,23 +233,8 @@ def test_the_baselines_have_the_same_trees(
     con: duckdb.DuckDBPyConnection, source: str, ran: list[Ran], placement: str
 ) -> None:
     given = GIVEN | {"source": source, "label": "n", "placement": placement}
-    assert_same_trees(by_parts(con, **given), whole(con, **given))
+    parted_trees.assert_same_trees(by_parts(con, **given), whole(con, **given))
     assert ran
-
-
-@pytest.mark.parametrize(
-    ("task", "more", "sentence"),
-    [
-        ("random_forest", {}, "task 'random_forest' needs all rows"),
-    ],
-)
-def test_what_needs_all_rows_is_trained_on_one_worker(
-    con: duckdb.DuckDBPyConnection, source: str, task: str, more: dict[str, Any], sentence: str
-) -> None:
-    given = {k: v for k, v in GIVEN.items() if k != "num_leaves"} | {"source": source, "trees": 2}
-    with pytest.warns(tuskml.ClusterWarning, match=sentence):
-        found = tuskml.train(con, task, **given | more)
-    assert len(found) == 3
 
 
 def test_a_value_that_is_no_level_is_refused(con: duckdb.DuckDBPyConnection, source: str) -> None:
