@@ -284,8 +284,7 @@ TK_API int tk_bagged_start(tk_bagged *part, const double *mean, double total, do
 TK_API int tk_bagged_begin(tk_bagged *part, int64_t iteration, int64_t output,
                            const tk_extent *extent, int64_t *out);
 /* As tk_part_divide. out: sums of the splits that want some: a `wanted` of -1 wants none. */
-TK_API int tk_bagged_divide(tk_bagged *part, const tk_part_split *splits, int64_t n,
-                            int64_t *out);
+TK_API int tk_bagged_divide(tk_bagged *part, const tk_part_split *splits, int64_t n, int64_t *out);
 /* How many drawn rows some leaves have, and these rows: a row that is drawn several times is there
  * as often. counts: (n,); codes: (rows, d); addends: (rows, 2) as of histogram.hpp. */
 TK_API int64_t tk_bagged_count(const tk_bagged *part, const int32_t *leaves, int64_t n);

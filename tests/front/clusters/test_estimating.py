@@ -200,9 +200,15 @@ def test_steps_that_depend_on_each_other_gain_no_time_by_parts(
 
 
 @pytest.mark.usefixtures("slow_machine")
-def test_what_cannot_be_cut_is_not_chosen(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("task", "more"), [("elastic_net", {"lambda": 0.1}), ("random_forest", {"trees": 2})]
+)
+def test_what_cannot_be_cut_is_not_chosen(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path, task: str, more: dict[str, Any]
+) -> None:
+    """The branches of forests can, but they grow one after the other."""
     given = PLACED | {"source": sized(con, tmp_path / "s", SIZES["DP"]), "executor": "threads"}
-    found = tuskml.train(con, "random_forest", placement="auto", trees=2, **given)
+    found = tuskml.train(con, task, placement="auto", **given | more)
     assert found.execution is not None
     assert (found.execution.chosen, found.execution.ran) == ("TP", "TP")
 

@@ -192,7 +192,6 @@ def test_events_tell_of_groups_once(con: duckdb.DuckDBPyConnection, source: str)
 @pytest.mark.parametrize(
     ("task", "more", "sentence"),
     [
-        ("random_forest", {"trees": 2}, "task 'random_forest' needs all rows of a group in one"),
         ("svm", {}, "task 'svm' needs"),
         ("logistic", {"algorithm": "svrg"}, "algorithm 'svrg' needs"),
         ("logistic", {"validation": 0.1}, "option 'validation' needs"),
@@ -203,11 +202,10 @@ def test_what_needs_all_rows_is_trained_on_one_worker(
     con: duckdb.DuckDBPyConnection, source: str, task: str, more: dict[str, Any], sentence: str
 ) -> None:
     given = {k: v for k, v in GIVEN.items() if k != "epsilon"} | {"source": source}
-    given |= more | ({} if task == "random_forest" else {"deterministic": True})
+    given |= more | {"deterministic": True}
     with pytest.warns(tuskml.ClusterWarning, match=sentence):
         found = tuskml.train(con, task, **given)
-    if task != "random_forest":  # whose last digits follow the order of the rows
-        sharded.assert_same_bits(found, whole(con, task, **given))
+    sharded.assert_same_bits(found, whole(con, task, **given))
 
 
 @pytest.mark.parametrize(

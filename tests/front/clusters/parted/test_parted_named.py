@@ -87,18 +87,22 @@ def test_features_and_models_are_those_of_rows_in_one_place(
 
 
 @pytest.mark.parametrize(
-    "more",
+    ("task", "more"),
     [
-        {"features": ["x", "colour", "word", "u"]},
-        {"features": ["x", "colour", "word"], "label": "k"},
-        {"features": ["level", "x"], "categories": ["level"], "validation": 0.2},
-        {"category_encoding": "one_hot", "features": ["x", "colour"], "row_fraction": 0.5},
+        ("gbdt", {"features": ["x", "colour", "word", "u"]}),
+        ("gbdt", {"features": ["x", "colour", "word"], "label": "k"}),
+        ("gbdt", {"features": ["level", "x"], "categories": ["level"], "validation": 0.2}),
+        (
+            "gbdt",
+            {"category_encoding": "one_hot", "features": ["x", "colour"], "row_fraction": 0.5},
+        ),
+        ("random_forest", {"objective": "gini", "features": ["x", "colour", "word", "u"]}),
     ],
 )
 def test_trees_have_the_bits_of_rows_in_one_place(
-    con: duckdb.DuckDBPyConnection, source: str, more: dict[str, Any]
+    con: duckdb.DuckDBPyConnection, source: str, task: str, more: dict[str, Any]
 ) -> None:
-    found, expected = both(con, source, "gbdt", **TREES | more)
+    found, expected = both(con, source, task, **TREES | more)
     for key, model in expected.items():
         other = found[key]
         for field in ("coef", "intercept", "class_names", "features", "preparation", "n_rows"):

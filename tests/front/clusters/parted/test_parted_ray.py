@@ -82,29 +82,32 @@ def test_a_model_that_hops_has_the_bits_of_threads(
     assert any(len({one.worker for one in some}) == 2 for some in models)
 
 
-TREES = GIVEN | {"trees": 6, "num_leaves": 8, "objective": "logistic"}
-"""Options of boosted trees."""
+TREES = {
+    "gbdt": {"trees": 6, "num_leaves": 8, "objective": "logistic"},
+    "random_forest": {"trees": 2, "min_child_rows": 20, "objective": "gini"},
+}
+"""Options of trees by task."""
 
 
-def trees(con: duckdb.DuckDBPyConnection, source: str, executor: str) -> tuskml.Models:
-    """Boosted groups, those alone that are trained by parts: others follow the order of rows."""
-    given = {k: v for k, v in TREES.items() if k not in ("epsilon", "deterministic")}
+def trees(con: duckdb.DuckDBPyConnection, task: str, source: str, executor: str) -> tuskml.Models:
+    """Groups of trees, those alone that are trained by parts: others follow the order of rows."""
+    given = {k: v for k, v in GIVEN.items() if k not in ("epsilon", "deterministic")} | TREES[task]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", tuskml.ClusterWarning)
-        found = tuskml.train(con, "gbdt", source=source, executor=executor, **given)
+        found = tuskml.train(con, task, source=source, executor=executor, **given)
     large = {key: one for key, one in found.items() if one is not None and "shards" in one.plan}
     assert len(large) > 1
     return tuskml.Models(large.items())
 
 
-@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.parametrize(("task", "n"), [("gbdt", 1), ("gbdt", 2), ("random_forest", 2)])
 def test_trees_have_the_bits_of_threads(
-    local_ray: Any, con: duckdb.DuckDBPyConnection, source: str, ran: list[Ran], n: int
+    local_ray: Any, con: duckdb.DuckDBPyConnection, source: str, ran: list[Ran], task: str, n: int
 ) -> None:
     local_ray.grow(n)
-    expected = trees(con, source, "threads")
+    expected = trees(con, task, source, "threads")
     ran.clear()
-    sharded.assert_same_bits(trees(con, source, "ray"), expected)
+    sharded.assert_same_bits(trees(con, task, source, "ray"), expected)
     invariants.assert_data_sharding(ran)
 
 
@@ -131,15 +134,17 @@ def test_rows_with_names_have_the_bits_of_threads(
     assert len(counted) == 2, "both workers count"
 
 
+@pytest.mark.parametrize("task", ["gbdt", "random_forest"])
 def test_trees_outlive_a_worker_that_is_killed(
     local_ray: Any,
     con: duckdb.DuckDBPyConnection,
     source: str,
     monkeypatch: pytest.MonkeyPatch,
+    task: str,
 ) -> None:
     """Whoever takes its parts over is told the trees so far."""
     local_ray.grow(2)
-    expected = trees(con, source, "threads")
+    expected = trees(con, task, source, "threads")
     heard: list[Ran] = []
 
     def kill(one: Ran) -> None:
@@ -148,7 +153,7 @@ def test_trees_outlive_a_worker_that_is_killed(
             os.kill(local_ray.workers()[0].pid, signal.SIGKILL)
 
     monkeypatch.setattr(leading, "heard", [kill])
-    sharded.assert_same_bits(trees(con, source, "ray"), expected)
+    sharded.assert_same_bits(trees(con, task, source, "ray"), expected)
     assert len(heard) > 150
 
 

@@ -186,16 +186,27 @@ def test_configurations_of_a_net_hop_at_the_same_time(
     assert together
 
 
-def test_boosted_trees_of_a_search_do_not_mix(
-    con: duckdb.DuckDBPyConnection, source: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("task", "more"),
+    [
+        ("gbdt", {"objective": "logistic", "learning_rate": [0.1, 1.0]}),
+        ("random_forest", {"objective": "gini", "max_depth": [3, 5]}),
+    ],
+)
+def test_trees_of_a_search_do_not_mix(
+    con: duckdb.DuckDBPyConnection,
+    source: str,
+    monkeypatch: pytest.MonkeyPatch,
+    task: str,
+    more: dict[str, Any],
 ) -> None:
-    """A part keeps margins of one training: that of the message before, if several are led."""
-    given: dict[str, Any] = {"source": source, "objective": "logistic", "trees": 4, "folds": 2}
-    given |= {"executor": "threads", "placement": "gap", "learning_rate": [0.1, 1.0]}
+    """A part keeps the state of one training: that of the message before, if several are led."""
+    given: dict[str, Any] = {"source": source, "trees": 4, "folds": 2}
+    given |= {"executor": "threads", "placement": "gap"} | more
     given |= {key: sharded.GIVEN[key] for key in ("label", "features", "group_by")}
 
     def found() -> list[tuple[Any, ...]]:
-        models = [one for one in tuskml.train(con, "gbdt", **given).values() if one is not None]
+        models = [one for one in tuskml.train(con, task, **given).values() if one is not None]
         tried = [trials(one)["trials"] for one in models]
         return [
             (one.coef, [each["metric"] for each in its])

@@ -101,7 +101,6 @@ def test_no_two_workers_are_on_one_model(
     [
         ("logistic", {"algorithm": "svrg"}, "algorithm 'svrg' needs all rows"),
         ("logistic", {"algorithm": "mgd", "sampler": "bernoulli"}, "algorithm 'mgd' needs all"),
-        ("random_forest", {"trees": 2}, "task 'random_forest' needs all rows"),
     ],
 )
 def test_what_needs_all_rows_is_trained_on_one_worker(
