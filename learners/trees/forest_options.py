@@ -6,6 +6,9 @@ from tuskml.learners.options.kinds import Option, choice, integer, real
 from tuskml.learners.options.table import OptionTable
 from tuskml.learners.trees.options import OPTIONS, TreeOptions
 
+NO_LIMIT = 2**31 - 1
+"""Leaves of a tree."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ForestOptions(TreeOptions):
@@ -45,7 +48,7 @@ FOREST_OPTIONS = OptionTable(
             "`squared`: labels are numbers; `gini`: labels are two classes or more",
         ),
         _like("trees", meaning="the trees, whose leaves are averaged"),
-        Option("num_leaves", integer(2, 2**31 - 1), 2**31 - 1, "the most leaves of a tree"),
+        Option("num_leaves", integer(2, NO_LIMIT), NO_LIMIT, "the most leaves of a tree"),
         _like("max_depth"),
         _like("min_child_rows", default=1),
         _like("min_gain"),

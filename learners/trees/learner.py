@@ -14,7 +14,7 @@ from tuskml.learners.options.table import OptionTable
 from tuskml.learners.tasks import TASKS as TASKS_BY_NAME
 from tuskml.learners.tasks import Task, built_in
 from tuskml.learners.trees import explanation, training
-from tuskml.learners.trees.forest_options import FOREST_OPTIONS
+from tuskml.learners.trees.forest_options import FOREST_OPTIONS, NO_LIMIT
 from tuskml.learners.trees.options import OPTIONS, TreeOptions
 from tuskml.learners.trees.parted import training as parted
 from tuskml.learners.trees.rules import classifies
@@ -149,7 +149,7 @@ class Forests(Trees):
 
     def hops(self, request: Request[Task, TreeOptions]) -> bool:
         """Where the number of leaves is no limit, most of a tree grows in one place."""
-        return bool(request.options.num_leaves == FOREST_OPTIONS.by_name["num_leaves"].default)
+        return request.options.num_leaves == NO_LIMIT
 
     def exchanges(
         self,
@@ -159,6 +159,4 @@ class Forests(Trees):
         n_features: int,
         rows: int,
     ) -> tuple[int, float]:
-        if not self.hops(request):
-            return parted.exchanges(request.options, iterations, n_features)
-        return parted.exchanges_of_branches(request.options, iterations, n_features, rows)
+        return parted.exchanges_of_forest(request.options, iterations, n_features, rows)

@@ -25,7 +25,7 @@ from tuskml.learners.models import Models, Strings, joined
 from tuskml.learners.tasks import Task
 from tuskml.learners.trees import training
 from tuskml.learners.trees.bounds import listed_bounds, without_names
-from tuskml.learners.trees.forest_options import ForestOptions
+from tuskml.learners.trees.forest_options import NO_LIMIT, ForestOptions
 from tuskml.learners.trees.levels_before import by_numbering
 from tuskml.learners.trees.options import TreeOptions
 from tuskml.learners.trees.rules import averaged, classifies, rules_of
@@ -59,19 +59,25 @@ def exchanges(options: TreeOptions, trees: int, n_features: int) -> tuple[int, f
     return max(trees, 1) * rounds, CELL * options.max_bins * n_features * sums
 
 
-def exchanges_of_branches(
+def exchanges_of_forest(
     options: TreeOptions, trees: int, n_features: int, rows: int
 ) -> tuple[int, float]:
-    """The same of a forest whose number of leaves is no limit, for a group of so many rows, at
-    most: a leaf of many rows is split by sums, the rows of others are sent, and so is the tree.
+    """The same of a random forest, for a group of so many rows, about at most.
+
+    Where the number of leaves is no limit, leaves of many rows are split by sums, the rows of the
+    others are sent, and so is the tree. Else two leaves are divided in a round, as features that
+    are drawn make the next gain hard to foresee (docs/benchmarks.md).
     """
+    sums = CELL * options.max_bins * n_features
+    if options.num_leaves < NO_LIMIT:
+        rounds = 2 + math.ceil(options.num_leaves / 2)
+        return max(trees, 1) * rounds, sums * options.num_leaves / rounds
     drawn = math.ceil(options.row_fraction * rows)
     branches = math.ceil(drawn / branch_rows(n_features))
     rounds, splits = 2 + 3 * branches, 2 * branches
     nodes = 2 * drawn / options.min_child_rows
-    sent: float = CELL * options.max_bins * n_features * splits
-    sent += drawn * (n_features + ADDEND) + nodes * (NODE.itemsize + SIDE.itemsize)
-    return max(trees, 1) * rounds, sent / rounds
+    sent = drawn * (n_features + ADDEND) + nodes * (NODE.itemsize + SIDE.itemsize)
+    return max(trees, 1) * rounds, (sums * splits + sent) / rounds
 
 
 def train_by_parts(parts: Parts, request: Request[Task, TreeOptions]) -> Models | None:

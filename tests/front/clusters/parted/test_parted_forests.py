@@ -256,7 +256,9 @@ def test_a_cancel_ends_leaders_too(
     assert not on_parts._held
 
 
-@pytest.mark.parametrize("more", [{}, {"objective": "gini", "label": "y"}])
+@pytest.mark.parametrize(
+    "more", [{}, {"objective": "gini", "label": "y"}, {"num_leaves": 31, "feature_fraction": 1.0}]
+)
 def test_what_parts_exchange_is_at_most_what_is_estimated(
     con: duckdb.DuckDBPyConnection,
     source: str,
