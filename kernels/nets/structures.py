@@ -52,6 +52,7 @@ class Net(ctypes.Structure):
         ("class_weight", ADDRESS),
         ("seconds", DOUBLE),
         ("n_tables", INT64),
+        ("sparse", INT64),
     ]
 
 

@@ -26,7 +26,8 @@ class Rules:
 
     hidden: the units of each hidden layer; activation, algorithm, schedule: places in
     `ACTIVATIONS`, `ALGORITHMS` and `SCHEDULES`; tables: of each embedded category the first
-    feature, the levels and the length of its vectors; seconds: the most time, 0 without a limit.
+    feature, the levels and the length of its vectors; seconds: the most time, 0 without a limit;
+    sparse: whether a step changes no vectors but those of the levels of its batch.
     """
 
     loss: int
@@ -49,6 +50,7 @@ class Rules:
     standardise: bool = True
     tables: tuple[tuple[int, int, int], ...] = ()
     seconds: float = 0.0
+    sparse: bool = False
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> "Rules":

@@ -5,7 +5,7 @@ from typing import Any
 
 from tuskml.kernels.nets.structures import MOST_HIDDEN
 from tuskml.kernels.nets.training import ACTIVATIONS, ALGORITHMS, SCHEDULES
-from tuskml.learners.options.kinds import Kind, Option, choice, integer, real
+from tuskml.learners.options.kinds import BOOLEAN, Kind, Option, choice, integer, real
 from tuskml.learners.options.other_names import objective_hint
 from tuskml.learners.options.table import Options, OptionTable
 
@@ -34,6 +34,7 @@ class NetOptions(Options):
     dropout: float
     patience: int
     embedding: int | None
+    sparse_embeddings: bool | None
 
     @property
     def epochs(self) -> int:
@@ -117,6 +118,13 @@ OPTIONS = OptionTable(
             None,
             "the numbers of the vector that stands for a level of a category of rows by name; 0: "
             "each level is an input of its own; default: min(50, round(1.6 n^0.56)) for n levels",
+        ),
+        Option(
+            "sparse_embeddings",
+            BOOLEAN,
+            None,
+            "whether a step changes the vectors of the levels of its batch alone, as PyTorch's "
+            "SparseAdam does; default: true from 1,000,000 numbers of vectors on",
         ),
         *("time", "class_weight", "threads", "seed", "validation", "classes", "warm_start"),
         *("device", "format"),

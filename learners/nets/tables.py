@@ -15,6 +15,9 @@ from tuskml.learners.tasks import Task
 
 Tables = tuple[tuple[int, int, int], ...]
 """Of each embedded category the first feature, the levels and the length of its vectors."""
+SPARSE_FROM = 1_000_000
+"""Numbers of vectors from which on steps are sparse, unless an option says so: a dense step takes
+milliseconds then, whatever the batch."""
 LONGEST = 50
 """Numbers of a vector, unless an option says how many."""
 
@@ -27,6 +30,13 @@ def usual_length(levels: int) -> int:
 def embeds(options: NetOptions) -> bool:
     """Whether categories are embedded."""
     return options.embedding != 0
+
+
+def sparse_steps(options: NetOptions, tables: Tables) -> bool:
+    """Whether a step changes the vectors of the levels of its batch alone."""
+    if options.sparse_embeddings is not None:
+        return options.sparse_embeddings
+    return sum(levels * length for _, levels, length in tables) >= SPARSE_FROM
 
 
 def tables_of(request: Request[Task, NetOptions], group: int) -> Tables:

@@ -34,7 +34,7 @@ from tuskml.learners.models import Models
 from tuskml.learners.nets.devices import trained_somewhere
 from tuskml.learners.nets.options import NetOptions
 from tuskml.learners.nets.outcome import Alike, head_of_net, models_of
-from tuskml.learners.nets.tables import Tables, by_shape
+from tuskml.learners.nets.tables import Tables, by_shape, sparse_steps
 from tuskml.learners.nets.weights import class_weights, refuse_weights_of_numbers, warm_start
 from tuskml.learners.offsets import refuse_offsets
 from tuskml.learners.tasks import Task
@@ -228,4 +228,5 @@ def rules_of(options: NetOptions, loss: int, outputs: int, tables: Tables = ()) 
         seed=options.seed,
         tables=tables,
         seconds=options.time or 0.0,
+        sparse=sparse_steps(options, tables),
     )

@@ -71,7 +71,7 @@ def stepper(case: dict[str, Any], decayed: list[Any], biases: list[Any]) -> Any:
     ]
     if case["algorithm"] == "adam":
         return torch.optim.AdamW(groups, lr=case["learning_rate"])
-    return torch.optim.SGD(groups, lr=case["learning_rate"], momentum=0.9)
+    return torch.optim.SGD(groups, lr=case["learning_rate"], momentum=case.get("momentum", 0.9))
 
 
 def record(file: str, losses: Callable[[dict[str, Any]], list[float]], cases: list[Any]) -> None:

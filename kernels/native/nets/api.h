@@ -14,7 +14,8 @@
  * a_0 then has the features outside of tables, and of each table the vector of the row's level,
  * which is trained like the weights. Vectors start uniform within 1 of 0. In the result they are
  * centred on the mean of the training rows, so that a level that is not known, whose vector is 0,
- * counts as an average row.
+ * counts as an average row. Steps may be sparse: then vectors of levels that a batch does not have
+ * keep their values and the means of their gradients, as in PyTorch's SparseAdam.
  */
 #ifndef TUSK_NETS_API_H
 #define TUSK_NETS_API_H
@@ -68,6 +69,7 @@ typedef struct tk_net {
     const double *class_weight;
     double seconds; /* the most time for all groups; 0: no limit */
     int64_t n_tables;
+    int64_t sparse; /* whether a step changes no vectors but those of the levels of its batch */
 } tk_net;
 
 /* What one group's training gave. */

@@ -92,6 +92,8 @@ public:
         int code = order_.take(memory_, rows().n);
         code = code ? code : stepper_.take(memory_, net_, shape_);
         code = code ? code : take_weights();
+        if (!code && shape_.sparse)
+            code = touched_.take(memory_, shape_, std::min<int64_t>(net_.batch, rows().n));
         spaces_ = std::vector<Space>(parts_);
         for (Space &space : spaces_)
             code = code ? code : space.take(memory_, shape_);
@@ -115,6 +117,8 @@ public:
             if (cancelled(pass_.cancel_mark))
                 return TK_CANCELLED; // the gradient is incomplete
             stepper_.step(rate, spaces_[0].gradient, weights_);
+            if (shape_.sparse)
+                step_vectors(rate, std::min<int64_t>(net_.batch, n - at));
         }
         return TK_OK;
     }
@@ -200,22 +204,32 @@ private:
     // Leaves the gradient of the batch of the order's rows from `first` on in the first part's
     // space, and adds to the sum of losses.
     void add_up(int64_t first, int64_t n, uint64_t seed, double *loss) {
-        Batch batch{&net_, &shape_,          &view_, rows_.rows(), order_.data() + first,
-                    n,     pass_.cancel_mark};
+        Batch batch{&net_, &shape_,           &view_,   rows_.rows(), order_.data() + first,
+                    n,     pass_.cancel_mark, &touched_};
+        const int64_t floats = shape_.of_gradient();
         double each[MOST_PARTS];
-        int threads = n * shape_.floats() < WORTH_WAKING ? 1 : threads_;
-        for_parts(threads, [&](int64_t p) {
-            std::fill_n(spaces_[p].gradient, shape_.floats(), 0.0f);
+        for_parts(threads_for(n * floats), [&](int64_t p) {
+            std::fill_n(spaces_[p].gradient, floats, 0.0f);
             each[p] = add_gradient(batch, n * p / parts_, n * (p + 1) / parts_, within(seed, p),
                                    spaces_[p]);
         });
         float *sum = spaces_[0].gradient;
         for (int64_t p = 1; p < parts_; p++)
-            for (int64_t i = 0; i < shape_.floats(); i++)
+            for (int64_t i = 0; i < floats; i++)
                 sum[i] += spaces_[p].gradient[i];
         for (int64_t p = 0; p < parts_; p++)
             *loss += each[p];
     }
+
+    // Vectors of the last batch, of n rows. Where the sum over a level lies depends on the rows
+    // alone, so no bit depends on threads.
+    void step_vectors(double rate, int64_t n) {
+        constexpr int64_t AS_LAYERS = 8; // numbers of a vector cost as much as so many weights
+        const int threads = threads_for(n * shape_.embedded() * AS_LAYERS);
+        stepper_.step_vectors(rate, touched_, n, threads, weights_);
+    }
+
+    int threads_for(int64_t work) const { return work < WORTH_WAKING ? 1 : threads_; }
 
     void draw_order(uint64_t seed) {
         uint32_t *order = order_.data();
@@ -239,6 +253,7 @@ private:
     float *weights_ = nullptr, *best_ = nullptr;
     Weights view_{};
     Stepper stepper_;
+    TouchedVectors touched_;
     std::vector<Space> spaces_;
 };
 

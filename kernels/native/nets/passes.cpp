@@ -102,17 +102,22 @@ void few_deltas(const Layer &layer, const float *w, const float *delta, const fl
         }
 }
 
-// The gradient of the vectors of the rows' levels. delta: derivatives by the sums of the first
-// layer.
-void add_vector_gradient(const Batch &batch, const float *delta, int64_t rows, Space &space) {
+// The gradient of the vectors of the levels of a batch's rows `from` on. delta: derivatives by the
+// sums of the first layer.
+void add_vector_gradient(const Batch &batch, const float *delta, int64_t from, int64_t rows,
+                         Space &space) {
     const Shape &shape = *batch.shape;
     if (shape.tables.empty())
         return;
     int64_t out = shape.layers[0].out, width = padded(shape.embedded());
-    float *by_input = space.delta[0];
+    float *by_input = shape.sparse ? batch.touched->delta(from) : space.delta[0];
     multiply({delta, padded(out), 1}, batch.weights->embedded, {rows, out, width}, by_input,
              Start::zero);
     const int32_t *level = space.level.data();
+    if (shape.sparse) {
+        std::copy_n(level, rows * (int64_t)shape.tables.size(), batch.touched->level(from));
+        return;
+    }
     for (int64_t i = 0; i < rows; i++, by_input += width)
         for (const Table &table : shape.tables) {
             int64_t at = *level++;
@@ -124,14 +129,14 @@ void add_vector_gradient(const Batch &batch, const float *delta, int64_t rows, S
         }
 }
 
-void backward(const Batch &batch, int64_t rows, Space &space) {
+void backward(const Batch &batch, int64_t from, int64_t rows, Space &space) {
     const auto &layers = batch.shape->layers;
     const float *delta = space.margins;
     for (size_t l = layers.size(); l-- > 0;) {
         const Layer &layer = layers[l];
         add_layer_gradient(layer, space.input[l], delta, rows, space.gradient);
         if (!l)
-            return add_vector_gradient(batch, delta, rows, space);
+            return add_vector_gradient(batch, delta, from, rows, space);
         int64_t in = padded(layer.in), n = rows * in;
         float *next = space.delta[l % 2];
         const float *w = batch.weights->transposed[l];
@@ -193,7 +198,7 @@ int64_t Space::floats(const Shape &shape) {
     int64_t n = padded(shape.outputs()) + 2 * widest(shape) + 2;
     for (const Layer &layer : shape.layers)
         n += 2 * padded(layer.in);
-    return n * ROWS + shape.floats();
+    return n * ROWS + shape.of_gradient();
 }
 
 int Space::take(tusk_memory *memory, const Shape &shape) {
@@ -218,7 +223,7 @@ int Space::take(tusk_memory *memory, const Shape &shape) {
     label = next(ROWS);
     weight = next(ROWS);
     level.resize(ROWS * shape.tables.size());
-    gradient = next(shape.floats());
+    gradient = next(shape.of_gradient());
     return TK_OK;
 }
 
@@ -242,7 +247,7 @@ double add_gradient(const Batch &batch, int64_t from, int64_t to, uint64_t seed,
         gather(batch, from, rows, space);
         forward(batch, rows, batch.net->dropout > 0 ? &dropout : nullptr, true, space);
         total += losses_here(batch, rows, scale, space);
-        backward(batch, rows, space);
+        backward(batch, from, rows, space);
     }
     return total;
 }

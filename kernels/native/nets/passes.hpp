@@ -5,7 +5,7 @@
 
 #include "../shared/charged.hpp"
 #include "arithmetic/random.hpp"
-#include "shape.hpp"
+#include "vectors.hpp"
 
 namespace tusk {
 
@@ -32,7 +32,7 @@ public:
     float *label = nullptr;            // (ROWS,)
     float *weight = nullptr;           // (ROWS,)
     std::vector<int32_t> level;        // (ROWS, tables), -1: none
-    float *gradient = nullptr;         // like the weights
+    float *gradient = nullptr;         // like the weights, shape.of_gradient()
 
 private:
     Charged<float> memory_;
@@ -52,9 +52,10 @@ struct Batch {
     const Shape *shape;
     const Weights *weights;
     Rows rows;
-    const uint32_t *order; // of the batch's rows; NULL: as they come
-    int64_t n;             // rows of the batch
-    int64_t cancel_mark;   // once cancelled, sums stay incomplete
+    const uint32_t *order;             // of the batch's rows; NULL: as they come
+    int64_t n;                         // rows of the batch
+    int64_t cancel_mark;               // once cancelled, sums stay incomplete
+    TouchedVectors *touched = nullptr; // where steps are sparse
 };
 
 // The sum of the losses of rows `from` to `to` of a batch. Without `gradient` no dropout.

@@ -37,8 +37,10 @@ struct Shape {
     std::vector<Layer> layers;
     std::vector<Table> tables;
     int64_t features, plain; // plain: those outside of tables
+    bool sparse;             // whether steps change the vectors of a batch's levels alone
 
-    Shape(const tk_net &net, int64_t d) : features(d), plain(d) {
+    Shape(const tk_net &net, int64_t d)
+        : features(d), plain(d), sparse(net.sparse && net.n_tables > 0) {
         for (int64_t t = 0; t < net.n_tables; t++) {
             const int32_t *given = net.table + 3 * t;
             tables.push_back({given[0], given[1], given[2], 0, 0});
@@ -66,6 +68,8 @@ struct Shape {
 
     int64_t floats() const { return floats_; }
     int64_t of_layers() const { return layers.back().end(); }
+    // Floats of a gradient, which has no vectors where steps are sparse.
+    int64_t of_gradient() const { return sparse ? of_layers() : floats(); }
     // Inputs of the first layer that are parts of vectors.
     int64_t embedded() const { return inputs() - plain; }
     // Floats between rows: the plain features, and of each table the number of the level.

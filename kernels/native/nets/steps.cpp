@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "../shared/pool.hpp"
+
 namespace tusk {
 namespace {
 
@@ -49,28 +51,41 @@ int Stepper::take(tusk_memory *memory, const tk_net &net, const Shape &shape) {
     return TK_OK;
 }
 
-void Stepper::step(double rate, const float *gradient, float *weights) {
-    steps_++;
+template <class Body> void Stepper::with_move(double rate, Body &&body) const {
     auto t = (double)steps_;
     auto kept = (float)(1 - rate * net_->weight_decay);
-    Adam adam{(float)rate, kept, (float)(1 / (1 - std::pow(BETA1, t))),
-              (float)(1 / (1 - std::pow(BETA2, t)))};
-    Momentum momentum{(float)rate, kept, (float)net_->momentum};
-    auto over = [&](auto move, int64_t from, int64_t to, float share) {
-        move.kept = share;
-        move(gradient + from, weights + from, first_ + from, second_ + from, to - from);
-    };
-    auto all = [&](auto move) {
-        for (const Layer &layer : shape_->layers) {
-            over(move, layer.weights, layer.biases, kept);
-            over(move, layer.biases, layer.end(), 1); // biases do not decay
-        }
-        over(move, shape_->of_layers(), shape_->floats(), kept);
-    };
     if (net_->algorithm == TK_NET_ADAM)
-        all(adam);
+        body(Adam{(float)rate, kept, (float)(1 / (1 - std::pow(BETA1, t))),
+                  (float)(1 / (1 - std::pow(BETA2, t)))});
     else
-        all(momentum);
+        body(Momentum{(float)rate, kept, (float)net_->momentum});
+}
+
+void Stepper::step(double rate, const float *gradient, float *weights) {
+    steps_++;
+    with_move(rate, [&](auto move) {
+        auto over = [&](int64_t from, int64_t to, auto step) {
+            step(gradient + from, weights + from, first_ + from, second_ + from, to - from);
+        };
+        auto of_biases = move;
+        of_biases.kept = 1; // biases do not decay
+        for (const Layer &layer : shape_->layers) {
+            over(layer.weights, layer.biases, move);
+            over(layer.biases, layer.end(), of_biases);
+        }
+        over(shape_->of_layers(), shape_->of_gradient(), move);
+    });
+}
+
+void Stepper::step_vectors(double rate, TouchedVectors &touched, int64_t n, int threads,
+                           float *weights) {
+    with_move(rate, [&](auto move) {
+        parallel_for((int64_t)shape_->tables.size(), threads, [&](int64_t t) {
+            touched.each(t, n, [&](const float *gradient, int64_t at, int64_t length) {
+                move(gradient, weights + at, first_ + at, second_ + at, length);
+            });
+        });
+    });
 }
 
 double rate_of(const tk_net &net, int64_t epoch) {

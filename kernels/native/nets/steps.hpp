@@ -10,14 +10,20 @@ class Stepper {
 public:
     int take(tusk_memory *memory, const tk_net &net, const Shape &shape);
     static int64_t floats(const Shape &shape) { return 2 * shape.floats(); }
-    // rate: the learning rate of this epoch.
+    // rate: the learning rate of this epoch; gradient: shape.of_gradient().
     void step(double rate, const float *gradient, float *weights);
+    // Of the vectors that n rows of a batch read; after `step`.
+    void step_vectors(double rate, TouchedVectors &touched, int64_t n, int threads,
+                      float *weights);
     int64_t steps() const { return steps_; }
     // The two numbers per weight, (2, floats), and how many steps they come from.
     float *numbers() { return first_; }
     void go_on(int64_t steps) { steps_ = steps; }
 
 private:
+    // Calls body(move) with the algorithm's step for `rate`.
+    template <class Body> void with_move(double rate, Body &&body) const;
+
     const tk_net *net_ = nullptr;
     const Shape *shape_ = nullptr;
     Charged<float> memory_;

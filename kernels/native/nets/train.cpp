@@ -163,6 +163,8 @@ private:
 int64_t bytes_of(const Shape &shape, const tk_net &net, int64_t n) {
     int64_t floats = n * (shape.stride() + 3) + 2 * shape.floats() + turned_floats(shape) +
                      Stepper::floats(shape) + parts_of(net) * Space::floats(shape);
+    if (shape.sparse)
+        floats += TouchedVectors::floats(shape, std::min<int64_t>(net.batch, n));
     return floats * (int64_t)sizeof(float);
 }
 
@@ -208,5 +210,7 @@ int tk_train_nets(const tk_pass *pass, const tk_net *net, tusk_memory *memory, d
 
 int tk_net_gradient(const tk_pass *pass, const tk_net *net, double *out) {
     using namespace tusk;
-    return code_of([&] { return Training(*pass, *net, 0, 1, nullptr).gradient(out); });
+    tk_net dense = *net; // a gradient has all vectors
+    dense.sparse = 0;
+    return code_of([&] { return Training(*pass, dense, 0, 1, nullptr).gradient(out); });
 }

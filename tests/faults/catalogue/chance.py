@@ -55,6 +55,7 @@ SMALL: dict[str, tuple[Any, ...]] = {
     "cg_steps": (1, 3),
     "max_bins": (2, 16, 255),
     "embedding": (0, 2),
+    "sparse_embeddings": (True, False),
     "class_weight": ("balanced", [1, 2], [1e-308, 1e308], {"0": 1, "1": 3}),
     "classes": ([0, 1], [-1, 1], ["a", "b"]),
     "warm_start": ({"coef": [1, 2], "intercept": 0}, {"coef": [1e308], "intercept": -1e308}),

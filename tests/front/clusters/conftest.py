@@ -16,6 +16,13 @@ import pytest
 sys.path.append(str(Path(__file__).parent))
 STORE = 80_000_000
 """Bytes of a node's object store, near the least that Ray allows."""
+SETTINGS = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_NUM_REDIS_GET_RETRIES": "120",  # seconds: other tests may keep all cores busy
+    "RAY_gcs_server_port_wait_time_s": "120",
+}
+STARTS = 3
+"""Ray waits 30 seconds for a node, which no setting changes, so a cluster is tried so often."""
 if importlib.util.find_spec("ray") is None and os.environ.get("TUSKML_REQUIRE_RAY"):
     raise RuntimeError(
         "TUSKML_REQUIRE_RAY is set: ray is not installed, pip install 'tuskml[ray]'"
@@ -28,10 +35,10 @@ class LocalRay:
     def __init__(self) -> None:
         from ray.cluster_utils import Cluster
 
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        for name, value in SETTINGS.items():
+            os.environ.setdefault(name, value)
         self.cluster = Cluster()
         self.nodes: list[Any] = []
-        self.grow(1)
 
     def grow(self, n: int) -> None:
         """Adds nodes until there are n."""
@@ -77,9 +84,23 @@ def local_ray() -> Iterator[LocalRay]:
     """A cluster of one node, which tests let grow."""
     if importlib.util.find_spec("ray") is None:
         pytest.skip("ray is not installed: pip install 'tuskml[ray]'")
-    cluster = LocalRay()
+    cluster = started()
     try:
-        cluster.connect()
         yield cluster
     finally:
         cluster.stop()
+
+
+def started() -> LocalRay:
+    """A cluster of one node to which this process is connected."""
+    for left in reversed(range(STARTS)):
+        cluster = LocalRay()
+        try:
+            cluster.grow(1)
+            cluster.connect()
+            return cluster
+        except Exception:
+            cluster.stop()
+            if not left:
+                raise
+    raise AssertionError("a cluster started or an error was raised")

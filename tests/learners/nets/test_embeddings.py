@@ -54,6 +54,7 @@ def test_losses_are_those_of_pytorch(number):
     x, level, y = rows(case)
     wide = features(x, level)
     given = {name: case[name] for name in ("learning_rate", "weight_decay")}
+    given |= {name: case[name] for name in ("momentum", "sparse") if name in case}
     weight = np.array([case.get("class_weight", (1.0, 1.0))])
     weighed = weight[0, 0] != weight[0, 1]
     sums = [0.0]
@@ -124,9 +125,13 @@ def test_vectors_are_centred_and_margins_stay():
     assert found.about["loss"][0] < 0.5 * found.about["base_loss"][0]
 
 
-def test_threads_change_no_bit():
+@pytest.mark.parametrize("sparse", [False, True])
+def test_threads_change_no_bit(sparse):
+    """Long vectors, so that sparse steps have threads too."""
     x, level, y = rows(CASES[1])
-    given = {"hidden": (HIDDEN,), "tables": TABLES, "epochs": 2, "batch": 512, "loss": LOGISTIC}
+    tables = tuple((first, levels, 300) for first, levels, _ in TABLES)
+    given = {"hidden": (HIDDEN,), "tables": tables, "epochs": 2, "batch": 512, "loss": LOGISTIC}
+    given["sparse"] = sparse
     one, two = (net(features(x, level), y.astype(float), threads=n, **given) for n in (1, 2))
     np.testing.assert_array_equal(one.weights, two.weights)
 
@@ -154,3 +159,44 @@ def test_a_training_without_time_takes_no_step():
     assert found.about["ending"][0] == 4
     assert found.about["epochs"][0] == 0
     assert np.isnan(found.weights).all()
+
+
+@pytest.mark.parametrize("algorithm", range(len(ALGORITHMS)))
+def test_sparse_steps_leave_other_vectors(algorithm):
+    """A level that no row of the batches has keeps its vector; with dense steps the means of
+    gradients go on moving one that the first batch alone had.
+    """
+    x, level, y = rows(CASES[0])
+    n = 4 * BATCH
+    x, level, y = x[:n], level[:n].copy(), y[:n].astype(float)
+    level[:, 1] = level[:, 1] % 3
+    level[0, 1] = 8  # in the first batch alone
+    given = {
+        "start": first_weights()[None], "epochs": 1, "batch": BATCH, "hidden": (HIDDEN,),
+        "tables": TABLES, "algorithm": algorithm, "momentum": 0.9, **PLAIN,
+    }  # fmt: skip
+    size = LEVELS[0] * LENGTHS[0]
+
+    def vectors(rows: int, sparse: bool):
+        found = net(features(x, level)[:rows], y[:rows], sparse=sparse, **given)
+        own = found.weights[0][size : size + LEVELS[1] * LENGTHS[1]].reshape(LEVELS[1], -1)
+        return own - own[5]  # vectors are centred, and no row has the sixth
+
+    for sparse in (True, False):
+        first, last = vectors(BATCH, sparse), vectors(n, sparse)
+        assert np.abs(first[0] - last[0]).max() > 1e-4
+        assert (np.abs(first[8] - last[8]).max() < 1e-6) == sparse
+
+
+@pytest.mark.parametrize("algorithm", range(len(ALGORITHMS)))
+def test_sparse_steps_of_every_row_are_dense_ones(algorithm):
+    """Where each batch has all levels, but for the order of sums."""
+    x, level, y = rows(CASES[0])
+    given = {
+        "epochs": 5, "batch": len(x), "hidden": (HIDDEN,), "tables": TABLES,
+        "algorithm": algorithm, "weight_decay": 0.1, "momentum": 0.9,
+    }  # fmt: skip
+    x = features(x, level)
+    one, other = (net(x, y.astype(float), sparse=sparse, **given) for sparse in (True, False))
+    np.testing.assert_allclose(one.history, other.history, rtol=1e-5)
+    np.testing.assert_allclose(one.weights, other.weights, rtol=1e-3, atol=1e-5)

@@ -20,7 +20,14 @@ CASES: list[dict[str, Any]] = [
     {"loss": "squared", "algorithm": "sgd", "learning_rate": 0.02, "weight_decay": 0.0},
     {"loss": "logistic", "algorithm": "adam", "learning_rate": 0.02, "weight_decay": 0.0,
      "class_weight": (0.4, 3.0)},
+    {"loss": "squared", "algorithm": "adam", "learning_rate": 0.01, "weight_decay": 0.0,
+     "sparse": True},
+    {"loss": "logistic", "algorithm": "adam", "learning_rate": 0.02, "weight_decay": 0.0,
+     "sparse": True},
+    {"loss": "squared", "algorithm": "sgd", "learning_rate": 0.02, "weight_decay": 0.0,
+     "momentum": 0.0, "sparse": True},
 ]  # fmt: skip
+"""sparse: PyTorch's SparseAdam for the vectors. Its gradient descent has no momentum there."""
 
 
 def rows(case: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -55,10 +62,21 @@ def losses(case: dict[str, Any]) -> list[float]:
 
     nn = torch.nn
     vectors, drawn = start()
-    tables = [nn.Embedding.from_pretrained(torch.tensor(one), freeze=False) for one in vectors]
+    sparse = case.get("sparse", False)
+    tables = [
+        nn.Embedding.from_pretrained(torch.tensor(one), freeze=False, sparse=sparse)
+        for one in vectors
+    ]
     made = [linear(weights, biases) for weights, biases in drawn]
-    decayed = [one.weight for one in (*tables, *made)]
-    stepped = stepper(case, decayed, [one.bias for one in made])
+    of_tables, of_layers = [one.weight for one in tables], [one.weight for one in made]
+    biases = [one.bias for one in made]
+    if sparse and case["algorithm"] == "adam":
+        steppers = [
+            stepper(case, of_layers, biases),
+            torch.optim.SparseAdam(of_tables, lr=case["learning_rate"]),
+        ]
+    else:
+        steppers = [stepper(case, of_tables + of_layers, biases)]
     x, level, y = map(torch.tensor, rows(case))
     weight = torch.tensor(case.get("class_weight", (1.0, 1.0)))[(y > 0).long()]
     weight = weight / weight.mean()
@@ -72,9 +90,11 @@ def losses(case: dict[str, Any]) -> list[float]:
         else:
             each = nn.functional.binary_cross_entropy_with_logits(m, y[some], reduction="none")
             loss = (weight[some] * each).mean()
-        stepped.zero_grad()
+        for one in steppers:
+            one.zero_grad()
         loss.backward()
-        stepped.step()
+        for one in steppers:
+            one.step()
         found.append(loss.item())
     return found
 

@@ -15,7 +15,8 @@ from nets import layers_of, margins
 import tuskml
 from tuskml.export_onnx import to_onnx
 from tuskml.learners.nets.layers import shape_in, tables_in
-from tuskml.learners.nets.tables import usual_length
+from tuskml.learners.nets.options import OPTIONS
+from tuskml.learners.nets.tables import sparse_steps, usual_length
 
 ROWS = """
 CREATE {temp} TABLE t AS
@@ -288,3 +289,25 @@ def test_very_many_levels_stay_sparse(con: duckdb.DuckDBPyConnection) -> None:
     loss, n = con.execute("SELECT m.loss, len(m.coef) FROM (SELECT train_model('mlp', y, {'v': v}, '{\"max_iter\": 1, \"layers\": [4], \"embedding\": 2, \"batch_size\": 512}') AS m FROM w)").fetchall()[0]  # fmt: skip
     assert n == 3 + 2 + 4 + 40000 + 4 * 3 + 5
     assert np.isfinite(loss)
+
+
+def test_steps_are_sparse_where_tables_are_large_or_an_option_says_so(db: Database) -> None:
+    """Of whole groups as batches both steps are the same, as each batch has all levels."""
+    whole = SHORT | {"batch_size": 1200, "embedding": 4}
+    db.train("y", whole | {"sparse_embeddings": True})
+    sparse = db.model()
+    db.train("y", whole | {"sparse_embeddings": False})
+    assert sparse.loss == pytest.approx(db.model().loss, rel=1e-3)
+    losses = []
+    for more in ({}, {"sparse_embeddings": False}, {"sparse_embeddings": True}):
+        db.train("y", SHORT | {"batch_size": 4, "max_iter": 2, "embedding": 4} | more)
+        losses.append(db.model().history)
+    assert losses[0] == losses[1]
+    assert losses[0] != losses[2]
+    assert losses[0] == pytest.approx(losses[2], rel=0.3)
+
+
+@pytest.mark.parametrize(("levels", "sparse"), [(20_000, True), (19_999, False)])
+def test_tables_are_large_from_a_million_numbers_on(levels: int, sparse: bool) -> None:
+    options = OPTIONS.parse("{}", "mlp")
+    assert sparse_steps(options, ((0, levels, 50),)) == sparse

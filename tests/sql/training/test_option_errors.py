@@ -155,6 +155,7 @@ OF_NETS = {
     "dropout": (1, "a number of at least 0 and less than 1"),
     "patience": (0, "a whole number from 1 to 1000000"),
     "embedding": (-1, "a whole number from 0 to 1024"),
+    "sparse_embeddings": ("yes", "true or false"),
 }
 """The same of neural nets."""
 OF_MACHINES: dict[str, tuple[object, str]] = {
