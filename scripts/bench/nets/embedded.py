@@ -31,6 +31,8 @@ from clicks import FIELDS, IDS, Ids, Labels, clicks
 import tuskml
 
 LENGTH, BATCH, LAYERS, RATE, HELD_OUT = 16, 1024, (64, 32), 0.001, 200_000
+MOST_LEVELS = 100_000
+"""Of a category in tuskml; rarer ids of the two largest ones share a vector."""
 PEER = """
 import sys, time, json, numpy, torch
 folder, epochs, batch, length, ids, rate, sparse = sys.argv[1:8]
@@ -114,7 +116,7 @@ def by_tuskml(
 def train(con: Any, epochs: int, **more: Any) -> float:
     """Seconds of the statement that makes the table `model`."""
     options = {"objective": "logistic", "embedding": LENGTH, "layers": LAYERS, "batch_size": BATCH}
-    options |= {"max_iter": epochs, "learning_rate": RATE} | more
+    options |= {"max_iter": epochs, "learning_rate": RATE, "max_categories": MOST_LEVELS} | more
     began = time.perf_counter()
     con.execute(
         "CREATE OR REPLACE TABLE model AS "
