@@ -277,6 +277,7 @@ def test_what_parts_exchange_is_at_most_what_is_estimated(
     assert rounds <= estimated <= 4 * rounds
 
 
+@pytest.mark.nightly
 def test_two_giant_groups_have_room_where_whole_groups_have_none(giants: Any) -> None:
     """GTP needs the rows of a group in memory or on disk, GAP those of a shard at a time."""
     run = giants(800_000)

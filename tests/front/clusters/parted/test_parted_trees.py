@@ -178,10 +178,13 @@ def nodes_of(model: tuskml.Model | None) -> list[list[dict[str, Any]]]:
     "more",
     [
         {"label": "n"},
-        {"label": "k", "objective": "logistic"},
+        pytest.param({"label": "k", "objective": "logistic"}, marks=pytest.mark.nightly),
         {"label": "n + u / 3", "objective": "quantile"},
         {"label": "n", "goss": True, "learning_rate": 0.5},
-        {"label": "k", "objective": "logistic", "goss": True, "learning_rate": 0.5},
+        pytest.param(
+            {"label": "k", "objective": "logistic", "goss": True, "learning_rate": 0.5},
+            marks=pytest.mark.nightly,
+        ),
     ],
 )
 def test_parts_that_forget_are_told_all(
