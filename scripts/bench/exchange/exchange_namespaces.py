@@ -1,12 +1,14 @@
 """A recommendation model over hosts that are network namespaces, by a plan and by other orders.
 
-python scripts/bench/run.py exchange_namespaces [--hosts 4] [--rates 200 100] [--rounds 3]
+python scripts/bench/run.py exchange_namespaces [--hosts 4] [--rates 200 100] [--rounds 3] \\
+    [--torch PYTHON]
 
 As root on Linux. Each host is a namespace with two links to the others, whose rates `tc` limits.
 The orders run in turn: FIFO exchanges whole operations on the faster link in the order in which
 the program asks for them; striped FIFO divides each over both links; the plan is the central
-optimizer's, found while the training runs. Prints seconds of an iteration and whether all orders
-end with the same bits. Asked: 1.2 times FIFO.
+optimizer's, found while the training runs. With --torch, a Python that has PyTorch, the same
+training also runs over gloo, on the faster link and on both. Prints seconds of an iteration and
+whether all orders but gloo's end with the same bits. Asked: 1.2 times FIFO.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -43,6 +45,8 @@ from tuskml.schedule.exchange.workers.windows import Workers
 LINKS, TOKEN, PORT = 2, "bench", 29_600
 SHAPE = Shape(256, (2_000,) * 24, 32, 512, 1024, 512)
 ORDERS = ("FIFO", "striped FIFO", "plan")
+GLOO = {"gloo": "eth0", "gloo on both links": "eth0,eth1"}
+"""Its interfaces."""
 BURST, QUEUE = "64kb", "200kb"
 
 
@@ -99,6 +103,24 @@ def worker(rank: int, config: Mapping[str, Any]) -> None:
     everyone = Workers(operations(SHAPE, hosts), hosts, LINKS)
     found = measured.probed(links, everyone)
     session = Session(links, everyone, ballot(order, rank, everyone, found))
+    trained(session, rank, iterations, lambda: {
+        "versions": session.versions, "fallbacks": session.fallbacks,
+        "links": [[one.inside, one.latency] for one in found],
+    })  # fmt: skip
+
+
+def gloo_worker(rank: int, config: Mapping[str, Any]) -> None:
+    """The same over gloo."""
+    from gloo_session import GlooSession
+
+    owned = [len(SHAPE.owned(one, config["hosts"])) for one in range(config["hosts"])]
+    session = GlooSession(rank, f"tcp://{address(0, 0)}:{PORT}", owned)
+    none: dict[str, Any] = {"versions": [0], "fallbacks": 0, "links": []}
+    trained(session, rank, config["iterations"], lambda: none)
+
+
+def trained(session: Any, rank: int, iterations: int, more: Callable[[], dict[str, Any]]) -> None:
+    """Trains and prints a line of JSON."""
     made = Worker(session, SHAPE, 0.1)
     rows, ends = planted(SHAPE, 1, rank), []
 
@@ -110,10 +132,7 @@ def worker(rank: int, config: Mapping[str, Any]) -> None:
     parts = [made.bottom.flat, made.top.flat, *made.tables.values()]
     text = hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest()
     took = [after - before for before, after in pairwise(ends)]
-    print(json.dumps({
-        "digest": text, "loss": made.losses[-1], "took": took, "versions": session.versions,
-        "fallbacks": session.fallbacks, "links": [[one.inside, one.latency] for one in found],
-    }))  # fmt: skip
+    print(json.dumps({"digest": text, "loss": made.losses[-1], "took": took} | more()))
 
 
 def ballot(order: str, rank: int, everyone: Workers, found: list[Channel]) -> Ballot | None:
@@ -144,15 +163,16 @@ def optimizer(config: Mapping[str, Any]) -> None:
 
 def ran(names: list[str], config: Mapping[str, Any]) -> list[dict[str, Any]]:
     """What all workers print."""
-    own = [sys.executable, str(Path(__file__).resolve())]
-    threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    gloo = GLOO.get(config["order"])
+    own = [config["torch"] if gloo else sys.executable, str(Path(__file__).resolve())]
+    env = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": gloo or ""}
     roles = [(name, str(rank)) for rank, name in enumerate(names)]
     if config["order"] == "plan":
         roles.append((names[0], "central"))
     processes = [
         subprocess.Popen(
             ["ip", "netns", "exec", name, *own, "--role", role, "--config", json.dumps(config)],
-            stdout=subprocess.PIPE, text=True, env=os.environ | threads,
+            stdout=subprocess.PIPE, text=True, env=os.environ | env,
         )
         for name, role in roles
     ]  # fmt: skip
@@ -172,6 +192,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--iterations", type=int, default=40)
     parser.add_argument("--budget", type=float, default=1.0)
+    parser.add_argument("--torch", help="a Python that has PyTorch and NumPy")
     parser.add_argument("--role")
     parser.add_argument("--config", type=json.loads)
     asked = parser.parse_args()
@@ -179,21 +200,25 @@ def main() -> None:
         compared(asked)
     elif asked.role == "central":
         optimizer(asked.config)
+    elif asked.config["order"] in GLOO:
+        gloo_worker(int(asked.role), asked.config)
     else:
         worker(int(asked.role), asked.config)
 
 
 def compared(asked: argparse.Namespace) -> None:
     """All orders in turn, several times."""
-    took: dict[str, list[float]] = {order: [] for order in ORDERS}
+    orders = ORDERS + (tuple(GLOO) if asked.torch else ())
+    took: dict[str, list[float]] = {order: [] for order in orders}
     digests = set()
     with namespaces(asked.hosts, asked.rates) as names:
         for _ in range(asked.rounds):
-            for order in ORDERS:
+            for order in orders:
                 config = {"hosts": asked.hosts, "order": order, "iterations": asked.iterations,
-                          "budget": asked.budget}  # fmt: skip
+                          "budget": asked.budget, "torch": asked.torch}  # fmt: skip
                 found = ran(names, config)
-                digests.add(tuple(one["digest"] for one in found))
+                if order not in GLOO:  # whose sums have another order of additions
+                    digests.add(tuple(one["digest"] for one in found))
                 # The last half, in which the optimizer's plan holds.
                 half = [max(some) for some in zip(*(one["took"] for one in found), strict=True)]
                 took[order].append(median(half[len(half) // 2 :]))
