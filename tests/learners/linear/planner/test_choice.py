@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tuskml.learners.explaining.shown import shown_seconds
@@ -20,6 +20,7 @@ from tuskml.learners.linear.planner.choice import (
     Speculated,
     assess,
     believed,
+    dependable,
     rounded,
     select,
     trivial,
@@ -245,14 +246,16 @@ def test_small_groups_are_trivial_alone_as_together():
     features=st.integers(1, 2000),
     epsilon=st.floats(1e-6, 0.1),
 )
+@example(task="svm", rows=131_072, features=1, epsilon=0.03125)  # lbfgs: from 0 to 36 iterations
 def test_what_is_chosen_is_expected_to_take_least(task, rows, features, epsilon):
-    """Of those whose iterations are known without a trial."""
+    """Of those whose iterations are known well enough without a trial."""
     asked = question(task, rows, features, epsilon=epsilon)
     found = {one.plan.algorithm: one for one in assess(asked, shipped())}
     best = found[chosen(asked).plan.algorithm]
     assert best.refusal is None
-    for name in BATCH:
-        assert found[name].refusal is not None or best.expected <= found[name].expected
+    known = [found[name] for name in BATCH if dependable(found[name])]
+    for one in known:
+        assert one.refusal is not None or best.expected <= one.expected
 
 
 @pytest.mark.parametrize(
