@@ -39,7 +39,10 @@ from tried import WHOLE, Catalogue, family_of, tally  # noqa: E402, F401
 SHARES = Path(gettempdir(), f"tuskml-shares-of-tests-{os.getpid()}")
 os.environ["TUSKML_SHARES"] = str(SHARES)
 atexit.register(SHARES.unlink, missing_ok=True)
-settings.register_profile("untimed", deadline=None)
+# The same examples in each `make test`; those of `make nightly` are new ones each time.
+settings.register_profile(
+    "untimed", deadline=None, derandomize="TUSKML_EXAMPLES" not in os.environ
+)
 settings.load_profile("untimed")
 STATEMENTS = """
 import sys, tuskml
