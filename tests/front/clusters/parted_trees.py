@@ -1,8 +1,17 @@
-"""Rows of groups of which trees are grown by parts, and what trees have in common."""
+"""Rows of groups of which trees are grown by parts, what trees have in common, and parts that
+forget.
+"""
+
+from collections.abc import Callable
+from typing import Any
 
 import pytest
+import sharded
 
 import tuskml
+from tuskml.groups.execution import leading
+from tuskml.groups.execution.leading import Ran
+from tuskml.training.parted import on_parts
 
 ROWS = """
 SELECT ['big', 'big', 'big', 'large', 'large', 'small'][1 + i % 6] AS g, i,
@@ -33,3 +42,42 @@ def assert_same_trees(found: tuskml.Models, expected: tuskml.Models) -> None:
 def large_ones(models: tuskml.Models) -> tuskml.Models:
     """Those that are trained by parts; sums of the other one follow the order of its rows."""
     return tuskml.Models((key, model) for key, model in models.items() if key != "small")
+
+
+def forget() -> None:
+    """All parts of this process lose their rows and all that they computed."""
+    for part in list(on_parts._held.values()):
+        part.free()
+
+
+def assert_parts_may_forget(
+    monkeypatch: pytest.MonkeyPatch, train: Callable[[], tuskml.Models]
+) -> None:
+    """Parts that forget in the middle of a tree get all again, and the bits stay the same."""
+    expected = large_ones(train())
+    heard: list[Ran] = []
+
+    def hear(one: Ran) -> None:
+        heard.append(one)
+        if len(heard) % 97 == 0:
+            forget()
+
+    monkeypatch.setattr(leading, "heard", [hear])
+    sharded.assert_same_bits(large_ones(train()), expected)
+    anew = [one for one in heard if b'"setup"' in one.unit.payload]
+    assert len(anew) > 2 * len({one.unit.pin for one in heard})
+
+
+def assert_parts_may_forget_before(
+    monkeypatch: pytest.MonkeyPatch, owner: type, name: str, train: Callable[[], tuskml.Models]
+) -> None:
+    """The bits stay the same where parts forget before each step of a leader with this name."""
+    expected = large_ones(train())
+    step: Callable[..., Any] = getattr(owner, name)
+
+    def step_of_parts_that_forgot(leader: Any, *asked: Any) -> Any:
+        forget()
+        return step(leader, *asked)
+
+    monkeypatch.setattr(owner, name, step_of_parts_that_forgot)
+    sharded.assert_same_bits(large_ones(train()), expected)

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import duckdb
@@ -177,19 +177,7 @@ def test_parts_that_forget_get_all_again(
 ) -> None:
     """As on a worker that takes a part over in the middle of a tree."""
     given = GIVEN | {"source": source} | more
-    expected = parted_trees.large_ones(by_parts(con, **given))
-    heard: list[Ran] = []
-
-    def forget(one: Ran) -> None:
-        heard.append(one)
-        if len(heard) % 97 == 0:
-            for part in list(on_parts._held.values()):
-                part.free()
-
-    monkeypatch.setattr(leading, "heard", [forget])
-    sharded.assert_same_bits(parted_trees.large_ones(by_parts(con, **given)), expected)
-    anew = [one for one in heard if b'"setup"' in one.unit.payload]
-    assert len(anew) > 2 * len({one.unit.pin for one in heard})
+    parted_trees.assert_parts_may_forget(monkeypatch, lambda: by_parts(con, **given))
 
 
 @pytest.mark.parametrize("when", ["draw", "start", "grown", "loss"])
@@ -201,16 +189,9 @@ def test_parts_that_forget_between_steps_draw_the_same_rows(
     when: str,
 ) -> None:
     given = GIVEN | {"source": source, "label": "k", "objective": "gini", "trees": 2}
-    expected = parted_trees.large_ones(by_parts(con, **given))
-    step: Callable[..., Any] = getattr(bagging.Bagged, when)
-
-    def step_of_parts_that_forgot(parted: bagging.Bagged, *asked: Any) -> Any:
-        for part in list(on_parts._held.values()):
-            part.free()
-        return step(parted, *asked)
-
-    monkeypatch.setattr(bagging.Bagged, when, step_of_parts_that_forgot)
-    sharded.assert_same_bits(parted_trees.large_ones(by_parts(con, **given)), expected)
+    parted_trees.assert_parts_may_forget_before(
+        monkeypatch, bagging.Bagged, when, lambda: by_parts(con, **given)
+    )
 
 
 def test_each_part_stays_and_is_asked_alike(

@@ -168,7 +168,7 @@ def test_configurations_of_a_net_hop_at_the_same_time(
     def taking_long(work: str, unit: Unit) -> Outcome:
         outcome = attempt(work, unit)
         if b'"method": "net_steps"' in unit.payload:
-            time.sleep(0.05)
+            time.sleep(0.05)  # a step takes 0.4 ms, in which another one need not begin
         return outcome
 
     monkeypatch.setattr(threads, "attempt", taking_long)

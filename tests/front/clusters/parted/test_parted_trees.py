@@ -195,19 +195,7 @@ def test_parts_that_forget_are_told_all(
 ) -> None:
     """As on a worker that takes a part over in the middle of a tree."""
     given = GIVEN | {"source": source} | more
-    expected = parted_trees.large_ones(by_parts(con, **given))
-    heard: list[Ran] = []
-
-    def forget(one: Ran) -> None:
-        heard.append(one)
-        if len(heard) % 97 == 0:
-            for part in list(on_parts._held.values()):
-                part.free()
-
-    monkeypatch.setattr(leading, "heard", [forget])
-    sharded.assert_same_bits(parted_trees.large_ones(by_parts(con, **given)), expected)
-    told = [one for one in heard if b'"setup"' in one.unit.payload]
-    assert len(told) > 2 * len({one.unit.pin for one in heard})
+    parted_trees.assert_parts_may_forget(monkeypatch, lambda: by_parts(con, **given))
 
 
 @pytest.mark.parametrize("more", [{"label": "n"}, {"label": "k", "objective": "logistic"}])
@@ -219,16 +207,9 @@ def test_parts_that_forget_between_iterations_draw_anew(
 ) -> None:
     """The rows that an iteration drew by their gradients are not those of the next one."""
     given = GIVEN | {"source": source, "goss": True, "learning_rate": 0.5, "trees": 5} | more
-    expected = parted_trees.large_ones(by_parts(con, **given))
-    loss = boosting.Parted.loss
-
-    def loss_of_parts_that_forgot(parted: boosting.Parted, *asked: Any) -> float:
-        for part in list(on_parts._held.values()):
-            part.free()
-        return loss(parted, *asked)
-
-    monkeypatch.setattr(boosting.Parted, "loss", loss_of_parts_that_forgot)
-    sharded.assert_same_bits(parted_trees.large_ones(by_parts(con, **given)), expected)
+    parted_trees.assert_parts_may_forget_before(
+        monkeypatch, boosting.Parted, "loss", lambda: by_parts(con, **given)
+    )
 
 
 @pytest.mark.parametrize("placement", ["dp", "sp"])
