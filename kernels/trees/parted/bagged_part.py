@@ -7,6 +7,7 @@ and where it is not, it comes again with all that led here.
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,8 @@ from tuskml.kernels.passes import Pass
 from tuskml.kernels.trees.boosting import Rules, Targets, boost_of
 from tuskml.kernels.trees.parted.binning import Bins
 from tuskml.kernels.trees.parted.holding import counted
-from tuskml.kernels.trees.parted.part import TREES, splits_of
+from tuskml.kernels.trees.parted.kept import KEPT, asked_part, free_kept
+from tuskml.kernels.trees.parted.part import splits_of
 from tuskml.kernels.trees.parted.trees import Listed
 
 CODED, APART, PLACED, STARTED = range(4)
@@ -157,12 +159,9 @@ class BaggedPart:
 
 def answered(rows: Pass, arrays: list[Any], given: Mapping[str, Any], beside: Beside) -> list[Any]:
     """The answer to a message of `bagging.Bagged`; None: something has to be said before."""
-    own, trees = arrays[: given["own"]], Listed(*arrays[given["own"] : given["own"] + TREES])
-    setup = arrays[given["own"] + TREES :]
-    if setup:
-        began_anew(rows, setup, given, trees, beside)
-    part = beside.kept.get("tree")
-    if not isinstance(part, BaggedPart) or part.name != given["name"]:
+    begin_anew = partial(began_anew, rows, given, beside)
+    part, own, trees = asked_part(BaggedPart, arrays, given, beside, begin_anew)
+    if part is None:
         return [None]
     there = part.stage >= given["stage"] and part.apply(trees, given["first"], given["tree"])
     found = ANSWERS[given["do"]](part, own, given) if there else []
@@ -184,17 +183,13 @@ ANSWERS: dict[str, Callable[[BaggedPart, Sequence[Any], Mapping[str, Any]], list
 
 
 def began_anew(
-    rows: Pass, setup: list[Any], message: Mapping[str, Any], trees: Listed, beside: Beside
+    rows: Pass, message: Mapping[str, Any], beside: Beside, setup: list[Any], trees: Listed
 ) -> None:
     """Keeps a part that has come as far as the message before: it has all trees."""
     given = message["setup"]
-    old = beside.kept.pop("tree", None)
-    if old is not None:
-        old.close()
+    free_kept(beside)
     keys, before, places, means = setup[SETUP - 4 : SETUP]
-    beside.kept["tree"] = part = BaggedPart(
-        rows, message["name"], given, setup[: SETUP - 4], beside
-    )
+    beside.kept[KEPT] = part = BaggedPart(rows, message["name"], given, setup[: SETUP - 4], beside)
     if keys is not None:
         part.tell_apart(keys, before)
     if places is not None:

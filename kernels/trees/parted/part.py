@@ -8,6 +8,7 @@ and a message that comes twice does no harm.
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,12 +21,13 @@ from tuskml.kernels.passes import Pass
 from tuskml.kernels.trees.boosting import Rules, Targets, boost_of, started_of
 from tuskml.kernels.trees.parted.binning import Bins
 from tuskml.kernels.trees.parted.holding import counted, held_apart
+from tuskml.kernels.trees.parted.kept import KEPT, asked_part, free_kept
 from tuskml.kernels.trees.parted.ranks import LACKS
 from tuskml.kernels.trees.parted.trees import BEFORE, Listed, forest_in
 from tuskml.kernels.trees.structures import EXTENT, ONE_SIDE, PART_SPLIT, Ranks
 
-SETUP, TREES = 14, 4
-"""Arrays of a message that say how to begin, and those of trees."""
+SETUP = 14
+"""Arrays of a message that say how to begin."""
 NOWHERE, EVERY = -2, -1
 """In the place of the number of a tree: rows are in no leaves, or all rows are in one."""
 
@@ -202,12 +204,9 @@ class Part:
 
 def answered(rows: Pass, arrays: list[Any], given: Mapping[str, Any], beside: Beside) -> list[Any]:
     """The answer to a message of `boosting.Parted`; None: something has to be said before."""
-    own, trees = arrays[: given["own"]], Listed(*arrays[given["own"] : given["own"] + TREES])
-    setup = arrays[given["own"] + TREES :]
-    if setup:
-        began_anew(rows, setup, given, trees, beside)
-    part = beside.kept.get("tree")
-    if not isinstance(part, Part) or part.name != given["name"]:
+    begin_anew = partial(began_anew, rows, given, beside)
+    part, own, trees = asked_part(Part, arrays, given, beside, begin_anew)
+    if part is None:
         return [None]
     if given["do"] == "tell":
         return part.tell_apart(*own)
@@ -246,15 +245,13 @@ def splits_of(array: NDArray[np.uint8]) -> NDArray[np.void]:
 
 
 def began_anew(
-    rows: Pass, setup: list[Any], message: Mapping[str, Any], trees: Listed, beside: Beside
+    rows: Pass, message: Mapping[str, Any], beside: Beside, setup: list[Any], trees: Listed
 ) -> None:
     """Keeps a part that has come as far as the message before: it has all trees."""
     given = message["setup"]
-    old = beside.kept.pop("tree", None)
-    if old is not None:
-        old.close()
+    free_kept(beside)
     part = Part(rows, message["name"], given, setup[:SETUP], beside)
-    beside.kept["tree"] = part
+    beside.kept[KEPT] = part
     done, by, extent = given["trees"], setup[SETUP - 1], np.array(given["extent"])
     part.apply(trees, 0, done - done % part.outputs)
     if part.outputs > 1:

@@ -1,0 +1,48 @@
+"""The part that messages of a training of trees are for, kept from message to message."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, TypeVar
+
+from tuskml.kernels.parts.keeping import Beside
+from tuskml.kernels.trees.parted.trees import Listed
+
+TREES = 4
+"""Arrays of a message that say which trees have grown."""
+KEPT = "tree"
+"""The name of the part beside the rows."""
+
+
+class Named(Protocol):
+    """A part. name: of the training that it is of."""
+
+    name: str
+
+
+Kind = TypeVar("Kind", bound=Named)
+
+
+def asked_part(
+    kind: type[Kind],
+    arrays: list[Any],
+    given: Mapping[str, Any],
+    beside: Beside,
+    begin_anew: Callable[[list[Any], Listed], None],
+) -> tuple[Kind | None, list[Any], Listed]:
+    """The part that a message is for, None where it is not there, the message's own arrays, and
+    its trees. begin_anew: makes the part from the arrays of a message that says how to begin.
+    """
+    end = given["own"] + TREES
+    own, trees = arrays[: given["own"]], Listed(*arrays[given["own"] : end])
+    if setup := arrays[end:]:
+        begin_anew(setup, trees)
+    part = beside.kept.get(KEPT)
+    if not isinstance(part, kind) or part.name != given["name"]:
+        return None, own, trees
+    return part, own, trees
+
+
+def free_kept(beside: Beside) -> None:
+    """Frees the part, before another one takes its place."""
+    old = beside.kept.pop(KEPT, None)
+    if old is not None:
+        old.close()
