@@ -12,7 +12,7 @@ public:
     static int64_t floats(const Shape &shape) { return 2 * shape.floats(); }
     // rate: the learning rate of this epoch; gradient: shape.of_gradient().
     void step(double rate, const float *gradient, float *weights);
-    // Of the vectors that n rows of a batch read; after `step`.
+    // Moves the vectors that n rows of a batch read; called after `step`.
     void step_vectors(double rate, TouchedVectors &touched, int64_t n, int threads,
                       float *weights);
     int64_t steps() const { return steps_; }

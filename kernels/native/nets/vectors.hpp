@@ -72,7 +72,7 @@ private:
             n += table.levels;
         return n;
     }
-    // Of each level of each table the first row of the batch that has it.
+    // The first row of the batch that has a level, for each level of each table.
     int32_t *first_rows() { return places_.data(); }
 
     const Shape *shape_ = nullptr;
