@@ -12,7 +12,9 @@ PYTEST_ARGS ?=
 # Three processes, each with a PostgreSQL of its own, since many tests wait for a database or a client.
 # PARALLEL= is one process, as a debugger wants it.
 # Files run in their order: those of dbt and faults, whose few tests take long, come first.
-PARALLEL ?= -n 3 --dist loadfile --no-loadscope-reorder
+# A process that dies ends the run: pytest-xdist waits for ever for the one that replaces the last of a run.
+BY_FILE := --dist loadfile --no-loadscope-reorder --max-worker-restart=0
+PARALLEL ?= -n 3 $(BY_FILE)
 # These processes share the cores already: threads of libraries beside would spin for them.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 VERSION ?= 1.5.*
@@ -54,7 +56,7 @@ faults: $(READY)-test postgres-packages
 	@rm -rf build/faults
 	@$(ONE_THREAD) $(FAULTS) build/faults/cancels.json $(PYTEST_ARGS) \
 	    $$(grep -rl 'fault(family="cancels")' tests --include='*.py'); first=$$?; \
-	$(ONE_THREAD) $(FAULTS) build/faults/others.json -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS) \
+	$(ONE_THREAD) $(FAULTS) build/faults/others.json -n 2 $(BY_FILE) $(PYTEST_ARGS) \
 	    $$(grep -rl 'fault(family=' tests --include='test_*.py' | xargs grep -L 'fault(family="cancels")'); second=$$?; \
 	$(BIN)/python scripts/docs/faults.py build/faults/*.json; exit $$((first + second))
 

@@ -82,10 +82,12 @@ def temporary_files(pg: psycopg.Connection) -> list[tuple]:
 
 
 @contextlib.contextmanager
-def later(seconds: float, action: Callable[[], Any]) -> Iterator[list[float]]:
+def later(
+    seconds: float, action: Callable[[], Any], again: float = AGAIN
+) -> Iterator[list[float]]:
     """Does something while the body waits for a statement; when it was done, by the clock.
 
-    Again when that was too early or in vain, so that a statement without end has one.
+    Again after `again` seconds, when that was too early or in vain: a statement without end has one.
     """
     done: list[float] = []
     over = threading.Event()
@@ -95,7 +97,7 @@ def later(seconds: float, action: Callable[[], Any]) -> Iterator[list[float]]:
         while not over.wait(wait):
             done.append(time.monotonic())
             action()
-            wait = AGAIN
+            wait = again
 
     thread = threading.Thread(target=act)
     thread.start()
