@@ -33,6 +33,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "tests" / "helpers"))
 sys.path.append(str(ROOT / "tests" / "catalogue"))
 
+from sampling import leave_the_rest_to_the_night  # noqa: E402
 from tried import WHOLE, Catalogue, family_of, tally  # noqa: E402, F401
 
 # Trainings of tests that run beside each other do not share cores: a plan may follow its share.
@@ -95,6 +96,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return ByFile(config, log)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leaves out what is of the night, unless -m or the name of a test asks for it.
 
@@ -103,6 +105,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     times = int(os.environ.get("TUSKML_EXAMPLES", "1"))
     if times > 1:
         more_examples({item.obj for item in items if isinstance(item, pytest.Function)}, times)
+    leave_the_rest_to_the_night(items)
     if "nightly" in config.getoption("markexpr") or any("::" in name for name in config.args):
         return
     left_out = [

@@ -115,6 +115,7 @@ STATEMENTS = {
 }
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_ctrl_c(name: str, tally: Tally, record_property) -> None:
     told = press_ctrl_c(STATEMENTS[name])
@@ -139,6 +140,7 @@ tuskml.register_operator("sample", "drawn", drawn)
 """
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("algorithm", ["bgd", 'mgd", "sampler": "drawn'])
 @pytest.mark.parametrize("group_by", ["", "GROUP BY g"])
 def test_ctrl_c_in_code_of_the_user_s_own(algorithm: str, group_by: str, tally: Tally) -> None:
@@ -160,6 +162,7 @@ def test_ctrl_c_gives_the_memory_back() -> None:
 PACKING = "SELECT {g} AS g, train_model('linear', i, [i, sqrt(i), sin(i), cos(i), ln(i + 1)]) FROM range(30000000) r(i) GROUP BY {g}"
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("group", ["1", "i % 100000", "i // 10"])
 def test_ctrl_c_while_rows_are_packed(group: str, tally: Tally) -> None:
     """The packer itself listens: DuckDB can leave a scan on one thread to run to its end."""

@@ -68,6 +68,7 @@ def fit(
     return models
 
 
+@pytest.mark.sample(36)
 @pytest.mark.parametrize(
     ("algorithm", "task"), [(a, t) for a in ALGORITHMS for t in ONLY.get(a, TASKS)]
 )
@@ -90,6 +91,7 @@ def test_l1(con: duckdb.DuckDBPyConnection, algorithm: str, features: str) -> No
     fit(con, "logistic", FEATURES[features], algorithm=algorithm, max_iter=3, l1=0.01, l2=0.001)
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("schedule", ["constant", "1/sqrt(i)", "1/i", "1/i^2"])
 @pytest.mark.parametrize("batch", [1, 2, 7, 8, 9, 100, 5000])
 def test_batches(con: duckdb.DuckDBPyConnection, schedule: str, batch: int) -> None:
@@ -99,6 +101,7 @@ def test_batches(con: duckdb.DuckDBPyConnection, schedule: str, batch: int) -> N
                 max_iter=2, epsilon=0)  # fmt: skip
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("width", [1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 31, 33, 64, 65, 100, 513])
 def test_widths(con: duckdb.DuckDBPyConnection, width: int) -> None:
     """Ends of vectors, of tiles of the curvature, and where newton gives way to lbfgs."""
@@ -113,6 +116,7 @@ def test_widths(con: duckdb.DuckDBPyConnection, width: int) -> None:
         assert np.isfinite(con.execute(sql).fetchall()[0][0])
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 7, 8, 9, 63, 64, 65, 2047, 2048, 2049, 3000])
 def test_lengths(con: duckdb.DuckDBPyConnection, n: int) -> None:
     for features in FEATURES.values():

@@ -43,6 +43,7 @@ def test_ids_up_to_the_largest(given_ids: list[int]) -> None:
     assert live.ids(np.arange(len(distinct))).tolist() == distinct.tolist()
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("count", [1, 2047, 2048, 2049, 40_000, 65_535, 65_536])
 def test_sparse_and_full_pages(count: int) -> None:
     """One page before, which is empty, and one behind with a few."""

@@ -89,6 +89,7 @@ def test_large_samples_by_lists_and_by_popcounts_agree() -> None:
             assert (matrix == matrix.T).all()
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("unit", [1, 5])
 def test_many_merges_are_those_of_the_affinity_matrix(seed: int, unit: int) -> None:

@@ -82,6 +82,7 @@ def test_a_head_that_is_gone_ends_the_run_with_a_sentence_and_finished_groups_ar
     sharded.assert_same_bits(found, expected)
 
 
+@pytest.mark.nightly
 def test_a_head_that_comes_back_costs_no_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -114,6 +114,7 @@ def state_of_another(pid: int) -> dict[str, Any] | None:
     return now if now["pid"] != pid else None
 
 
+@pytest.mark.nightly
 def test_two_trainings_share_the_cluster_and_have_the_models_of_one_machine(
     local_ray: Any, source: str, expected: tuskml.Models, runs: list[LeasedRun]
 ) -> None:

@@ -96,6 +96,7 @@ def assert_bits_of_one_machine(
     assert sum(event.rows for event in heard) == N_ROWS
 
 
+@pytest.mark.nightly
 def test_the_bits_of_one_machine_with_one_worker(
     local_ray: Any, con: duckdb.DuckDBPyConnection, source: str, expected: tuskml.Models
 ) -> None:
@@ -362,6 +363,7 @@ def test_the_bits_of_one_machine_with_four_workers(
     assert_bits_of_one_machine(local_ray, con, source, expected, 4)
 
 
+@pytest.mark.nightly
 def test_an_answer_that_is_lost_alone_is_computed_again(
     local_ray: Any,
     con: duckdb.DuckDBPyConnection,

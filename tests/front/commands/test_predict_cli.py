@@ -124,6 +124,7 @@ def test_a_person_sees_the_first_rows(duck: str, capsys) -> None:
     assert capsys.readouterr().out.splitlines()[-1].strip().startswith("(the first 100 rows;")
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [

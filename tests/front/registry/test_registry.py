@@ -188,6 +188,7 @@ def test_sql_without_a_registry(make_place: Callable[[str], Any]) -> None:
         assert found == [(pytest.approx(24),)]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", ["it's", 'a "b" \\ c', "ü 模型", "x" * 300])
 def test_any_name_will_do(place: Any, name: str) -> None:
     registry.register(place.connection, name, {name: place.fit()})

@@ -47,6 +47,7 @@ def known(estimator: Any) -> dict[str, str]:
     return {REPEATED: "each row is drawn anew, whether it is repeated or weighs more"}
 
 
+@pytest.mark.sample(50)
 @parametrize_with_checks(
     [one(trees=20, options={"threads": 1}) for one in ALL], expected_failed_checks=known
 )

@@ -232,6 +232,7 @@ def peak(path: Path, chunks: int) -> tuple[int, int]:
     return int(size), int(rows)
 
 
+@pytest.mark.nightly
 def test_memory_is_that_of_a_chunk(tmp_path: Path) -> None:
     """1.5 million rows of 40 DOUBLE, 480 MB unpacked, in the memory of one chunk."""
     path = tmp_path / "wide.parquet"
@@ -299,6 +300,7 @@ def test_auto_skips_where_the_tolerance_needs_few_rows(parquet: Path, few_are_us
     assert again.coef == model.coef
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "given",
     [
@@ -362,6 +364,7 @@ FROM (SELECT sqrt(-2 * ln((1 + hash(i) % 1000000) / 1000001)) * cos(6.283185 * (
 """Of independent normal numbers; the log of the odds is nearly x0 - x1 / 2 + log(share)."""
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("algorithm", ["sgd", "mgd", "auto"])
 @pytest.mark.parametrize("share", [0.1, 0.004])
 def test_rare_events(tmp_path: Path, few_are_usual: None, share: float, algorithm: str) -> None:

@@ -144,6 +144,7 @@ print(peak - before)
 """
 
 
+@pytest.mark.nightly
 def test_memory_is_bounded_whatever_the_models_size(root):
     """Of 97 MB of vectors; what is mapped from files is the page cache's."""
     done = subprocess.run(

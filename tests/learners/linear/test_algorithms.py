@@ -40,6 +40,7 @@ def possible(task, penalty, algorithm="lbfgs"):
     )
 
 
+@pytest.mark.sample(40)
 @pytest.mark.parametrize(
     ("task", "penalty", "algorithm"),
     [c for c in itertools.product(TASKS, PENALTIES, [*EXACT, "auto"]) if possible(*c)],
@@ -97,6 +98,7 @@ def test_svrg_on_ill_conditioned_data(con, task):
     assert best * (1 - 1e-12) <= model.loss <= best * (1 + 1e-4)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("algorithm", ["bgd", "lbfgs", "newton"])
 def test_large_groups_start_on_a_sample_and_end_at_the_whole(con, task, algorithm):
@@ -151,6 +153,7 @@ def start_of(model):
     return SimpleNamespace(**vars(model) | {"coef": np.zeros_like(model.coef), "intercept": 0.0})
 
 
+@pytest.mark.sample(24)
 @pytest.mark.parametrize(
     ("task", "penalty"),
     [
@@ -318,6 +321,7 @@ def test_stochastic_schedules_are_obeyed(con, algorithm, schedule):
 HINGE_BOUNDS = {"lbfgs": 1e-5, "newton": 1e-5, "bgd": 1e-5, "svrg": 1e-3}
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("algorithm", [*sorted({*EXACT} - {"newton_cg"}), *STOCHASTIC, "dcd"])
 @pytest.mark.parametrize("l2", [0.05])
 def test_svm_reaches_the_optimum_of_the_hinge(con, algorithm, l2):

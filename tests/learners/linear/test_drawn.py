@@ -41,6 +41,7 @@ def model(con: duckdb.DuckDBPyConnection, features: str = "[x, z]", **options: A
     return found
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(("algorithm", "sampler"), PLANS)
 @pytest.mark.parametrize("features", ["[x, z]", "sparse([0, 1], [x, z])"])
 def test_each_plan_comes_near_the_optimum(made, algorithm, sampler, features) -> None:

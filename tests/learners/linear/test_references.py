@@ -332,6 +332,7 @@ def adult(data):
     return x, y
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("algorithm", ["auto", "lbfgs", "newton_cg"])
 @pytest.mark.parametrize("storage", ["FLOAT", "DOUBLE"])
 def test_adult_as_sparse_rows(con, adult, algorithm, storage):

@@ -94,6 +94,7 @@ def test_a_group_gets_what_it_gets_alone(con, table, algorithm, threads, storage
         np.testing.assert_allclose(model.coef, alone.coef, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.sample(4)
 @relaxed
 @given(table=tables(), algorithm=st.sampled_from(REPRODUCIBLE))
 def test_neighbours_do_not_change_a_bit(con, table, algorithm):
@@ -121,6 +122,7 @@ def test_an_ill_conditioned_neighbour_does_not_change_a_bit(con, algorithm):
     assert bits(beside) == bits(fit(con, "logistic", table="(FROM t WHERE k = 1)", **options))
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("algorithm", ["auto", *REPRODUCIBLE])
 @pytest.mark.parametrize("features", ["x", "sparse(ids, x)"])
 def test_neighbours_of_other_sizes_do_not_change_a_bit(con, algorithm, features):
@@ -207,6 +209,7 @@ def test_row_order_does_not_change_a_bit(con, table, algorithm, how, order, vali
     assert learned(frame) == learned(shuffled)
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("algorithm", REPRODUCIBLE)
 @pytest.mark.parametrize("how", [{"threads": 1}, {"deterministic": True}], ids=str)
 def test_threads_of_the_database_do_not_change_a_bit(con, algorithm, how):

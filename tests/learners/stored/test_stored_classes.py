@@ -75,6 +75,7 @@ def test_it_is_scikit_learn_s_optimum(con, root, partition, threads) -> None:
     assert np.sum(intercepts) == pytest.approx(0, abs=1e-6)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     "options",
     [{}, {"l1": 0.002}, {"l1": 0.001, "l2": 0.01}, {"l2": 0.01, "class_weight": "balanced"},
@@ -114,6 +115,7 @@ def test_predictions_are_those_of_the_weights(con, root) -> None:
     assert [float(row[1]) for row in found] == [row[0] for row in found]
 
 
+@pytest.mark.nightly
 def test_a_cache_that_holds_few_of_the_weights(con) -> None:
     """Payloads leave memory and come back: the same loss as where all fit, and as in memory."""
     con.execute(

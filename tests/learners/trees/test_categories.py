@@ -44,6 +44,7 @@ def peers(x: np.ndarray, y: np.ndarray, objective: int, trees: int, **given: Any
     return lightgbm.train(params, data, trees).predict(x, raw_score=True)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("objective", LIGHTGBM)
 @pytest.mark.parametrize(
     "limits",

@@ -28,6 +28,7 @@ def forest(x: np.ndarray, y: np.ndarray, threads: int = 1, **given: Any) -> Any:
     return grown(x, y, threads, **(BAGGED | given))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("load", [load_breast_cancer, load_wine, load_digits])
 def test_accuracy_is_that_of_scikit_learn(load: Callable[..., Any]) -> None:
     """Means over seeds of held-out accuracy."""

@@ -47,6 +47,7 @@ def trained(cluster: Cluster, database: str) -> Iterator[psycopg.Connection]:
         yield warm(session)
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_statement_timeout(trained: psycopg.Connection, name: str, tally: Tally) -> None:
     session = trained
@@ -60,6 +61,7 @@ def test_statement_timeout(trained: psycopg.Connection, name: str, tally: Tally)
     assert temporary_files(warm(session)) == []
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_cancel(trained: psycopg.Connection, name: str, tally: Tally) -> None:
     with (
@@ -90,6 +92,7 @@ def test_cancel_in_a_subtransaction(connect: Connect) -> None:
     assert session.execute("SELECT one FROM kept").fetchall() == [(1,)]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", [*ALGORITHMS, "while rows are packed"])
 def test_terminate(pg: psycopg.Connection, connect: Connect, name: str, tally: Tally) -> None:
     session = warm(connect())
@@ -105,6 +108,7 @@ def test_terminate(pg: psycopg.Connection, connect: Connect, name: str, tally: T
     assert temporary_files(pg) == []
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", [*ALGORITHMS, "in groups", "while rows are packed"])
 def test_client_that_vanishes(pg: psycopg.Connection, connect: Connect, name: str) -> None:
     session = warm(connect())

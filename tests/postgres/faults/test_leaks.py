@@ -49,6 +49,7 @@ def refuse_more(before: tuple[int, int], after: tuple[int, int]) -> None:
     assert after[1] <= before[1]
 
 
+@pytest.mark.nightly
 def test_nothing_leaks_over_cancelled_trainings(pg: psycopg.Connection, connect: Connect) -> None:
     session = connect()
     pg.execute("CREATE TABLE few AS SELECT * FROM t LIMIT 3000")

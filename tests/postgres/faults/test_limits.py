@@ -219,6 +219,7 @@ def test_disk_is_full(small_disk: None, connect: Connect, parallel: bool) -> Non
     warm(session)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_a_group_of_more_than_a_gigabyte(connect: Connect) -> None:
     session = connect()

@@ -149,6 +149,7 @@ def test_upgrade_needs_the_extension(cluster: Cluster, plain: str, capsys) -> No
     assert found.startswith(f"the database {CREATED} has no tuskml to upgrade")
 
 
+@pytest.mark.nightly
 def test_uninstall_drops_and_removes(cluster: Cluster, plain: str, tmp_path, capsys) -> None:
     other = mirror(cluster.server, tmp_path / "installation")
     pgxs.install(other, "/some/where")

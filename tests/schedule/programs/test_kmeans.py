@@ -62,6 +62,7 @@ def test_centres_are_scikit_learn_s(workers):
     assert (np.concatenate(found.local) == reference.labels_).all()
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.skipif(
     importlib.util.find_spec("ray") is None and not REQUIRED, reason="ray is not installed"

@@ -113,6 +113,7 @@ def same_models(both: Databases, selection: str, n: int) -> list[dict]:
     return duck
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("storage", STORAGE)
 @pytest.mark.parametrize("task", TASKS)
 def test_algorithms(both: Databases, task: str, storage: str) -> None:

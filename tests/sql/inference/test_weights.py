@@ -74,6 +74,7 @@ def test_a_weight_is_the_row_as_many_times(here: Client, task: str, algorithm: s
     assert weighted.n_rows == (WEIGHT > 0).sum()
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("storage", ["dense", "sparse"])
 @pytest.mark.parametrize(("task", "algorithm"), NOISY)
 def test_noisy_steps_end_near_the_weighted_optimum(
@@ -92,6 +93,7 @@ def test_noisy_steps_end_near_the_weighted_optimum(
     assert model.loss == pytest.approx(best.loss, rel=0.05)
 
 
+@pytest.mark.sample(18)
 @pytest.mark.parametrize("storage", ["dense", "sparse", "float"])
 @pytest.mark.parametrize("task", list(LINEAR))
 def test_auto_takes_weights_in_both_databases(client: Client, task: str, storage: str) -> None:

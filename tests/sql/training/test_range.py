@@ -102,6 +102,7 @@ def test_the_features_of_the_review(duck: Any, fit_intercept: bool) -> None:
     assert model["coef"] == pytest.approx([3e160], rel=1e-9)
 
 
+@pytest.mark.sample(36)
 @pytest.mark.parametrize("which", ["duck", "post"])
 @pytest.mark.parametrize("algorithm", ALGORITHMS["linear"])
 @pytest.mark.parametrize(

@@ -125,6 +125,7 @@ def test_a_model_is_that_of_small_ids(client: Client, ids: set[int]) -> None:
     np.testing.assert_array_equal(scores, predictions(client, small))
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("task", "options"),
     [

@@ -52,6 +52,7 @@ def test_rows_that_were_copied_to_hold_some_out_are_given_back(trained) -> None:
     assert alone + 0.9 * copies < used["peak"] < alone + copies + 0.9 * CELLS
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("task", "rows", "more"),
     [
@@ -96,6 +97,7 @@ def test_what_is_not_the_last_reading_keeps_the_rows(trained, monkeypatch) -> No
     assert used["peak"] > alone + 1.5 * CELLS
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("task", ["gbdt", "random_forest"])
 @pytest.mark.parametrize("more", ["", ', "validation": 0.2', ', "row_fraction": 0.5'])
 def test_spilled_rows_keep_theirs_and_give_the_same_trees(trained, task: str, more: str) -> None:

@@ -52,6 +52,7 @@ def payload(kind: str) -> bytes:
     return found
 
 
+@pytest.mark.sample(1)
 def test_forged_preparations_do_no_harm(
     con: duckdb.DuckDBPyConnection, payload: bytes, kind: str
 ) -> None:

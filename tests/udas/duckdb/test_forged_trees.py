@@ -79,6 +79,7 @@ def test_older_payloads_predict_the_same(
         assert len({str(answer) for answer in answers[0]}) > 2
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("call", ["predict", "explain_prediction"])
 def test_forged_compact_trees_do_no_harm(
     con: duckdb.DuckDBPyConnection, model: tuskml.Model, call: str
@@ -125,6 +126,7 @@ def answer(con: duckdb.DuckDBPyConnection, payload: bytes, call: str = "predict"
     return con.execute(CALLS[call].format(payload.hex())).fetchall()[0][0]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "call", ["predict", pytest.param("explain_prediction", marks=pytest.mark.nightly)]
 )

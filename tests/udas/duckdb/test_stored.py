@@ -73,6 +73,7 @@ def test_sparse_rows_as_in_numpy(root, con, rows, density: float, dtype: str) ->
         assert found == pytest.approx(0.5 + x @ seen, rel=1e-12, abs=1e-9)
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("width", [0, 1, 255, 256, 257, 4096, 9000, N + 10])
 @pytest.mark.parametrize("density", [1.0, 0.05])
 def test_dense_rows_as_in_numpy(root, con, width: int, density: float) -> None:
@@ -178,6 +179,7 @@ print(con.execute(query).fetchall()[0][0], status("VmHWM") - before)
 """
 
 
+@pytest.mark.nightly
 def test_memory_is_bounded_whatever_the_models_size(root: StoreRoot) -> None:
     n_blocks = 6200  # of 32 KiB: 203 MB
     weights = np.arange(n_blocks * 4096, dtype=np.float64)
@@ -197,6 +199,7 @@ def test_memory_is_bounded_whatever_the_models_size(root: StoreRoot) -> None:
 # --- what is refused ---
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(("reference", "told"), [
     ("ads@1:" + "0" * 16, "the stored model ads@1:0000000000000000 is gone"),
     ("nix@1:" + "0" * 16, "there is no store named 'nix'"),
@@ -277,6 +280,7 @@ def test_flipped_and_cut_files_never_answer_otherwise(root, con) -> None:
     assert answers(con, query, right)
 
 
+@pytest.mark.nightly
 def test_each_bit_of_a_small_file(root, con) -> None:
     """Blocks of one weight: a bit of the directory makes an empty block of one."""
     ids = np.array([5, 10**6, 2 * 10**6])

@@ -43,6 +43,7 @@ def answers(text: str) -> list:
     return [json.loads(line) for line in text.splitlines()]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "query",
     [

@@ -59,6 +59,7 @@ def test_at_level_error_only_failures_are():
     assert [line["event"] for line in lines("error")] == ["training failed"]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("level", [None, "off"])
 def test_nothing_is_logged_by_default(level):
     assert lines(level) == []

@@ -69,6 +69,7 @@ def tried(
     return answers, told
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("site", SITES)
 def test_forged_numbers_do_no_harm(
     con: duckdb.DuckDBPyConnection, payload: bytes, site: str

@@ -71,6 +71,7 @@ def assert_same_numbers(found: tuskml.Models, expected: tuskml.Models, rel: floa
             assert mine == pytest.approx(its, rel=1e-6, nan_ok=True)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "algorithm", ["lbfgs", "auto", *(pytest.param(a, marks=NIGHTLY) for a in ("bgd", "newton"))]
 )
@@ -102,6 +103,7 @@ def test_the_numbers_are_those_of_statsmodels(con: duckdb.DuckDBPyConnection, so
         assert model.std_err == pytest.approx(truth.bse.tolist(), rel=1e-6)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("task", "more"),
     [
@@ -289,6 +291,7 @@ def test_the_baselines_have_the_same_numbers(
         assert all(a[1] <= b[0] for a, b in pairwise(spans)), "one group at a time"
 
 
+@pytest.mark.nightly
 def test_without_room_for_all_parts_they_are_read_again(giants: Any) -> None:
     """Where the rows of a group have room neither in memory nor on disk, GTP fails and GAP does
     not; the bits are those with much memory. Room is made before a part is read again, and not by

@@ -67,6 +67,7 @@ def asked_of(ran: list[Ran]) -> Counter[str]:
     return found
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     "more",
     [
@@ -101,6 +102,7 @@ def test_the_trees_are_those_of_rows_in_one_place(
     assert asked["rows"] > 0 or more.get("row_fraction") == 1e-9
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "more",
     [
@@ -165,6 +167,7 @@ def test_other_labels_have_the_loss_of_rows_in_one_place(
         assert found[key].intercept == pytest.approx(model.intercept, rel=1e-12)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "more", [{}, {"label": "k", "objective": "gini", "trees": 1}, {"num_leaves": 40, "trees": 5}]
 )
@@ -180,6 +183,7 @@ def test_parts_that_forget_get_all_again(
     parted_trees.assert_parts_may_forget(monkeypatch, lambda: by_parts(con, **given))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("when", ["draw", "start", "grown", "loss"])
 def test_parts_that_forget_between_steps_draw_the_same_rows(
     con: duckdb.DuckDBPyConnection,

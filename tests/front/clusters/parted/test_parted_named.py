@@ -51,6 +51,7 @@ def prepared(model: tuskml.Model) -> Any:
     return found
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "more",
     [

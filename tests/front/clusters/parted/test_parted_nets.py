@@ -29,6 +29,7 @@ def by_parts(con: duckdb.DuckDBPyConnection, **given: Any) -> tuskml.Models:
     return sharded.by_parts(con, "mlp", **NET | given)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "more",
     [

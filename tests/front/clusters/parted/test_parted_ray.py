@@ -49,7 +49,10 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[Ran]:
     return found
 
 
-@pytest.mark.parametrize("n", [1, 2, pytest.param(4, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(
+    "n",
+    [pytest.param(1, marks=pytest.mark.nightly), 2, pytest.param(4, marks=pytest.mark.nightly)],
+)
 def test_the_bits_of_threads(
     local_ray: Any,
     con: duckdb.DuckDBPyConnection,
@@ -100,7 +103,14 @@ def trees(con: duckdb.DuckDBPyConnection, task: str, source: str, executor: str)
     return tuskml.Models(large.items())
 
 
-@pytest.mark.parametrize(("task", "n"), [("gbdt", 1), ("gbdt", 2), ("random_forest", 2)])
+@pytest.mark.parametrize(
+    ("task", "n"),
+    [
+        pytest.param("gbdt", 1, marks=pytest.mark.nightly),
+        ("gbdt", 2),
+        pytest.param("random_forest", 2, marks=pytest.mark.nightly),
+    ],
+)
 def test_trees_have_the_bits_of_threads(
     local_ray: Any, con: duckdb.DuckDBPyConnection, source: str, ran: list[Ran], task: str, n: int
 ) -> None:
@@ -111,6 +121,7 @@ def test_trees_have_the_bits_of_threads(
     invariants.assert_data_sharding(ran)
 
 
+@pytest.mark.nightly
 def test_rows_with_names_have_the_bits_of_threads(
     local_ray: Any, con: duckdb.DuckDBPyConnection, tmp_path: Path, ran: list[Ran]
 ) -> None:

@@ -42,6 +42,7 @@ def judged(model: Any) -> list[list[Any]]:
     ]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("task", "more"),
     [

@@ -44,6 +44,7 @@ def by_parts(con: duckdb.DuckDBPyConnection, **given: Any) -> tuskml.Models:
     return sharded.by_parts(con, "gbdt", **given)
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize(
     "more",
     [
@@ -174,6 +175,7 @@ def nodes_of(model: tuskml.Model | None) -> list[list[dict[str, Any]]]:
     return found
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "more",
     [

@@ -66,6 +66,7 @@ def test_predictions_outlive_the_registration(con, counted):
         con.execute("SELECT predict_proba(model, x) FROM t, m").fetchall()
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("features", ["x", "sparse([0, 1, 2], x)"])
 @pytest.mark.parametrize(
     "options", [{}, {"class_weight": [1.0, 3.0]}, {"l1": 0.02}, {"threads": 1}]

@@ -83,6 +83,7 @@ def test_dense_rows_are_the_peers_optimum(con, root, storage) -> None:
         assert sealed.metadata["loss"] == value["loss"]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("task", ["linear", "logistic", "svm"])
 @pytest.mark.parametrize("options", [{}, {"l1": 0.01}, {"validation": 0.2}, {"algorithm": "mgd"}])
 def test_dense_rows_train_as_without_a_store(con, root, task, options) -> None:
@@ -149,6 +150,7 @@ def test_a_training_in_memory_has_nothing_to_resume(con) -> None:
 # --- early stopping ---
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("task", ["linear", "logistic", "svm"])
 @pytest.mark.parametrize("penalty", [{}, {"l2": 0.01}, {"l1": 0.005}])
 def test_an_early_stop_is_as_good_as_in_memory(con, task, penalty) -> None:
@@ -186,6 +188,7 @@ def test_its_counters_add_up(con) -> None:
 # --- losses of the user's own ---
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", OWN)
 @pytest.mark.parametrize("penalty", [{"l2": 0.01}, {"l1": 0.005}])
 def test_own_losses_are_the_optimum_in_memory(con, own, name, penalty) -> None:

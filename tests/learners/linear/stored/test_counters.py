@@ -30,6 +30,7 @@ def add_up(counters):
     return sum(counters[name] for name in names)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("partition", [0, 40])
 @pytest.mark.parametrize("threads", [1, 4])
 @pytest.mark.parametrize("penalty", [{}, {"l2": 0.01}, {"l1": 0.01}])
@@ -123,6 +124,7 @@ def test_before_the_first_training_and_without_the_store() -> None:
     assert done.stdout.split() == ["None", "True", "False"]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("task", ["linear", "logistic", "svm"])
 @pytest.mark.parametrize("options", [{"threads": 1}, {"deterministic": True, "threads": 4}])
 def test_same_bits_whatever_the_order(con, tmp_path, task, options) -> None:

@@ -47,6 +47,7 @@ def con(tmp_path_factory):
         yield connection
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("options", [{}, {"partition": 0}])
 def test_the_estimate_is_within_a_factor_of_two(con, name, options) -> None:
@@ -66,6 +67,7 @@ def test_the_estimate_is_within_a_factor_of_two(con, name, options) -> None:
     assert (seen["store_estimate"], seen["counters"]) == (told, counted)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("name", "options"), [("skewed", {}), ("splice", {"partition": 0})])
 def test_an_explanation_foresees_the_same(con, name, options) -> None:
     given = {"store": "ads", "format": "json"} | STEADY | options
@@ -78,6 +80,7 @@ def test_an_explanation_foresees_the_same(con, name, options) -> None:
     assert one["store_bytes"] == pytest.approx(moved, rel=0.2)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("penalty", [{}, {"l2": 0.001}])
 def test_counters_are_leveldbs_calls(con, tmp_path, monkeypatch, penalty) -> None:
     """Ids are far apart here, so that each request is a call of its own."""

@@ -50,6 +50,7 @@ print(json.dumps([plan, memory("VmHWM") - before]))
 """  # noqa: E501
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("weights", "each"),
     [(32 * MIB, 1.5), (96 * MIB, 0.3)],

@@ -88,6 +88,7 @@ def test_nothing_is_left_of_a_warm_start(con, tmp_path, told, warm) -> None:
     assert working(tmp_path) == []
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("told", ENDINGS)
 @pytest.mark.parametrize("options", [{}, {"l2": 0.01}, {"l1": 0.01}, {"partition": 0}])
 def test_resuming(con, tmp_path, often, told, options) -> None:

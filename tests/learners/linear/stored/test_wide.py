@@ -26,6 +26,7 @@ def con(tmp_path):
         yield connection
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("partition", "penalty"),
     [

@@ -1,0 +1,41 @@
+"""Of a test with many parameters `make test` tries the same few every time, `make nightly` the others."""
+
+import pytest
+from sampling import leave_the_rest_to_the_night
+
+
+class Item:
+    """As much of a pytest.Item as is asked for."""
+
+    def __init__(self, nodeid: str, *marks: pytest.Mark) -> None:
+        self.nodeid = nodeid
+        self.marks = list(marks)
+
+    def get_closest_marker(self, name: str) -> pytest.Mark | None:
+        return next((mark for mark in self.marks if mark.name == name), None)
+
+    def add_marker(self, decorator: pytest.MarkDecorator) -> None:
+        self.marks.append(decorator.mark)
+
+
+def kept(n: int, of: int) -> list[int]:
+    """Which parameters of a test marked sample(n) are not nightly."""
+    items = [Item(f"tests/a.py::test_a[{i}]", pytest.mark.sample(n).mark) for i in range(of)]
+    leave_the_rest_to_the_night([Item("tests/a.py::test_b[0]"), *items])
+    return [i for i, item in enumerate(items) if not item.get_closest_marker("nightly")]
+
+
+def test_as_many_as_it_says_and_the_same_ones() -> None:
+    found = kept(4, 20)
+    assert len(found) == 4
+    assert found == kept(4, 20)
+
+
+def test_all_where_there_are_fewer() -> None:
+    assert kept(4, 3) == [0, 1, 2]
+
+
+def test_tests_without_the_mark_are_left_alone() -> None:
+    item = Item("tests/a.py::test_b[0]")
+    leave_the_rest_to_the_night([item])
+    assert item.marks == []
