@@ -2,9 +2,13 @@
 
 #include "catalog/namespace.h"
 #include "parser/parse_func.h"
+#include "storage/fd.h"
 #include "utils/lsyscache.h"
 
+#include <fcntl.h>
+
 #define PYTHON_BYTES (32 << 20)
+#define PYTHON_FILES 8
 #define RAISED "plpy.Error: "
 
 static Oid look_up(python_function *f, Oid asking) {
@@ -17,15 +21,38 @@ static Oid look_up(python_function *f, Oid asking) {
     return f->found;
 }
 
-/* If Python has too little memory to start, it ends the process, and the server with it. */
 static void look_for_memory(void) {
-    static bool seen;
-    void *room = seen ? NULL : malloc(PYTHON_BYTES);
-    if (!seen && !room)
+    void *room = malloc(PYTHON_BYTES);
+    if (!room)
         ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY),
                         errmsg("tuskml: out of memory for Python, which takes %d MB to start",
                                PYTHON_BYTES >> 20)));
     free(room);
+}
+
+/* PostgreSQL closes files of its own where that helps; these stay free for Python. */
+static void look_for_files(void) {
+    int files[PYTHON_FILES], n = 0;
+    while (n < PYTHON_FILES && (files[n] = OpenTransientFile("/dev/null", O_RDONLY)) >= 0)
+        n++;
+    bool enough = n == PYTHON_FILES;
+    while (n)
+        CloseTransientFile(files[--n]);
+    if (!enough)
+        ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_RESOURCES),
+                        errmsg("tuskml: too few open files are allowed for Python, which needs %d "
+                               "to start",
+                               PYTHON_FILES)));
+}
+
+/* If Python lacks memory or files when it starts, it ends the process: without memory the server
+ * ends too, without files the connection. */
+static void look_for_room(void) {
+    static bool seen;
+    if (seen)
+        return;
+    look_for_memory();
+    look_for_files();
     seen = true;
 }
 
@@ -70,7 +97,7 @@ Datum call_python(python_function *f, Oid asking, const char *caller,
     FmgrInfo function;
     LOCAL_FCINFO(call, 2);
     volatile Datum answer = 0;
-    look_for_memory();
+    look_for_room();
     fmgr_info(look_up(f, asking), &function);
     InitFunctionCallInfoData(*call, &function, f->n_arguments, InvalidOid, NULL, NULL);
     for (int i = 0; i < f->n_arguments; i++)

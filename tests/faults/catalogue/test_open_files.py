@@ -104,7 +104,7 @@ def spare_files(cluster: Any) -> Callable[[psycopg.Connection, int | None], None
 def test_in_postgres(
     cluster: Any, database: str, spare_files: Callable[..., None], tally: Tally
 ) -> None:
-    """Of sessions that have trained: docs/reliability.md says what befalls others."""
+    """Of sessions that have trained."""
     refused, wrong = 0, []
     for sql in QUERIES:
         for more in some(range(20), 0):
@@ -125,3 +125,23 @@ def test_in_postgres(
     tally.wrong = len(wrong)
     assert wrong == []
     assert refused > 0
+
+
+def test_in_postgres_before_python_starts(
+    cluster: Any, database: str, spare_files: Callable[..., None], tally: Tally
+) -> None:
+    """Python would end the process: PL/Python's own functions lose the connection."""
+    refused = 0
+    for sql in QUERIES:
+        for more in (0, 1, *some(range(2, 20), 0)):
+            with cluster.connect(database) as session:
+                spare_files(session, more)
+                tally.tried += 1
+                try:
+                    session.execute(sql)
+                except psycopg.Error as error:
+                    refused += 1
+                    assert (error.sqlstate or "")[:2] in ("53", "58"), (sql, more, str(error))
+                spare_files(session, None)
+                assert session.execute(f"SELECT count(*) FROM ({sql}) AS s").fetchone() is not None
+    assert refused >= 2 * len(QUERIES)
