@@ -1,4 +1,4 @@
-"""Of a test with many parameters `make test` tries the same few every time, `make nightly` the others."""
+"""Of a test with many parameters `make test` tries the same few, `make nightly` the others."""
 
 import pytest
 from sampling import leave_the_rest_to_the_night
