@@ -221,7 +221,6 @@ def rows_of(connection: Any, features: list[str]) -> np.ndarray:
     return np.array(connection.execute(query).fetchall(), float)
 
 
-@pytest.mark.sample(8)
 @pytest.mark.parametrize("name", NAMES)
 def test_all_ways_agree(seen: Any, name: str) -> None:
     given = given_of(name)
@@ -231,7 +230,6 @@ def test_all_ways_agree(seen: Any, name: str) -> None:
     compare(ways, truth(name, model, x))
 
 
-@pytest.mark.sample(8)
 @pytest.mark.parametrize("name", NAMES)
 def test_postgres_agrees(seen: Any, pg: Any, name: str) -> None:
     """Of a model that DuckDB trained; its own tasks are not registered there."""
@@ -243,7 +241,6 @@ def test_postgres_agrees(seen: Any, pg: Any, name: str) -> None:
     assert here == pytest.approx(there, rel=1e-9)
 
 
-@pytest.mark.sample(14)
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in ("matrix_factorization",)])
 @pytest.mark.parametrize("label", ["0", "1"])
 def test_models_of_one_class_agree(seen: Any, name: str, label: str) -> None:

@@ -98,7 +98,6 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.sample(4)
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: " ".join(map(str, plan)))
 def test_each_reaches_the_optimum_in_duckdb(path: Path, rows: Any, plan: Any) -> None:
     given = options_of(plan)
@@ -108,7 +107,6 @@ def test_each_reaches_the_optimum_in_duckdb(path: Path, rows: Any, plan: Any) ->
     check(model, plan, rows)
 
 
-@pytest.mark.nightly
 def test_each_reaches_the_optimum_in_postgres(pg: psycopg.Connection) -> None:
     found = np.array(pg.execute("SELECT x0, x1, late::int FROM plans").fetchall(), float)
     rows = found[:, :2], found[:, 2] > 0
@@ -145,7 +143,6 @@ def slowed(monkeypatch: pytest.MonkeyPatch, algorithm: str) -> None:
     monkeypatch.setattr(constants, "of_host", lambda: found)
 
 
-@pytest.mark.sample(4)
 @pytest.mark.parametrize("in_sql", [False, True])
 @pytest.mark.parametrize(
     ("group", "slow", "reads", "expected"),
