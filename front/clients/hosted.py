@@ -1,8 +1,9 @@
 """The trainer in a process that is not Python's: DuckDB's command line, Node, Java and others.
 
-The extension starts Python when the first training needs it (`udas/duckdb/hosting/python.c`) and
-calls `start`. There is no connection of Python's to the database: DuckDB's settings are those that
-the extension read when it was loaded.
+The extension starts Python when the first training needs it (`udas/duckdb/hosting/python.c`): in
+the client's process, where it calls `start`, or in a helper process, which calls `serve`. There is
+no connection of Python's to the database: DuckDB's settings are those that the extension read when
+it was loaded.
 """
 
 import ctypes
@@ -35,6 +36,24 @@ def start(address: int) -> None:
         attach(library, path)
     except Exception as error:
         request.error = str(error).encode(errors="replace")[: ROOM - 1]
+
+
+def serve(channel: int, path: str) -> None:
+    """Trains what another process asks for until that ends, which ends this process too.
+
+    channel: a descriptor, which the extension's library reads
+    (`udas/duckdb/hosting/helper/channel.h`); path: of the extension that the other process has
+    loaded. Where this package cannot train for it, the other process gets the reason.
+    """
+    os.closerange(channel + 1, os.sysconf("SC_OPEN_MAX"))  # what the other process left open
+    try:
+        library = ctypes.CDLL(path)
+        check_version(library, f"run tuskml install in the environment of {path}")
+        attach(library, path)
+    except Exception as error:
+        os.write(channel, str(error).encode(errors="replace")[: ROOM - 1])
+    else:
+        library.tusk_serve(ctypes.c_int(channel))
 
 
 def check_version(library: ctypes.CDLL, mend: str) -> None:

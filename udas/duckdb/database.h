@@ -195,7 +195,8 @@ typedef struct answer {
     bool *emitted; /* whether each group has its answer */
     bool failed;   /* DuckDB ran out of memory for an answer */
     database *database;
-    int64_t born; /* the cancel count when the packing of these rows began; -1: unknown */
+    int64_t born;        /* the cancel count when the packing of these rows began; -1: unknown */
+    struct reply *reply; /* in a helper process: where the answers go instead; otherwise NULL */
 } answer;
 
 /* The row that the group's answer is written to. */

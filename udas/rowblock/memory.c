@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "handed/handed.h"
 #include "rowblock.h"
 #include "spill_file.h"
 
@@ -63,6 +64,7 @@ struct tusk_memory {
     _Atomic int64_t working; /* bytes used for other things than rows */
     _Atomic int64_t spilled;
     _Atomic int64_t peak;
+    _Atomic int64_t elsewhere; /* bytes of rows that another process has in memory */
 };
 
 tusk_memory *tusk_memory_new(void) {
@@ -118,7 +120,7 @@ void tusk_memory_limit_spill(tusk_memory *m, int64_t bytes) {
 
 void tusk_memory_used(tusk_memory *m, tusk_memory_use *use) {
     use->budget = atomic_load(&m->budget);
-    use->resident = atomic_load(&m->resident);
+    use->resident = atomic_load(&m->resident) + atomic_load(&m->elsewhere);
     use->spilled = atomic_load(&m->spilled);
     use->peak = atomic_load(&m->peak);
 }
@@ -190,7 +192,8 @@ static tusk_slab *take_cached(tusk_memory *m, size_t size) {
 
 static bool reserve(tusk_memory *m, int64_t size) {
     int64_t taken = atomic_fetch_add(&m->resident, size) + size;
-    if (taken <= atomic_load(&m->budget) - atomic_load(&m->working))
+    int64_t others = atomic_load(&m->working) + atomic_load(&m->elsewhere);
+    if (taken <= atomic_load(&m->budget) - others)
         return true;
     atomic_fetch_sub(&m->resident, size);
     return false;
@@ -199,7 +202,8 @@ static bool reserve(tusk_memory *m, int64_t size) {
 int tusk_memory_reserve(tusk_memory *memory, int64_t bytes, int64_t floor) {
     tusk_memory *m = memory->account;
     int64_t budget = atomic_load(&m->budget);
-    int64_t most = budget - atomic_load(&m->resident), least = budget / 4;
+    int64_t rows = atomic_load(&m->resident) + atomic_load(&m->elsewhere);
+    int64_t most = budget - rows, least = budget / 4;
     if (most < least)
         most = least;
     if (most < floor)
@@ -419,4 +423,25 @@ void *tusk_memory_take(tusk_memory *m, size_t size, tusk_slab **out, int *code) 
     }
     pthread_mutex_unlock(&l->lock);
     return piece;
+}
+
+/* --- rows for another process --- */
+
+int tusk_memory_hold(tusk_memory *memory, int64_t bytes) {
+    return reserve(memory->account, bytes);
+}
+
+void tusk_memory_let_go(tusk_memory *memory, int64_t bytes) {
+    atomic_fetch_sub(&memory->account->resident, bytes);
+}
+
+void tusk_memory_elsewhere(tusk_memory *memory, int64_t bytes) {
+    atomic_store(&memory->account->elsewhere, bytes);
+}
+
+void tusk_memory_directory(tusk_memory *memory, char *path, size_t room) {
+    tusk_memory *m = memory->account;
+    pthread_mutex_lock(&m->lock);
+    snprintf(path, room, "%s", m->temp_directory ? m->temp_directory : "");
+    pthread_mutex_unlock(&m->lock);
 }

@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from tuskml.connection import extension_path
-from tuskml.errors import ExtensionError
 from tuskml.terminal.usage import Commands, add_command, add_json
 
 NOTE = "tuskml.python"
-"""Beside the extension's file: two lines, the executable and its libpython."""
+"""Beside the extension's file: two lines, the executable and its libpython, "" if it has none."""
 ABOUT = (
     "Notes this environment's Python beside the extension's file and prints the statement that "
     "loads it. A client of DuckDB that allows unsigned extensions, such as `duckdb -unsigned`, "
     "runs that statement. Its first training starts the Python that was noted, in the client's "
-    "process. The environment variable TUSKML_PYTHON names another Python, or is 'off'."
+    "process, or in a helper process if that Python has no shared library or if the environment "
+    "variable TUSKML_HELPER is 'on'. TUSKML_PYTHON names another Python, or is 'off'."
 )
 
 
@@ -43,12 +43,6 @@ def show_install(given: argparse.Namespace) -> None:
         print(note(), end="")
         return
     path = extension_path()
-    if not libpython():
-        raise ExtensionError(
-            f"{sys.executable} has no shared libpython, which other clients need to train: "
-            "install tuskml in a Python that has one, such as Debian's with libpython3 or one "
-            "built with --enable-shared"
-        )
     write_note(path.with_name(NOTE))
     load = f"LOAD '{str(path).replace(chr(39), chr(39) * 2)}';"
     found = {"load": load, "executable": sys.executable, "libpython": libpython()}

@@ -1,4 +1,7 @@
-"""Training in clients that are not Python: DuckDB's own command line, and a Python without tuskml."""
+"""Training in clients that are not Python: DuckDB's own command line, and a Python without tuskml.
+
+The package's Python runs in the client's process or in a helper process.
+"""
 
 # ruff: noqa: E501, SQL is read better on one line
 
@@ -22,8 +25,28 @@ from tuskml.connection import extension_path
 
 duckdb_cli = pytest.importorskip("duckdb_cli")
 CLIENT = Path(duckdb_cli.__file__).parent / "duckdb"
-ROWS = "CREATE TABLE r AS SELECT i % 3 AS g, sin(i) AS x, cos(7 * i) AS z, sin(i) + cos(3 * i) AS y, i % 5 < 2 AS b, ['red', 'blue', 'green'][1 + i % 3] AS colour FROM range(600) t(i)"
+ROWS = "CREATE TABLE r AS SELECT i % 3 AS g, sin(i) AS x, cos(7 * i) AS z, sin(i) + cos(3 * i) AS y, i % 5 < 2 AS b, ['red', 'blue', 'green'][1 + i % 3] AS colour, i FROM range(600) t(i)"
+QUERIES = (
+    "SELECT g, m.coef AS coef, m.intercept AS c, m.status AS s FROM (SELECT g, train_model('linear', y, [x, z]) AS m FROM r GROUP BY g) ORDER BY g",
+    "SELECT m.coef AS coef, m.features AS f FROM (SELECT train_model('logistic', b, {'x': x, 'colour': colour}) AS m FROM r)",
+    "SELECT sum(predict(m, [x, z])) AS p FROM r, (SELECT train_model('gbdt', y, [x, z], '{\"trees\": 5}') AS m FROM r)",
+    "SELECT count(*) AS n FROM model_summary((SELECT train_model('linear', y, [x, z]) FROM r)) WHERE p_value < 0.5",
+    "SELECT m.coef AS c, m.n_skipped AS n FROM (SELECT train_model('linear', y, sparse([g, 7 + g], [x::FLOAT, CASE WHEN z < 0.9 THEN z END::FLOAT])) AS m FROM r)",
+    "SELECT m.coef AS c FROM (SELECT train_model('poisson', abs(round(3 * y)), [x::FLOAT, z::FLOAT], '{}', 1 + g, x) AS m FROM r)",
+    "SELECT m.coef AS c, m.class_names AS n FROM (SELECT train_model('logistic', colour, {'x': x, 'day': DATE '2026-01-01' + g::INT, 'who': chr((65 + i % 50)::INT) || 'name longer than eight'}) AS m FROM r)",
+    "SELECT count(*) AS n, sum(m.coef[1] + m.intercept) AS c, min(m.status) AS s FROM (SELECT train_model('linear', y, [x]) AS m FROM r, range(3000) k(h) GROUP BY h)",
+    "SELECT m.coef AS c, m.n_rows AS n FROM (SELECT train_model('lda', NULL, ['red', colour, 'x' || g], '{\"topics\": 2, \"max_iter\": 5}') AS m FROM r)",
+    "SELECT explain_training('svm', b, [x, z]) LIKE '%dcd%' AS e, feature_frequencies([g, g + 1]) AS f, partition_model([g, 5000000000 + i]) AS p FROM r",
+)  # fmt: skip
 LONG = 'SELECT (train_model(\'logistic\', b, [x, z], \'{"algorithm": "bgd", "epsilon": 0, "max_iter": 100000000}\')).status AS s FROM r'
+
+
+@pytest.fixture(params=["off", "on"], ids=["inside", "helper"])
+def where(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Where the package's Python runs."""
+    monkeypatch.setenv("TUSKML_HELPER", request.param)
+    monkeypatch.setenv("TUSKML_PYTHON", sys.executable)
+    return str(request.param)
 
 
 def client(*statements: str, extension: Path | None = None, **environment: str) -> str:
@@ -43,26 +66,21 @@ def answers(text: str) -> list:
     return [json.loads(line) for line in text.splitlines()]
 
 
-@pytest.mark.sample(2)
-@pytest.mark.parametrize(
-    "query",
-    [
-        "SELECT g, m.coef AS coef, m.intercept AS c, m.status AS s FROM (SELECT g, train_model('linear', y, [x, z]) AS m FROM r GROUP BY g) ORDER BY g",
-        "SELECT m.coef AS coef, m.features AS f FROM (SELECT train_model('logistic', b, {'x': x, 'colour': colour}) AS m FROM r)",
-        "SELECT sum(predict(m, [x, z])) AS p FROM r, (SELECT train_model('gbdt', y, [x, z], '{\"trees\": 5}') AS m FROM r)",
-        "SELECT count(*) AS n FROM model_summary((SELECT train_model('linear', y, [x, z]) FROM r)) WHERE p_value < 0.5",
-    ],
-)  # fmt: skip
-def test_numbers_are_those_of_python(query: str) -> None:
-    """All bits: in the client's process the package's trainer runs, as it does in Python's."""
-    found = answers(client(ROWS, query))
+@pytest.mark.usefixtures("where")
+def test_numbers_are_those_of_python() -> None:
+    """All bits: for the client the package's trainer runs, as it does in Python."""
+    found = answers(client(ROWS, *QUERIES))
     with tuskml.connect(threads=2) as con:
         con.execute(ROWS)
-        rows = con.execute(query)
-        names = [column[0] for column in rows.description]
-        assert found == [dict(zip(names, row, strict=True)) for row in rows.fetchall()]
+        for query in QUERIES:
+            rows = con.execute(query)
+            names = [column[0] for column in rows.description]
+            for row in rows.fetchall():
+                assert found.pop(0) == dict(zip(names, row, strict=True)), query
+    assert not found
 
 
+@pytest.mark.usefixtures("where")
 def test_errors_are_sentences_and_the_session_goes_on() -> None:
     said = client(
         ROWS,
@@ -76,6 +94,7 @@ def test_errors_are_sentences_and_the_session_goes_on() -> None:
     assert '{"s":"ok"}' in said
 
 
+@pytest.mark.usefixtures("where")
 def test_a_model_in_a_store(tmp_path: Path) -> None:
     said = client(
         ROWS,
@@ -96,6 +115,7 @@ def test_settings_are_those_at_load() -> None:
     assert found == {"budget": 300 << 20}
 
 
+@pytest.mark.usefixtures("where")
 def test_ctrl_c_ends_the_training() -> None:
     """In a terminal, where the client's own handler of the signal goes on with the next statement."""
     ours, theirs = pty.openpty()
@@ -153,6 +173,7 @@ def plain(*statements: str, extension: Path, **environment: str) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.usefixtures("where")
 def test_a_python_that_only_loads_the_file_trains() -> None:
     train = "SELECT (train_model('linear', 2 * x, [x])).coef FROM range(9) t(x)"
     with tuskml.connect() as con:
@@ -160,6 +181,7 @@ def test_a_python_that_only_loads_the_file_trains() -> None:
     assert plain(train, train, extension=extension_path()) == [wanted] * 2
 
 
+@pytest.mark.usefixtures("where")
 def test_cancel_from_another_connection() -> None:
     script = """
 import duckdb, sys, threading
@@ -236,15 +258,3 @@ def test_pythons_that_do_not_train(python: str, sentence: str) -> None:
     )
     assert sentence in said
     assert '{"after":7}' in said
-
-
-def test_a_python_without_its_library(tmp_path: Path) -> None:
-    note = tmp_path / "tuskml.python"
-    note.write_text(f"{sys.executable}\n\n")
-    copy = tmp_path / "tuskml.duckdb_extension"
-    shutil.copy(extension_path(), copy)
-    said = client("SELECT train_model('linear', 1, [1.0])", extension=copy, TUSKML_PYTHON="")
-    assert "has no shared libpython, which training in this process needs" in said
-    note.write_text(f"{sys.executable}\n{tmp_path}/libpython.so\n")
-    said = client("SELECT train_model('linear', 1, [1.0])", extension=copy, TUSKML_PYTHON="")
-    assert "is no libpython of a version that tuskml supports" in said

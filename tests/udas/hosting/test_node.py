@@ -35,7 +35,8 @@ console.log(JSON.stringify(await said));
 
 
 @pytest.mark.nightly
-def test_numbers_and_cancels_in_node(tmp_path: Path) -> None:
+@pytest.mark.parametrize("helper", ["off", "on"])
+def test_numbers_and_cancels_in_node(helper: str, tmp_path: Path) -> None:
     """The same bits as in Python; another connection ends a training."""
     node, npm = shutil.which("node"), shutil.which("npm")
     if node is None or npm is None:
@@ -45,7 +46,7 @@ def test_numbers_and_cancels_in_node(tmp_path: Path) -> None:
     subprocess.run(install, cwd=tmp_path, check=True, capture_output=True)
     (tmp_path / "train.mjs").write_text(SCRIPT)
     command = [node, "train.mjs", str(extension_path()), TRAIN]
-    given = os.environ | {"TUSKML_PYTHON": sys.executable}
+    given = os.environ | {"TUSKML_PYTHON": sys.executable, "TUSKML_HELPER": helper}
     done = subprocess.run(
         command, cwd=tmp_path, env=given, capture_output=True, text=True, check=True
     )

@@ -3,7 +3,8 @@
  * The process is DuckDB's command line, Node, Java or another program. libpython is found when it
  * is needed, and so are the few functions of its that are called here: all of them have the same
  * signature in each version that tuskml supports. A process that runs a Python already, as R
- * may, imports the package there. Python is never finalized: DuckDB may call until the end. */
+ * may, imports the package there. Python is never finalized: DuckDB may call until the end.
+ * A Python that cannot be loaded into the process trains in a process of its own (helper/). */
 #define _GNU_SOURCE
 #include "python.h"
 
@@ -16,6 +17,7 @@
 #include <string.h>
 #include <wchar.h>
 
+#include "helper/helper.h"
 #include "python_home.h"
 
 /* What the package reads and writes (front/clients/hosted.py). */
@@ -47,6 +49,8 @@ static const char WITHOUT_PACKAGE[] =
     "the extension was loaded without its Python package, which trains: run the statement by "
     "`tuskml sql`, or in Python open the database with tuskml.connect() or call "
     "tuskml.load(connection)";
+
+#define HELPER "TUSKML_HELPER"
 
 static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
 static bool started;
@@ -85,51 +89,79 @@ static void initialize(const python *p) {
     free(before);
 }
 
-/* Starts an interpreter that has the packages of the executable's environment. */
-static bool start_interpreter(const python_home *home, request *asked) {
-    static wchar_t name[PATH_MAX]; /* Python keeps the pointer */
+/* libpython in this process, with its functions; NULL if it cannot be there. */
+static void *library_of(const python_home *home, python *p) {
     /* Global, since extension modules such as NumPy's take Python's symbols from the process. */
-    void *library = dlopen(home->library, RTLD_NOW | RTLD_GLOBAL);
-    python p;
-    if (!library || !python_of(library, &p)) {
-        snprintf(asked->error, sizeof asked->error,
-                 "%.500s is no libpython of a version that "
-                 "tuskml supports, run `tuskml install` again",
-                 home->library);
-        return false;
-    }
+    void *library = home->library[0] ? dlopen(home->library, RTLD_NOW | RTLD_GLOBAL) : NULL;
+    return library && python_of(library, p) ? library : NULL;
+}
+
+/* Starts an interpreter that has the packages of the executable's environment. */
+static bool start_interpreter(const python_home *home, const python *p, request *asked) {
+    static wchar_t name[PATH_MAX]; /* Python keeps the pointer */
     if (mbstowcs(name, home->executable, PATH_MAX) == (size_t)-1)
         for (size_t i = 0; i < PATH_MAX; i++) /* as Latin-1; Python compares bytes with files */
             if (!(name[i] = (unsigned char)home->executable[i]))
                 break;
-    p.set_program_name(name);
-    initialize(&p);
-    bool done = import_package(&p, asked);
-    p.release();
+    p->set_program_name(name);
+    initialize(p);
+    bool done = import_package(p, asked);
+    p->release();
     return done;
 }
 
-/* Where the process has no Python yet. */
-static bool start_python(request *asked) {
+static void refuse_library(const python_home *home, request *asked) {
+    if (home->library[0])
+        snprintf(asked->error, sizeof asked->error,
+                 "%.500s is no libpython of a version that tuskml supports, and " HELPER
+                 " is off: run `tuskml install` again",
+                 home->library);
+    else
+        snprintf(
+            asked->error, sizeof asked->error,
+            "%.400s has no shared libpython, which training in this process needs, and " HELPER
+            " is off: install tuskml in a Python that has one, such as Debian's with "
+            "libpython3, and run `tuskml install` there",
+            home->executable);
+}
+
+/* Whether a helper process trains. */
+enum helping { WHERE_NEEDED, ALWAYS, NEVER, UNKNOWN };
+
+static enum helping helping(void) {
+    const char *given = getenv(HELPER);
+    if (!given || !given[0] || strcmp(given, "auto") == 0)
+        return WHERE_NEEDED;
+    return strcmp(given, "on") == 0 ? ALWAYS : strcmp(given, "off") == 0 ? NEVER : UNKNOWN;
+}
+
+/* Where the process has no Python yet, or is to have none. */
+static bool start_python(request *asked, enum helping how) {
     python_home home;
+    python p;
     if (!python_home_find(&home, asked->extension, asked->error, sizeof asked->error))
         return false;
-    if (home.library[0])
-        return start_interpreter(&home, asked);
-    snprintf(asked->error, sizeof asked->error,
-             "%.400s has no shared libpython, which training in this process needs: install "
-             "tuskml in a Python that has one, such as Debian's with libpython3, and run `tuskml "
-             "install` there",
-             home.executable);
+    if (how != ALWAYS && library_of(&home, &p))
+        return start_interpreter(&home, &p, asked);
+    if (how != NEVER)
+        return helper_begin(home.executable, asked->extension, asked->error, sizeof asked->error);
+    refuse_library(&home, asked);
     return false;
 }
 
 static bool start(request *asked) {
     Dl_info self;
     python running;
+    enum helping how = helping();
     asked->extension = dladdr((void *)(intptr_t)python_starts, &self) ? self.dli_fname : "";
-    if (!python_of(RTLD_DEFAULT, &running) || !running.is_initialized())
-        return start_python(asked);
+    if (how == UNKNOWN) {
+        snprintf(asked->error, sizeof asked->error,
+                 "the environment variable " HELPER " is %.200s, expected on, off or auto",
+                 getenv(HELPER));
+        return false;
+    }
+    if (how == ALWAYS || !python_of(RTLD_DEFAULT, &running) || !running.is_initialized())
+        return start_python(asked, how);
     int state = running.enter();
     bool done = import_package(&running, asked);
     running.leave(state);

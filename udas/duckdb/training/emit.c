@@ -1,7 +1,8 @@
 /* Writes the trainer's answers into the values that finalize returns. */
+#include "../emit.h"
 #include "../../scalars/models/payload.h"
 #include "../catching.h"
-#include "../database.h"
+#include "../hosting/helper/answers.h"
 #include "../models/payload_column.h"
 
 /* --- one function for each kind of field --- */
@@ -102,7 +103,9 @@ static void put_models(void *argument) {
 TUSK_EXPORT void tusk_emit_models(tusk_batch *batch, const tusk_models *models) {
     answer *a = batch->context;
     emission e = {.answer = a, .models = models};
-    if (!catching(put_models, &e))
+    if (a->reply)
+        reply_models(a->reply, models);
+    else if (!catching(put_models, &e))
         a->failed = true;
 }
 
@@ -116,6 +119,8 @@ static void put_text(void *argument) {
 TUSK_EXPORT void tusk_emit_text(tusk_batch *batch, int64_t group, const char *text) {
     answer *a = batch->context;
     emission e = {.answer = a, .group = group, .text = text};
-    if (!catching(put_text, &e))
+    if (a->reply)
+        reply_text(a->reply, group, text);
+    else if (!catching(put_text, &e))
         a->failed = true;
 }

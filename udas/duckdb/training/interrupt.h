@@ -5,11 +5,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "../database.h"
+
 /* The kernels' tk_cancel_count, tk_watch_sigint and tk_cancel. The Python package passes them in.
  */
 typedef int64_t (*cancel_counter)(void);
 typedef void (*sigint_watcher)(int on);
 typedef void (*canceller)(void);
+TUSK_EXPORT void tusk_set_interrupts(cancel_counter count, sigint_watcher watch, canceller end);
+
+/* The cancel count when the packing of a batch's rows began; -1: unknown. */
+TUSK_EXPORT int64_t tusk_batch_born(const tusk_batch *batch);
 
 int64_t cancels_so_far(void);
 /* Ends all trainings of the process, as tuskml.cancel() does. */

@@ -3,7 +3,8 @@
 #include <string.h>
 
 #include "../catching.h"
-#include "../database.h"
+#include "../emit.h"
+#include "../hosting/helper/answers.h"
 
 typedef struct field {
     const char *name;
@@ -131,11 +132,19 @@ static void put_partitioning(void *argument) {
 /* The trainer's answer to TUSK_FREQUENCIES, one group at a time. */
 TUSK_EXPORT void tusk_emit_frequencies(tusk_batch *batch, int64_t group,
                                        const tusk_frequencies *found) {
-    emit(batch, group, found, put_frequencies);
+    const answer *a = batch->context;
+    if (a->reply)
+        reply_frequencies(a->reply, group, found);
+    else
+        emit(batch, group, found, put_frequencies);
 }
 
 /* The trainer's answer to TUSK_PARTITION, one group at a time. */
 TUSK_EXPORT void tusk_emit_partitioning(tusk_batch *batch, int64_t group,
                                         const tusk_partitioning *made) {
-    emit(batch, group, made, put_partitioning);
+    const answer *a = batch->context;
+    if (a->reply)
+        reply_partitioning(a->reply, group, made);
+    else
+        emit(batch, group, made, put_partitioning);
 }

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../emit.h"
 #include "../hosting/python.h"
 #include "interrupt.h"
 #include "train_model.h"
@@ -14,7 +15,7 @@ TUSK_EXPORT void tusk_set_trainer(tusk_trainer t) {
     __atomic_store_n(&trainer, t, __ATOMIC_RELEASE);
 }
 
-static tusk_trainer trainer_now(void) {
+tusk_trainer trainer_now(void) {
     return __atomic_load_n(&trainer, __ATOMIC_ACQUIRE);
 }
 
@@ -112,7 +113,7 @@ static const char *train_batch(const overload *o, duckdb_aggregate_state *states
                             .began = run ? run_began(run) : 0,
                             .program = "duckdb"};
         take_part(o->database, &batch);
-        answer a = {result, c.row, c.emitted, false, o->database, run ? run->era->born : -1};
+        answer a = {result, c.row, c.emitted, false, o->database, run ? run->era->born : -1, NULL};
         batch.context = &a;
         bool whole = fill_batch(&c, &batch, states, result, n, offset);
         if (whole && batch.n_groups)

@@ -1,0 +1,36 @@
+/* The process that trains for a client whose own process cannot have Python in it.
+ *
+ * It is started when the first training needs it, and lives as long as the client's process. One
+ * that ended is replaced by the next training.
+ */
+#ifndef TUSK_HELPER_H
+#define TUSK_HELPER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+typedef struct helper {
+    int channel;
+    pid_t process, client; /* client: the process that started it; a fork of that has none */
+    int users;
+    int status; /* as waitpid says it; set when the process has ended */
+    bool over;
+} helper;
+
+/* Starts the helper of a Python executable, and has it train from now on. extension: path of this
+ * library. If it cannot be started, says why. */
+bool helper_begin(const char *executable, const char *extension, char *why, size_t room);
+
+/* The helper, in use until it is given back; a new one if there is none that lives. NULL, and why,
+ * if none can be started. */
+helper *helper_take(char *why, size_t room);
+void helper_give(helper *h);
+/* Ends a helper that did not answer, and says how it ended. */
+void helper_end(helper *h, char *why, size_t room);
+
+/* Trains a batch in the helper (batch.h). */
+struct tusk_batch;
+int helper_train(struct tusk_batch *batch);
+
+#endif
