@@ -81,17 +81,18 @@ before, there = descriptors(), descriptors(pid)
 for _ in range(100):
     assert asked(TRAIN) == "ok"
 assert helpers() == [pid]
-print(json.dumps([before == descriptors(), there == descriptors(pid)]))
+wait_for(lambda: len(descriptors(pid)) <= len(there))  # it closes a batch's once it has answered
+print(json.dumps(before == descriptors()))
 """
-    assert host(program) == [[True, True]]
+    assert host(program) == [True]
 
 
 def test_nothing_of_the_client_is_open_in_the_helper(tmp_path: Path) -> None:
     file = tmp_path / "of_the_client"
     file.write_text("")
     program = f"""
-kept = os.open({str(file)!r}, os.O_RDONLY)
-os.set_inheritable(kept, True)
+for _ in range(3):
+    os.set_inheritable(os.open({str(file)!r}, os.O_RDONLY), True)
 asked(TRAIN)
 print(json.dumps([{str(file)!r} in descriptors(), {str(file)!r} in descriptors(helpers()[0])]))
 """
@@ -110,6 +111,7 @@ print(json.dumps(said[0]))
 print(json.dumps([asked(TRAIN), len(helpers()), helpers() != [first]]))
 second = helpers()[0]
 os.kill(second, signal.SIGKILL)
+wait_for(lambda: not helpers())
 print(json.dumps([asked(TRAIN), len(helpers()), helpers() != [second]]))
 """
     said, then, between = host(program)
@@ -196,7 +198,7 @@ print(json.dumps([[said[0] for _, said in begun] == alone, len(set(alone))]))
 @pytest.mark.parametrize("limit", ["24MiB", "400MiB"])
 def test_rows_beyond_the_limit(limit: str, tmp_path: Path) -> None:
     """They are handed over in memory or by temp_directory, and nothing stays there."""
-    train = "SELECT (train_model('linear', sin(i), [cos(i + k) FOR k IN range(16)], '{\"deterministic\": true}')).coef::TEXT FROM range(200000) t(i)"
+    train = "SELECT (train_model('linear', sin(i), [cos(i * (k + 1)) FOR k IN range(16)], '{\"deterministic\": true}')).coef::TEXT FROM range(200000) t(i)"
     settings = f"SET memory_limit = '{limit}'; SET temp_directory = '{tmp_path}'; SET threads = 1;"
     program = f"""
 other = duckdb.connect(config={{"allow_unsigned_extensions": "true"}})

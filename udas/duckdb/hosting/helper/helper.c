@@ -37,6 +37,7 @@ static const char CODE[] = "import os, sys\n"
                            "    os.write(3, said.encode(errors='replace')[:1000])\n";
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t reaped = PTHREAD_COND_INITIALIZER;
 static helper *current;
 static char *executable, *extension;
 
@@ -98,16 +99,47 @@ static void drop(helper *h) {
     free(h);
 }
 
-static void retire(helper *h) {
-    if (!h->over && h->client == getpid()) {
-        kill(h->process, SIGKILL);
-        h->status = status_of(h->process);
+/* Waits for the end of a helper in a thread, so that no zombie stays of one that ends while nobody
+ * trains. The process is there until the lock is held, so that nobody kills another one. */
+static void *reap(void *given) {
+    helper *h = given;
+    siginfo_t ended;
+    while (waitid(P_PID, (id_t)h->process, &ended, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
     }
+    pthread_mutex_lock(&lock);
+    h->status = status_of(h->process);
+    h->reaped = true;
+    pthread_cond_broadcast(&reaped);
+    drop(h);
+    pthread_mutex_unlock(&lock);
+    return NULL;
+}
+
+/* The thread gets no signals, which are for the client's own. */
+static int start_reaping(helper *h) {
+    pthread_t thread;
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int failed = pthread_create(&thread, NULL, reap, h);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!failed)
+        pthread_detach(thread);
+    return failed;
+}
+
+static void retire(helper *h) {
+    h->users++;
+    if (h->client == getpid() && !h->reaped)
+        kill(h->process, SIGKILL);
+    while (h->client == getpid() && !h->reaped)
+        pthread_cond_wait(&reaped, &lock); /* others may retire it meanwhile */
     h->over = true;
     if (current == h) {
         current = NULL;
         drop(h);
     }
+    drop(h);
 }
 
 static helper *start(char *why, size_t room) {
@@ -126,8 +158,11 @@ static helper *start(char *why, size_t room) {
     if (end >= 0)
         close(end);
     if (!failed && is_ready(ends[0], said, sizeof said)) {
-        *h = (helper){.channel = ends[0], .process = process, .client = getpid(), .users = 1};
-        return h;
+        *h = (helper){.channel = ends[0], .process = process, .client = getpid(), .users = 2};
+        int no_thread = start_reaping(h);
+        if (!no_thread)
+            return h;
+        snprintf(said, sizeof said, "%s", strerror(no_thread));
     }
     close(ends[0]);
     free(h);
@@ -147,7 +182,7 @@ static helper *start(char *why, size_t room) {
  * helper. */
 static bool is_over(const helper *h) {
     struct pollfd channel = {.fd = h->channel};
-    return h->over || h->client != getpid() ||
+    return h->over || h->reaped || h->client != getpid() ||
            (poll(&channel, 1, 0) > 0 && (channel.revents & (POLLHUP | POLLERR)));
 }
 

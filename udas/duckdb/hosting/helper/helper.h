@@ -14,7 +14,8 @@ typedef struct helper {
     int channel;
     pid_t process, client; /* client: the process that started it; a fork of that has none */
     int users;
-    int status; /* as waitpid says it; set when the process has ended */
+    int status;  /* as waitpid says it; -1 if it is not known */
+    bool reaped; /* the process has ended, and was waited for */
     bool over;
 } helper;
 

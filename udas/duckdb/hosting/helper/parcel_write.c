@@ -176,10 +176,18 @@ static parcel head_of(const tusk_batch *b) {
 }
 
 static bool refuse_room(tusk_batch *batch, int64_t bytes) {
-    snprintf(batch->error, sizeof batch->error,
-             "no room to hand %lld MB of rows to the helper process, neither within memory_limit "
-             "nor in temp_directory (%s): raise memory_limit, or free space in temp_directory",
-             (long long)(bytes >> 20) + 1, strerror(errno));
+    if (errno == EMFILE || errno == ENFILE)
+        snprintf(
+            batch->error, sizeof batch->error,
+            "rows cannot be handed to the helper process (%s): raise the limit of open files, "
+            "ulimit -n",
+            strerror(errno));
+    else
+        snprintf(
+            batch->error, sizeof batch->error,
+            "no room to hand %lld MB of rows to the helper process, neither within memory_limit "
+            "nor in temp_directory (%s): raise memory_limit, or free space in temp_directory",
+            (long long)(bytes >> 20) + 1, strerror(errno));
     return false;
 }
 

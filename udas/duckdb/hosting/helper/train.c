@@ -15,7 +15,7 @@
 #include "helper.h"
 #include "parcel.h"
 
-#define LOOK_MS 5     /* how often a cancel is looked for */
+#define LOOK_MS 5      /* how often a cancel is looked for */
 #define PATIENCE_S 5.0 /* until a helper that does not end a cancelled training is ended */
 
 typedef struct exchange {
@@ -122,8 +122,10 @@ static bool attempt(exchange *e, const parcel_file *file) {
         return true;
     bool paired = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0;
     if (!paired)
-        snprintf(e->batch->error, sizeof e->batch->error,
-                 "the helper process cannot be reached: %s", strerror(errno));
+        snprintf(
+            e->batch->error, sizeof e->batch->error,
+            "the helper process cannot be reached (%s): raise the limit of open files, ulimit -n",
+            strerror(errno));
     bool over = !paired || exchanged(e, file, ends) || e->begun || e->cancelled;
     helper_give(e->helper);
     return over;
