@@ -33,9 +33,9 @@ QUERIES = (
     "SELECT count(*) AS n FROM model_summary((SELECT train_model('linear', y, [x, z]) FROM r)) WHERE p_value < 0.5",
     "SELECT m.coef AS c, m.n_skipped AS n FROM (SELECT train_model('linear', y, sparse([g, 7 + g], [x::FLOAT, CASE WHEN z < 0.9 THEN z END::FLOAT])) AS m FROM r)",
     "SELECT m.coef AS c FROM (SELECT train_model('poisson', abs(round(3 * y)), [x::FLOAT, z::FLOAT], '{}', 1 + g, x) AS m FROM r)",
-    "SELECT m.coef AS c, m.class_names AS n FROM (SELECT train_model('logistic', colour, {'x': x, 'day': DATE '2026-01-01' + g::INT, 'who': chr((65 + i % 50)::INT) || 'name longer than eight'}) AS m FROM r)",
+    "SELECT m.coef AS c, m.features AS f, m.class_names AS n FROM (SELECT train_model('logistic', CASE WHEN y > 0.5 THEN 'above' ELSE 'below' END, {'x': x, 'day': DATE '2026-01-01' + g::INT, 'who': chr((65 + i % 50)::INT) || 'name longer than eight'}) AS m FROM r)",
     "SELECT count(*) AS n, sum(m.coef[1] + m.intercept) AS c, min(m.status) AS s FROM (SELECT train_model('linear', y, [x]) AS m FROM r, range(3000) k(h) GROUP BY h)",
-    "SELECT m.coef AS c, m.n_rows AS n FROM (SELECT train_model('lda', NULL, ['red', colour, 'x' || g], '{\"topics\": 2, \"max_iter\": 5}') AS m FROM r)",
+    "SELECT md5(m.payload) AS p, m.n_rows AS n FROM (SELECT train_model('lda', NULL, ['red', colour, 'x' || g], '{\"topics\": 2, \"max_iter\": 5}') AS m FROM r)",
     "SELECT explain_training('svm', b, [x, z]) LIKE '%dcd%' AS e, feature_frequencies([g, g + 1]) AS f, partition_model([g, 5000000000 + i]) AS p FROM r",
 )  # fmt: skip
 LONG = 'SELECT (train_model(\'logistic\', b, [x, z], \'{"algorithm": "bgd", "epsilon": 0, "max_iter": 100000000}\')).status AS s FROM r'
