@@ -9,6 +9,8 @@ a shared machine (256 MiB, page cache dropped, medians of three; load 8.6).
 import math
 from pathlib import Path
 
+from tuskml.schedule import budget
+
 PAGE_BYTES, PARTITION_BYTES = 4096, 2 << 20
 """Of a page, and of a partition: a slab of spilled rows (`rowblock/memory.c`)."""
 PAGE_SECONDS = PAGE_BYTES / 1.27e9
@@ -30,17 +32,25 @@ def draw_seconds(pieces: float, each: float) -> float:
     return pieces * (SEEK_SECONDS + max(1, math.ceil(each / PAGE_BYTES)) * PAGE_SECONDS)
 
 
-def not_cached(spilled: int) -> float:
-    """Bytes of spilled rows that a pass reads from the disk.
+def not_cached(spilled: int, room: float | None = None) -> float:
+    """Bytes of spilled rows that a pass reads from the disk; room: for files, None: as it is.
 
     The kernel keeps them in memory as far as that is available. Where they are more, a pass over
     all of them finds that those which come next have just been given up: it reads all.
     """
-    return float(spilled) if spilled > available() else 0.0
+    return float(spilled) if spilled > (available() if room is None else room) else 0.0
 
 
 def available() -> float:
-    """Bytes of memory that the kernel could give to files; infinite where it does not say."""
+    """Bytes of memory that the kernel could give to files; infinite where it does not say.
+
+    The process's control groups, such as a container's, may leave it less than the system has.
+    """
+    return min(of_system(), budget.memory_left(budget.HERE))
+
+
+def of_system() -> float:
+    """The same without control groups."""
     try:
         lines = MEMINFO.read_text().splitlines()
         found = next(line for line in lines if line.startswith("MemAvailable:"))

@@ -2,7 +2,7 @@
 
 The least of the limits counts: the processors that the process may run on, the quota of its
 control groups, and what the database that calls allows its statements. A number that the user
-gives, as the option `threads`, is taken as it is.
+gives, as the option `threads`, is taken as it is. The control groups' memory is read here too.
 
 The build reads this file too, before anything is installed: it imports the standard library alone.
 """
@@ -16,6 +16,17 @@ from contextvars import ContextVar
 from pathlib import Path
 
 HERE = Path("/")
+INF = math.inf
+NO_LIMIT = 1 << 60
+"""Bytes: version 1 says so many, less a page, where there is no limit."""
+MOUNTED = {"cpu": ("cpu,cpuacct", "cpuacct,cpu")}
+"""Further names of where controllers of version 1 may be."""
+MEMORY_FILES = {
+    2: (("memory.max", "memory.high"), "memory.current", ""),
+    1: (("memory.limit_in_bytes",), "memory.usage_in_bytes", "total_"),
+}
+"""Of a control group by its version: files of its limits and of its use, and what comes before
+the names of what is counted with the groups below it."""
 LOOK_EVERY = 1.0
 """Seconds for which a quota is believed."""
 
@@ -76,29 +87,44 @@ def allowed() -> int:
 def quota(root: Path) -> float:
     """Processors' time a second that the control groups allow; infinite without a limit.
 
-    root: the directory that holds `proc` and `sys`. A group's limit holds for all groups below it.
-    Within a container the path may be that of the host, which does not exist here; the container's
-    own group is then at the top.
+    root: the directory that holds `proc` and `sys`.
+    """
+    read = {2: version_2, 1: version_1}
+    return min((read[number](group) for group, number in control_groups(root, "cpu")), default=INF)
+
+
+def memory_left(root: Path) -> float:
+    """Bytes that the control groups leave, their page cache included; infinite without a limit.
+
+    root: the directory that holds `proc` and `sys`.
+    """
+    groups = control_groups(root, "memory")
+    return min((left_in(group, number) for group, number in groups), default=INF)
+
+
+def control_groups(root: Path, controller: str) -> Iterator[tuple[Path, int]]:
+    """Directories of the groups that this process belongs to, and their interface's version.
+
+    A group's limit holds for all groups below it. Within a container the path may be that of the
+    host, which does not exist here; the container's own group is then at the top.
     """
     try:
         lines = (root / "proc/self/cgroup").read_text().splitlines()
     except OSError:
-        return math.inf
-    least = math.inf
+        return
     for line in lines:
         number, controllers, path = line.split(":", 2)
         if number == "0" and not controllers:
-            tops, read = [root / "sys/fs/cgroup", root / "sys/fs/cgroup/unified"], version_2
-        elif "cpu" in controllers.split(","):
-            names = dict.fromkeys([controllers, "cpu", "cpu,cpuacct", "cpuacct,cpu"])
-            tops, read = [root / "sys/fs/cgroup" / name for name in names], version_1
+            tops, version = [root / "sys/fs/cgroup", root / "sys/fs/cgroup/unified"], 2
+        elif controller in controllers.split(","):
+            names = dict.fromkeys([controllers, controller, *MOUNTED.get(controller, ())])
+            tops, version = [root / "sys/fs/cgroup" / name for name in names], 1
         else:
             continue
         parts = [part for part in path.split("/") if part not in ("", "..")]
         for top in tops:
             for depth in range(len(parts) + 1):
-                least = min(least, read(top.joinpath(*parts[:depth])))
-    return least
+                yield top.joinpath(*parts[:depth]), version
 
 
 def version_2(group: Path) -> float:
@@ -117,3 +143,23 @@ def version_1(group: Path) -> float:
         return most / int((group / "cpu.cfs_period_us").read_text()) if most > 0 else math.inf
     except (OSError, ValueError, ZeroDivisionError):
         return math.inf
+
+
+def left_in(group: Path, version: int) -> float:
+    """Bytes that one group leaves; its page cache can be given up."""
+    limits, used, total = MEMORY_FILES[version]
+    try:
+        least = min(limit_of(group / name) for name in limits)
+        if least == INF:
+            return INF
+        stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+        cached = sum(int(stat[f"{total}{name}_file"]) for name in ("active", "inactive"))
+        return max(least - int((group / used).read_text()) + cached, 0.0)
+    except (OSError, ValueError, KeyError):
+        return INF
+
+
+def limit_of(file: Path) -> float:
+    """Bytes in a file of a limit; infinite where it says `max`, or more than any machine has."""
+    text = file.read_text().strip() if file.exists() else "max"
+    return INF if text == "max" or int(text) >= NO_LIMIT else float(text)

@@ -1,8 +1,9 @@
 """Shares that are replayed from a file instead of being told by other trainings, for benches and
 tests: `TUSKML_SHARES_REPLAY` names it.
 
-A line has the seconds since a training began, and its threads from then on. So the profiles of
-volatility in Mahajan 2021, section 2.6.2, can be repeated to the bit.
+A line has the seconds since a training began, and its threads from then on. A third number is the
+memory in MiB that the system has for files from then on. So the profiles of volatility in Mahajan
+2021, section 2.6.2, can be repeated to the bit.
 """
 
 import os
@@ -20,15 +21,26 @@ SETTING = "TUSKML_SHARES_REPLAY"
 
 @dataclass(frozen=True)
 class Replay:
-    """seconds (n,) since a training began, rising, and threads (n,), from then on."""
+    """seconds (n,) since a training began, rising, and threads (n,), from then on.
+
+    memory: bytes (n,), from then on; None: as the system has it.
+    """
 
     seconds: NDArray[np.float64]
     threads: NDArray[np.int32]
+    memory: NDArray[np.float64] | None = None
 
     def given_to(self, library: Any) -> None:
         """The calling thread's training has these shares."""
         seconds, threads = self.seconds.ctypes.data, self.threads.ctypes.data
         library.ts_training_replay(len(self.seconds), seconds, threads)
+
+    def memory_at(self, age: float) -> float | None:
+        """Bytes, so many seconds after a training began; None: as the system has it."""
+        if self.memory is None:
+            return None
+        place = int(np.searchsorted(self.seconds, age, side="right")) - 1
+        return float(self.memory[max(place, 0)])
 
 
 def asked() -> Replay | None:
@@ -41,11 +53,13 @@ def read(path: Path) -> Replay:
     """The shares in a file. Raises TuskError."""
     try:
         lines = [line.split() for line in path.read_text().splitlines() if line.strip()]
-        seconds = np.array([float(at) for at, _ in lines])
-        threads = np.array([int(number) for _, number in lines], np.int32)
+        seconds = np.array([float(at) for at, *_ in lines])
+        threads = np.array([int(number) for _, number, *_ in lines], np.int32)
+        more = np.array([[float(each) for each in line[2:]] for line in lines])
     except (OSError, ValueError) as error:
         raise TuskError(f"{SETTING} is '{path}', which cannot be read: {error}") from None
-    if not len(seconds) or (np.diff(seconds) <= 0).any() or (threads < 1).any():
+    wrong = not len(seconds) or (np.diff(seconds) <= 0).any() or (threads < 1).any()
+    if wrong or more.shape[1] > 1 or not (more >= 0).all():
         expected = "expected lines of rising seconds and a number of threads, at least 1"
-        raise TuskError(f"{SETTING} is '{path}', {expected}")
-    return Replay(seconds, threads)
+        raise TuskError(f"{SETTING} is '{path}', {expected}, and in all lines or none MiB")
+    return Replay(seconds, threads, more[:, 0] * 2**20 if more.shape[1] else None)

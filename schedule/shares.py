@@ -176,6 +176,12 @@ def now(wanted: int) -> int:
     return int(pool.library().ts_training_share(wanted))
 
 
+def memory() -> float | None:
+    """Bytes for files that are replayed for the calling thread's training; None: as they are."""
+    recorded = replay.asked()
+    return None if recorded is None else recorded.memory_at(age())
+
+
 def age() -> float:
     """Seconds since the calling thread's training began; 0 where it does not train."""
     return float(pool.library().ts_training_age())

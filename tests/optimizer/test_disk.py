@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tuskml.optimizer import disk
+from tuskml.schedule import budget
 
 
 @pytest.mark.parametrize("size", [0, 1, 4096, 5 << 20, (2 << 20) * 7, 10_000_000_001])
@@ -33,8 +34,13 @@ def test_spilled_rows_are_read_where_memory_does_not_hold_them(
     seen = tmp_path / "meminfo"
     seen.write_text("MemTotal: 8 kB\nMemAvailable:    4096 kB\n")
     monkeypatch.setattr(disk, "MEMINFO", seen)
+    monkeypatch.setattr(budget, "memory_left", lambda root: math.inf)
     assert disk.available() == 4 << 20
     assert disk.not_cached(4 << 20) == 0
     assert disk.not_cached(5 << 20) == 5 << 20
+    assert disk.not_cached(5 << 20, 6 << 20) == 0
+    monkeypatch.setattr(budget, "memory_left", lambda root: 1 << 20)  # as in a container
+    assert disk.not_cached(4 << 20) == 4 << 20
+    monkeypatch.setattr(budget, "memory_left", lambda root: math.inf)
     monkeypatch.setattr(disk, "MEMINFO", tmp_path / "none")
     assert disk.available() == math.inf

@@ -190,3 +190,52 @@ def test_nobody_else_counts_processors(root: Path, folders: dict[str, str]):
         if path.suffix in kinds and ASKING.search(path.read_text())
     }
     assert asking == {"schedule/budget.py"}
+
+
+@pytest.mark.parametrize(
+    ("limits", "left"),
+    [
+        ({"memory__max": "1000", "memory__high": "max"}, 1000 - 700 + 250),
+        ({"memory__max": "max", "memory__high": "900"}, 900 - 700 + 250),
+        ({"memory__max": "400", "memory__high": "max"}, 0),
+        ({"memory__max": "max", "memory__high": "max"}, math.inf),
+    ],
+)
+def test_the_memory_that_version_2_leaves(tmp_path, limits, left):
+    """Pages of files can be given up; those of a group's own memory cannot."""
+    own_groups(tmp_path, "0::/a/b")
+    stat = "anon 450\nfile 250\ninactive_file 200\nactive_file 50"
+    group(tmp_path, "a/b", memory__current="700", memory__stat=stat, **limits)
+    assert budget.memory_left(tmp_path) == left
+
+
+def test_the_memory_that_version_1_leaves(tmp_path):
+    own_groups(tmp_path, "5:cpu,cpuacct:/", "4:memory:/docker/x")
+    stat = "cache 9\ninactive_file 9\ntotal_inactive_file 200\ntotal_active_file 50"
+    files = {"memory.limit_in_bytes": "1000", "memory.usage_in_bytes": "700", "memory.stat": stat}
+    group(tmp_path, "memory/docker/x", **files)
+    unlimited = files | {"memory.limit_in_bytes": "9223372036854771712"}
+    group(tmp_path, "memory/docker", **unlimited)
+    assert budget.memory_left(tmp_path) == 550
+
+
+def test_the_least_memory_of_all_groups_counts(tmp_path):
+    own_groups(tmp_path, "0::/a/b")
+    stat = "inactive_file 0\nactive_file 0"
+    for path, most in (("a", "800"), ("a/b", "900")):
+        limits = {"memory__max": most, "memory__current": "100", "memory__stat": stat}
+        group(tmp_path, path, **limits)
+    assert budget.memory_left(tmp_path) == 700
+
+
+@pytest.mark.parametrize("lines", [[], ["0::/"], ["4:memory:/"], ["0::/nowhere"]])
+def test_without_a_limit_the_memory_is_infinite(tmp_path, lines):
+    own_groups(tmp_path, *lines)
+    group(tmp_path, "", memory__max="max")
+    assert budget.memory_left(tmp_path) == math.inf
+
+
+def test_a_group_that_does_not_say_its_use_is_left_out(tmp_path):
+    own_groups(tmp_path, "0::/a")
+    group(tmp_path, "a", memory__max="1000", memory__current="unknown")
+    assert budget.memory_left(tmp_path) == math.inf

@@ -77,8 +77,8 @@ SLOW = 0.3
 class NewtonStep(Steps):
     """Update: the step of the quadratic model, halved until the objective falls.
 
-    Where a curvature was known before the first pass, or passes take long, gradients correct it
-    while it is kept.
+    Where a curvature was known before the first pass, or passes take long, or another plan went
+    before, gradients correct it while it is kept.
     """
 
     def __init__(self, plan: Plan, problem: Problem) -> None:
@@ -90,7 +90,7 @@ class NewtonStep(Steps):
         before = problem.before
         self.violation = None if before is None else before.violation.copy()  # an iteration ago
         self.damping = np.zeros(problem.n_groups)
-        long = plan.sample_stride > 1
+        long = plan.sample_stride > 1 or plan.after is not None
         self.pairs = Pairs(problem.before) if long or problem.begun is not None else None
 
     def __call__(self, part: Problem, state: State, found: Found | None) -> None:

@@ -96,8 +96,8 @@ class Costs:
         precise: a curvature in double; alone: one group's epoch is one thread's work.
         """
         timed = self.question.measured.get(f"pass {kind}")
-        if timed is not None:
-            return timed.iteration
+        if timed is not None:  # on a few rows, which memory holds
+            return timed.iteration + scan_seconds(self.question.seen.on_disk)
         key = f"{kind} alone" if alone else kind, precise
         if key not in self.known:
             self.known[key] = self._rows_pass(kind, precise, alone)

@@ -1,9 +1,11 @@
 """Goes on by another plan where the training's share of the cores changes, or its memory (QOOP).
 
 Mahajan, Scheduler-driven Strategies for Fair and Efficient Data Analytics Systems, 2021, sections
-2.3.3 and 2.3.4. At the border of an iteration the training asks for its share. Where that is
-another one than the plan was judged for, what is left of the plan is compared with each candidate,
-all at the new share and by the optimizer's own estimates. Weights are all that plans have in
+2.3.3 and 2.3.4. At the border of an iteration the training asks for its share, and whether memory
+still holds rows that were spilled. Where that is not as the plan was judged for, what is left of
+the plan is compared with each candidate, all at the new share and by the optimizer's own
+estimates: passes over rows that memory no longer holds take the time of the disk, so that plans
+of few passes gain. Weights are all that plans have in
 common, so whatever one of them has reached is progress of all (the thesis calls it progress
 propagation): a candidate begins at the best weights that are known, those of an earlier plan where
 they are better, and has the decades of its error left that these lack. The policy
@@ -30,6 +32,7 @@ from tuskml.learners.linear.planner.costs import PlanCosts
 from tuskml.learners.linear.problem import Problem
 from tuskml.optimizer import constants
 from tuskml.optimizer.constants import Constants
+from tuskml.optimizer.disk import not_cached
 from tuskml.schedule import shares
 from tuskml.schedule.replanning.policy import next_plan, worth_considering
 
@@ -40,20 +43,30 @@ FEWEST = 4
 """Errors that tell how many iterations are left of a plan that follows gradients."""
 LEAST_ITERATIONS = 1.0
 """Of a plan that takes over."""
+LOOK_EVERY = 0.05
+"""Seconds for which is believed what the system said of its memory."""
 
 
 @dataclass
 class Resources:
-    """What a training may use: threads, and bytes beside what it has."""
+    """What a training may use: threads, and bytes beside what it has.
+
+    on_disk: bytes of spilled rows that memory does not hold, so that each pass reads them.
+    """
 
     threads: int
     room: float
+    on_disk: float = 0.0
 
     def changed_to(self, other: "Resources") -> str:
         """In words, for the model's plan."""
+        told = []
         if self.threads != other.threads:
-            return f"share {self.threads} -> {other.threads}"
-        return f"memory {mebibytes(self.room)} -> {mebibytes(other.room)} MiB"
+            told.append(f"share {self.threads} -> {other.threads}")
+        if (self.on_disk > 0) != (other.on_disk > 0):
+            told.append("rows " + ("memory -> disk" if other.on_disk else "disk -> memory"))
+        memory = f"memory {mebibytes(self.room)} -> {mebibytes(other.room)} MiB"
+        return " and ".join(told) or memory
 
 
 def mebibytes(size: float) -> str:
@@ -80,7 +93,9 @@ class Replanning:
     told: the switches, for the model's plan; began: of the plan that runs, by the
     monotonic clock; slower: how many times more iterations than expected a plan that follows
     gradients has needed, which the condition of the problem makes all such plans need; judged:
-    candidates by threads.
+    candidates by threads and bytes on the disk; spilled: bytes of the rows that were; outside:
+    those that memory does not hold, when the system was asked, which was at looked, by the
+    monotonic clock.
     """
 
     chosen: Choice
@@ -95,7 +110,10 @@ class Replanning:
     told: list[str] = field(default_factory=list)
     began: float = 0.0
     slower: float = 1.0
-    judged: dict[int, tuple[Candidate, ...]] = field(default_factory=dict)
+    judged: dict[tuple[int, float], tuple[Candidate, ...]] = field(default_factory=dict)
+    spilled: int = 0
+    outside: float = 0.0
+    looked: float = -math.inf
 
     def watching(self, operators: Operators) -> Operators:
         """The same operators, which stop where another plan is to go on."""
@@ -113,13 +131,14 @@ class Replanning:
     def look(self, state: State) -> None:
         """Chooses a plan to go on by, where the resources have changed."""
         now = self.resources()
-        if now.threads == self.seen.threads and now.room >= self.least_room(now):
+        same = (now.threads, now.on_disk) == (self.seen.threads, self.seen.on_disk)
+        if same and now.room >= self.least_room(now):
             return
         mine = self.running(self.chosen.candidates)
         if mine is None or not self.points or self.takes_short(self.chosen.candidates[mine]):
             return
         before, self.seen = self.seen, now
-        candidates = self.candidates(now.threads)
+        candidates = self.candidates(now)
         running = self.running(candidates)
         if running is None:
             return
@@ -137,8 +156,15 @@ class Replanning:
     def resources(self) -> Resources:
         """Those of now."""
         use = memory_use(self.memory)
-        room = max(use.budget - use.resident, use.budget // 4, FLOOR)
-        return Resources(max(shares.now(self.wanted), 1), float(room))
+        room, self.spilled = max(use.budget - use.resident, use.budget // 4, FLOOR), use.spilled
+        return Resources(max(shares.now(self.wanted), 1), float(room), self.on_disk())
+
+    def on_disk(self) -> float:
+        """Bytes of spilled rows that memory does not hold now."""
+        now = time.monotonic()
+        if self.spilled and now - self.looked >= LOOK_EVERY:
+            self.looked, self.outside = now, not_cached(self.spilled, shares.memory())
+        return self.outside
 
     def least_room(self, now: Resources) -> float:
         """Bytes below which the plan that runs would not have been possible."""
@@ -150,19 +176,20 @@ class Replanning:
         running = self.running(self.chosen.candidates)
         return 0.0 if running is None else self.chosen.candidates[running].cost.memory
 
-    def candidates(self, threads: int) -> tuple[Candidate, ...]:
-        """Those that are known well, judged for so many threads."""
-        if threads not in self.judged:
+    def candidates(self, now: Resources) -> tuple[Candidate, ...]:
+        """Those that are known well, judged for the resources of now."""
+        key = now.threads, now.on_disk
+        if key not in self.judged:
             names = [one.plan.algorithm for one in self.chosen.candidates if dependable(one)]
             known = constants.of_host()
-            asked = at_share(self.question, threads, known)
+            asked = with_resources(self.question, now, known)
             found = assess(asked, known, self.chosen.known, names)
             common = PlanCosts(asked, known).common()
-            self.judged[threads] = tuple(
+            self.judged[key] = tuple(
                 replace(one, cost=replace(one.cost, setup=max(one.cost.setup - common, 0.0)))
                 for one in found
             )
-        return self.judged[threads]
+        return self.judged[key]
 
     def running(self, candidates: Sequence[Candidate]) -> int | None:
         """The place of the plan that runs."""
@@ -237,7 +264,7 @@ class Replanning:
         assert self.next is not None
         self.told[-1] = self.told[-1].format(made=f"{made:,}")
         plan = replace(self.next.plan, reason=self.told[-1], after="; ".join(self.told))
-        before = {one.plan.algorithm: one for one in self.candidates(self.seen.threads)}
+        before = {one.plan.algorithm: one for one in self.candidates(self.seen)}
         candidates = tuple(before.get(one.plan.algorithm, one) for one in chosen.candidates)
         self.chosen, self.next = replace(chosen, plan=plan, candidates=candidates), None
         return self.chosen
@@ -267,9 +294,10 @@ class Watched:
         return self.replanning.next is None
 
 
-def at_share(question: Question, threads: int, known: Constants) -> Question:
-    """The question of a training that has so many threads; passes that were timed take longer."""
-    asked = replace(question, threads=threads, spent=0.0)
+def with_resources(question: Question, now: Resources, known: Constants) -> Question:
+    """The question of a training that has these; passes that were timed take longer."""
+    seen = replace(question.seen, on_disk=now.on_disk)
+    asked = replace(question, threads=now.threads, seen=seen, spent=0.0)
     before, after = PlanCosts(question, known), PlanCosts(asked, known)
     timed = dict(question.measured)
     for name, one in timed.items():
@@ -314,9 +342,10 @@ def replanning_for(
     if question.options.validation or question.options.max_iter:
         return None
     memory = 0 if problem.rows.charges is None else problem.rows.charges.memory
-    wanted = chosen.plan.threads
-    made = Replanning(chosen, chosen.asked or question, wanted, memory, Resources(wanted, np.inf))
-    made.seen = replace(made.resources(), threads=wanted)
+    wanted, asked = chosen.plan.threads, chosen.asked or question
+    planned = Resources(wanted, np.inf, asked.seen.on_disk)
+    made = Replanning(chosen, asked, wanted, memory, planned)
+    made.seen = replace(planned, room=made.resources().room)
     return made
 
 

@@ -28,6 +28,7 @@ from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import Request
 from tuskml.optimizer import constants
 from tuskml.optimizer.disk import not_cached
+from tuskml.schedule import shares
 from tuskml.schedule.phases import is_phase
 
 HOPELESS = 2.5
@@ -60,7 +61,7 @@ def statistics(groups: NDArray[np.void], memory: int = 0) -> Statistics:
         max(entries, 1),
         len(groups),
         bool(groups["kind"][0] % 2),
-        not_cached(memory_use(memory).spilled),
+        not_cached(memory_use(memory).spilled, shares.memory()),
     )
 
 

@@ -2,12 +2,15 @@
 
     python scripts/bench/run.py replanned --part trainings --traces 3
     python scripts/bench/run.py replanned --part plans
+    python scripts/bench/run.py replanned --part plans --memory
     python scripts/bench/run.py replanned --part queries
 
 `trainings`: real ones, whose share of two cores is replayed and changes between two threads and
 one. `plans`: the optimizer's estimates of their candidates on a host of 16 cores, run in a
-simulation under three profiles of volatility. `queries`: the thesis's abstract model under the
-same profiles. A speed-up is the time with the first plan over that with re-planning.
+simulation under three profiles of volatility; with --memory the memory for their spilled rows has
+such a profile too, and passes over rows that it does not hold read the disk. `queries`: the
+thesis's abstract model under the same profiles. A speed-up is the time with the first plan over
+that with re-planning.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ from numpy.typing import NDArray
 
 import tuskml
 from tuskml.learners.linear.guard import replanning, switching
+from tuskml.learners.linear.guard.replanning import Resources
 from tuskml.schedule import replay
 from tuskml.schedule.replanning.adversaries import Profile
 from tuskml.schedule.replanning.model import Queries, Rules, simulate
@@ -65,7 +69,7 @@ SELECT (hash(i, 99) % 1000 / 1000 < 1 / (1 + exp(-3 * x[1] + 2 * x[2])))::INT AS
 FROM (SELECT i, [(hash(i, j) % 1000 + {together} * (hash(i) % 1000)) / 1000 FOR j IN range({d})]
       ::FLOAT[] AS x FROM range({n}) r(i))
 """
-STEPS = 1000
+STEPS = 5000
 CORES = 16
 
 
@@ -90,6 +94,7 @@ def main() -> None:
     parser.add_argument("--part", choices=["trainings", "plans", "queries"], default="trainings")
     parser.add_argument("--traces", type=int, default=3)
     parser.add_argument("--wide", action="store_true")
+    parser.add_argument("--memory", action="store_true")
     given = parser.parse_args()
     print(machine.sentence(machine.facts()), "load", os.getloadavg())
     if given.part == "queries":
@@ -98,7 +103,7 @@ def main() -> None:
     with tuskml.connect() as con:
         con.execute("SET enable_progress_bar = false")
         if given.part == "plans":
-            plans(con, WIDE if given.wide else PROBLEMS)
+            plans(con, WIDE if given.wide else PROBLEMS, given.memory)
         else:
             trainings(con, given.traces, WIDE if given.wide else PROBLEMS)
 
@@ -164,21 +169,28 @@ class SharesOf:
 
 @dataclass
 class Estimated:
-    """Of one problem: seconds by threads (CORES + 1, plans) of each plan, and of beginning it."""
+    """Of one problem: seconds of each plan, (2, CORES + 1, plans), with rows in memory and on the
+    disk, by threads; and of beginning it, (2, plans).
+    """
 
     seconds: NDArray[np.float64]
     setup: NDArray[np.float64]
 
-    def run(self, given: NDArray[np.float64], each: float, policy: bool) -> float:
-        """Seconds until a training ends under a profile whose steps take so long each."""
+    def run(
+        self, given: NDArray[np.float64], disk: NDArray[np.int64], each: float, policy: bool
+    ) -> float:
+        """Seconds until a training ends under a profile whose steps take so long each.
+
+        disk: whether rows are on it, (steps,).
+        """
         left, running, took, due = 1.0, None, 0.0, 0.0
-        for share in given:
-            now = self.seconds[int(share)]
+        for share, where in zip(given, disk, strict=True):
+            now, setup = self.seconds[where, int(share)], self.setup[where]
             if running is None or policy:
-                more = self.setup * (np.arange(len(now)) != running)
+                more = setup * (np.arange(len(now)) != running)
                 best = next_plan(list(left * now + more), running)
                 assert best is not None
-                due += 0.0 if best == running or running is None else self.setup[best]
+                due += 0.0 if best == running or running is None else setup[best]
                 running = best
             pause = min(due, each)
             due -= pause
@@ -188,22 +200,37 @@ class Estimated:
             took += each
         raise AssertionError("the profile is too short")
 
+    def most(self) -> float:
+        """How many times longer than the best plan of some resources, at most, the plan takes
+        that is best with other ones: no policy gains more by switches."""
+        every = self.seconds[:, 1:].reshape(-1, self.seconds.shape[2])
+        best = every[:, every.argmin(axis=1)]  # (resources, resources that it was chosen for)
+        return float((best / every.min(axis=1, keepdims=True)).max())
 
-def plans(con: duckdb.DuckDBPyConnection, problems: Sequence[Problem] = PROBLEMS) -> None:
+
+def plans(
+    con: duckdb.DuckDBPyConnection, problems: Sequence[Problem] = PROBLEMS, memory: bool = False
+) -> None:
     """The candidates of real problems by the optimizer's estimates, in a simulation."""
-    every = [estimated(con, problem) for problem in problems]
+    every = [estimated(con, problem, memory) for problem in problems]
     for name, change in PROFILES.items():
         draws = np.random.default_rng(1)
         found = []
         for problem in every:
-            each = float(problem.seconds[CORES // 2].min()) / 60
+            usual = np.log(problem.seconds[:, CORES // 2].min(axis=1)).mean()
+            each = float(np.exp(usual)) / 60
             for _ in range(50):
                 given = profile(draws, change, CORES, STEPS)
-                found.append(problem.run(given, each, False) / problem.run(given, each, True))
+                disk = np.zeros(STEPS, np.int64)
+                if memory:
+                    room = profile(draws, change, CORES, STEPS)
+                    disk += room < room[0] * draws.uniform(0.5, 1)  # the rows fit at the start
+                runs = (problem.run(given, disk, each, policy) for policy in (False, True))
+                found.append(next(runs) / next(runs))
         told(name, np.array(found))
 
 
-def estimated(con: duckdb.DuckDBPyConnection, problem: tuple[int, int, str, str]) -> Estimated:
+def estimated(con: duckdb.DuckDBPyConnection, problem: Problem, memory: bool) -> Estimated:
     """What the optimizer expects of each plan by the training's threads."""
     kept: list[replanning.Replanning] = []
     usual = switching.replanning_for
@@ -216,13 +243,20 @@ def estimated(con: duckdb.DuckDBPyConnection, problem: tuple[int, int, str, str]
     switching.replanning_for = spy  # type: ignore[assignment]
     con.execute(prepared(con, problem)).fetchall()
     switching.replanning_for = usual
-    by_threads = [kept[0].candidates(max(threads, 1)) for threads in range(CORES + 1)]
-    possible = [i for i, one in enumerate(by_threads[1]) if one.refusal is None]
-    seconds = np.array([[some[i].expected for i in possible] for some in by_threads])
-    setup = np.array([by_threads[1][i].cost.setup for i in possible])
-    best = [by_threads[n][possible[int(seconds[n].argmin())]].plan.algorithm for n in (1, 2, 16)]
-    print(f"{problem}: best by 1, 2 and 16 threads: {best}", flush=True)
-    return Estimated(seconds, setup)
+    size = float(problem[0] * (4 * problem[1] + 8)) * memory
+    judged = [
+        [kept[0].candidates(Resources(max(n, 1), np.inf, on_disk)) for n in range(CORES + 1)]
+        for on_disk in (0.0, size)
+    ]
+    possible = [i for i, one in enumerate(judged[0][1]) if one.refusal is None]
+    seconds = np.array([[[some[i].expected for i in possible] for some in by] for by in judged])
+    setup = np.array([[by[1][i].cost.setup for i in possible] for by in judged])
+    names = [judged[0][1][i].plan.algorithm for i in possible]
+    best = [names[int(of.argmin())] for by in seconds for of in (by[1], by[2], by[CORES])]
+    found = Estimated(seconds, setup)
+    told_of = f"best by 1, 2 and {CORES} threads: {best[:3]}, on disk {best[3:]}"
+    print(f"{problem}: {told_of}; bound {found.most():.2f}", flush=True)
+    return found
 
 
 def queries() -> None:

@@ -186,7 +186,8 @@ def test_the_best_weights_are_where_it_goes_on(rows, monkeypatch):
 @pytest.mark.parametrize(
     ("text", "why"),
     [("", "expected lines"), ("0 2\n0 1", "expected lines"), ("0 zero", "cannot be read"),
-     ("0 0", "at least 1"), (None, "cannot be read")],
+     ("0 0", "at least 1"), (None, "cannot be read"), ("0 2 9\n1 2", "cannot be read"),
+     ("0 2 -1", "in all lines or none MiB"), ("0 2 nan", "MiB"), ("0 2 9 9", "MiB")],
 )  # fmt: skip
 def test_shares_that_cannot_be_replayed(rows, monkeypatch, tmp_path, text, why):
     path = tmp_path / "shares"

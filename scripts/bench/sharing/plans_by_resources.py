@@ -1,0 +1,165 @@
+"""What re-planning can gain: seconds of each plan with two threads, with one, and from the disk.
+
+    python scripts/bench/run.py plans_by_resources --megabytes 100
+
+Rows are spilled. `disk` is a memory cgroup that has room for a part of them alone, so that each
+pass reads rows from the disk. The bound of two resources is the most that a switch between them
+gains where it costs nothing: the time of the plan that is best with the one, over the time of the
+best plan, both with the other.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import machine
+import memory_group
+import numpy as np
+import pyarrow as pa
+
+import tuskml
+
+PROBLEMS = (
+    (28, 0.5, "logistic", {}),
+    (28, 0.95, "logistic", {"epsilon": 1e-3}),
+    (100, 0.5, "logistic", {}),
+    (100, 0.95, "poisson", {}),
+    (250, 0.0, "logistic", {}),
+    (250, 0.9, "huber", {}),
+    (500, 0.0, "logistic", {"l2": 0.001}),
+    (500, 0.9, "logistic", {"l2": 0.001}),
+)
+"""Features, correlation of neighbouring ones, task and options."""
+PLANS = ("newton", "newton_cg", "lbfgs", "bgd", "sgd")
+RESOURCES = ("2 threads", "1 thread", "disk")
+MOST = 4.0
+"""Times the seconds of the best plan, beyond which a plan is not run from the disk."""
+SPILLED_FROM, ROOM = 0.25, 0.4
+"""Of the rows: what the setting of DuckDB leaves them of memory, and what the cgroup leaves."""
+UNLIMITED = 1 << 40
+
+
+def main() -> None:
+    """Prints a table."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--megabytes", type=int, default=100, help="of rows")
+    parser.add_argument("--repeat", type=int, default=2)
+    parser.add_argument("--problems", default="0,1,2,3,4,5,6,7")
+    parser.add_argument("--folder", default=None, help="where rows are spilled to")
+    parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.one:
+        print(json.dumps(one(PROBLEMS[int(given.one[0])], Path(given.one[1]), given)))
+        return
+    print(machine.sentence(machine.facts()), "load", os.getloadavg())
+    run = str(Path(__file__).resolve().parents[1] / "run.py")
+    for number in map(int, given.problems.split(",")):
+        with memory_group.limited(UNLIMITED) as group:
+            command = [sys.executable, run, "plans_by_resources", *sys.argv[1:]]
+            command += ["--one", str(number), str(group.path)]
+            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+        shown(PROBLEMS[number], json.loads(done.stdout.splitlines()[-1]))
+
+
+def shown(problem: Any, found: dict[str, dict[str, Any]]) -> None:
+    """Seconds and iterations of each plan, and the bounds between two resources."""
+    print(problem, "auto:", found.pop("auto"))
+    for where in RESOURCES:
+        took = {name: f"{s:.2f} ({n})" for name, (s, n) in found[where].items()}
+        print(f"  {where}: {took}")
+    for here, there in itertools.permutations(RESOURCES, 2):
+        seconds = {name: s for name, (s, _) in found[there].items()}
+        kept = min(found[here], key=lambda name: found[here][name][0])
+        best = min(seconds, key=lambda name: seconds[name])
+        bound = seconds.get(kept, np.inf) / seconds[best]
+        print(f"  {here} -> {there}: {kept} -> {best}, at most {bound:.2f}")
+    sys.stdout.flush()
+
+
+def one(problem: Any, path: Path, given: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """Of one problem, by resources and plan: seconds and iterations; and what `auto` takes."""
+    d, alike, task, options = problem
+    size = given.megabytes << 20
+    group = memory_group.Group(path, 1 if (path / "memory.limit_in_bytes").exists() else 2)
+    with tuskml.connect() as con, tempfile.TemporaryDirectory(dir=given.folder) as folder:
+        con.execute("SET enable_progress_bar = false; SET threads = 2")
+        fill(con, size // (4 * d + 8), d, alike)
+        given_to = [int(SPILLED_FROM * size), folder]
+        con.execute("SELECT tuskml_set_memory(?, ?)", given_to).fetchall()
+        memory_group.join(path)
+        found: dict[str, dict[str, Any]] = {"auto": trained(con, task, options)[2]}
+        for where in RESOURCES:
+            threads = 1 if where == "1 thread" else 2
+            took: dict[str, Any] = {}
+            if where == "disk":
+                limit(group, memory_group.held(path) + int(ROOM * size))
+            for name in plans_for(where, found):
+                asked = options | {"algorithm": name, "threads": threads}
+                try:
+                    runs = [trained(con, task, asked) for _ in range(given.repeat)]
+                except duckdb.InvalidInputException:  # no such plan for the task
+                    continue
+                ended = [(s, n) for s, n, status in runs if status == "ok"]
+                took |= {name: min(ended)} if ended else {}
+            found[where] = took
+        limit(group, UNLIMITED)
+        return found
+
+
+def plans_for(where: str, found: dict[str, dict[str, Any]]) -> list[str]:
+    """From the disk, those that are not far behind in memory."""
+    if where != "disk":
+        return list(PLANS)
+    before = found["2 threads"]
+    least = min(s for s, _ in before.values())
+    return [name for name, (s, _) in before.items() if s <= MOST * least]
+
+
+def fill(con: duckdb.DuckDBPyConnection, n: int, d: int, alike: float) -> None:
+    """Table t (y, x): each feature has that correlation with the one before it."""
+    draws = np.random.default_rng(1)
+    x = draws.standard_normal((n, d), np.float32)
+    for j in range(1, d):
+        x[:, j] = alike * x[:, j - 1] + np.float32((1 - alike**2) ** 0.5) * x[:, j]
+    weights = draws.standard_normal(d) * (2 / d**0.5)
+    y = (draws.uniform(size=n) < 1 / (1 + np.exp(-x @ weights))).astype(np.int32)
+    lists = pa.FixedSizeListArray.from_arrays(pa.array(x.ravel()), d)
+    con.register("made", pa.table({"y": y, "x": lists}))
+    con.execute("CREATE OR REPLACE TABLE t AS SELECT y, x::FLOAT[] AS x FROM made")
+    con.unregister("made")
+
+
+def trained(
+    con: duckdb.DuckDBPyConnection, task: str, options: dict[str, Any]
+) -> tuple[float, int, str]:
+    """Seconds and iterations of a training, and its status; of `auto` the plan."""
+    statement = f"SELECT train_model('{task}', y, x, '{json.dumps(options)}') AS m FROM t"
+    model: Any = con.execute(statement).fetchall()[0][0]
+    told = model["status"] if "algorithm" in options else model["plan"]
+    return float(model["seconds"]), int(model["iterations"]), str(told)
+
+
+def limit(group: memory_group.Group, size: int) -> None:
+    """Sets a group's limit, once the kernel has written enough pages to the disk."""
+    for _ in range(500):
+        try:
+            (group.path / group.limit).write_text(str(size))
+        except OSError:
+            time.sleep(0.01)
+        else:
+            return
+    raise SystemExit(f"{group.path}: its memory stays above {size} bytes")
+
+
+if __name__ == "__main__":
+    main()

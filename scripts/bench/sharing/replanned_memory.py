@@ -1,0 +1,149 @@
+"""Re-planning when memory no longer holds the spilled rows, beside the plan chosen at the start.
+
+    python scripts/bench/run.py replanned_memory --megabytes 100 --problems 3,4
+
+Once a part of the time has passed that a training takes alone, the limit of its memory cgroup
+falls, so that its page cache has room for some of the rows alone: as where another program takes
+the memory. From then on each pass reads rows from the disk. With --back the memory comes back
+after as long again. A speed-up is the time with the first plan over that with re-planning, which
+take turns. The problems are those of `plans_by_resources`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import machine
+import memory_group
+import numpy as np
+from plans_by_resources import PROBLEMS, ROOM, SPILLED_FROM, UNLIMITED, fill, limit
+
+import tuskml
+from tuskml.learners.linear.guard import replanning, switching
+
+PARTS = (0.1, 0.3, 0.6)
+"""Of the seconds that a training takes alone, after which memory falls."""
+
+
+def main() -> None:
+    """Prints a line per problem and part, and the median of all."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--megabytes", type=int, default=100, help="of rows")
+    parser.add_argument("--repeat", type=int, default=2)
+    parser.add_argument("--problems", default="3,4,5,6")
+    parser.add_argument("--back", action="store_true", help="memory comes back")
+    parser.add_argument("--folder", default=None, help="where rows are spilled to")
+    parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.one:
+        print(json.dumps(one(PROBLEMS[int(given.one[0])], Path(given.one[1]), given)))
+        return
+    print(machine.sentence(machine.facts()), "load", os.getloadavg())
+    found: list[float] = []
+    run = str(Path(__file__).resolve().parents[1] / "run.py")
+    for number in map(int, given.problems.split(",")):
+        with memory_group.limited(UNLIMITED) as group:
+            command = [sys.executable, run, "replanned_memory", *sys.argv[1:]]
+            command += ["--one", str(number), str(group.path)]
+            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+        print(PROBLEMS[number])
+        for row in json.loads(done.stdout.splitlines()[-1]):
+            found.append(row["first"] / row["replanned"])
+            print(f"  {row}, speed-up {found[-1]:.2f}", flush=True)
+    low, middle, high = np.percentile(found, [0, 50, 100])
+    print(f"{len(found)} trainings: median {middle:.2f}, {low:.2f} to {high:.2f}")
+
+
+def one(problem: Any, path: Path, given: argparse.Namespace) -> list[dict[str, Any]]:
+    """Seconds by the part after which memory falls, in a group."""
+    d, alike, task, options = problem
+    size = given.megabytes << 20
+    group = memory_group.Group(path, 1 if (path / "memory.limit_in_bytes").exists() else 2)
+    with tuskml.connect() as con, tempfile.TemporaryDirectory(dir=given.folder) as folder:
+        con.execute("SET enable_progress_bar = false; SET threads = 2")
+        fill(con, size // (4 * d + 8), d, alike)
+        given_to = [int(SPILLED_FROM * size), folder]
+        con.execute("SELECT tuskml_set_memory(?, ?)", given_to).fetchall()
+        statement = f"SELECT train_model('{task}', y, x, '{json.dumps(options)}') AS m FROM t"
+        memory_group.join(path)
+        alone = min(timed(con, statement)[0] for _ in range(2))
+        rows = []
+        for part in PARTS:
+            falling = Falling(group, part * alone, int(ROOM * size), given.back)
+            found = in_turn(con, statement, given.repeat, falling)
+            rows.append({"alone": round(alone, 2), "part": part} | found)
+        return rows
+
+
+def in_turn(
+    con: duckdb.DuckDBPyConnection, statement: str, repeat: int, falling: Falling
+) -> dict[str, Any]:
+    """The least seconds with the first plan and with re-planning, and the plans."""
+    found: dict[str, Any] = {"first": np.inf, "replanned": np.inf}
+    short = replanning.SHORT
+    for _ in range(repeat):
+        for name, least in (("first", np.inf), ("replanned", short)):
+            replanning.SHORT = least
+            with falling():
+                took, plan = timed(con, statement)
+            if took < found[name]:
+                found |= {name: round(took, 3), f"plan of {name}": plan}
+    replanning.SHORT = short
+    return found
+
+
+def timed(con: duckdb.DuckDBPyConnection, statement: str) -> tuple[float, str]:
+    """Seconds of a statement's training; the model's plan, and its iterations."""
+    model: Any = con.execute(statement).fetchall()[0][0]
+    return float(model["seconds"]), f"{model['plan']} ({model['iterations']})"
+
+
+class Falling:
+    """The limit of a group falls so many seconds after a training has begun to iterate."""
+
+    def __init__(self, group: memory_group.Group, after: float, room: int, back: bool) -> None:
+        self.group, self.after, self.room, self.back = group, after, room, back
+        self.ended = threading.Event()
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        usual, threads = switching.replanning_for, list[threading.Thread]()
+        self.ended.clear()
+
+        def begins(*some: Any) -> Any:
+            threads.append(threading.Thread(target=self.falls))
+            threads[-1].start()
+            return usual(*some)
+
+        switching.replanning_for = begins
+        try:
+            yield
+        finally:
+            switching.replanning_for = usual
+            self.ended.set()
+            for thread in threads:
+                thread.join()
+            limit(self.group, UNLIMITED)
+
+    def falls(self) -> None:
+        """Later, and back after as long again if it is to come back."""
+        if self.ended.wait(self.after):
+            return
+        limit(self.group, memory_group.held(self.group.path) + self.room)
+        if self.back and not self.ended.wait(self.after):
+            limit(self.group, UNLIMITED)
+
+
+if __name__ == "__main__":
+    main()
