@@ -94,8 +94,8 @@ class Replanning:
     monotonic clock; slower: how many times more iterations than expected a plan that follows
     gradients has needed, which the condition of the problem makes all such plans need; judged:
     candidates by threads and bytes on the disk; spilled: bytes of the rows that were; outside:
-    those that memory does not hold, when the system was asked, which was at looked, by the
-    monotonic clock.
+    those that memory does not hold, when the system was asked, which was at looked; started: when
+    the training began, both by the monotonic clock.
     """
 
     chosen: Choice
@@ -113,6 +113,7 @@ class Replanning:
     judged: dict[tuple[int, float], tuple[Candidate, ...]] = field(default_factory=dict)
     spilled: int = 0
     outside: float = 0.0
+    started: float = field(default_factory=time.monotonic)
     looked: float = -math.inf
 
     def watching(self, operators: Operators) -> Operators:
@@ -134,14 +135,13 @@ class Replanning:
         same = (now.threads, now.on_disk) == (self.seen.threads, self.seen.on_disk)
         if same and now.room >= self.least_room(now):
             return
-        mine = self.running(self.chosen.candidates)
-        if mine is None or not self.points or self.takes_short(self.chosen.candidates[mine]):
+        if not self.points or self.age() < SHORT:
             return
-        before, self.seen = self.seen, now
         candidates = self.candidates(now)
         running = self.running(candidates)
-        if running is None:
+        if running is None or self.takes_short(candidates[running]):
             return
+        before, self.seen = self.seen, now
         self.keep(state)
         self.learn(candidates[running])
         order = considered(candidates, running)
@@ -197,12 +197,17 @@ class Replanning:
         mine = self.chosen.plan.algorithm
         return names.index(mine) if mine in names else None
 
+    def age(self) -> float:
+        """Seconds that the training has taken."""
+        return max(shares.age(), time.monotonic() - self.started)
+
     def takes_short(self, running: Candidate) -> bool:
         """Whether so little is left that another plan is not worth a thought, as things go."""
-        made = self.points[-1][0]
+        made, mine = self.points[-1][0], self.running(self.chosen.candidates)
         each = (time.monotonic() - self.began) / made if made else 0.0
-        slower = max(each / max(running.cost.iteration, 1e-12), 1.0)
-        return shares.age() < SHORT or slower * self.left_of_running(running) < LEAST_LEFT
+        told = 0.0 if mine is None else self.chosen.candidates[mine].cost.iteration
+        slower = max(each / max(told, 1e-12), 1.0)
+        return slower * self.left_of_running(running) < LEAST_LEFT
 
     def keep(self, state: State) -> None:
         """Keeps the weights of now as a checkpoint, if they are the best."""

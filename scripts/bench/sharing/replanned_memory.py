@@ -1,6 +1,6 @@
 """Re-planning when memory no longer holds the spilled rows, beside the plan chosen at the start.
 
-    python scripts/bench/run.py replanned_memory --megabytes 100 --problems 3,4
+    python scripts/bench/run.py replanned_memory --megabytes 40 --problems 0,1,2,3
 
 Once a part of the time has passed that a training takes alone, the limit of its memory cgroup
 falls, so that its page cache has room for some of the rows alone: as where another program takes
@@ -32,16 +32,16 @@ from plans_by_resources import PROBLEMS, ROOM, SPILLED_FROM, UNLIMITED, fill, li
 import tuskml
 from tuskml.learners.linear.guard import replanning, switching
 
-PARTS = (0.1, 0.3, 0.6)
+PARTS = (0.1, 0.4)
 """Of the seconds that a training takes alone, after which memory falls."""
 
 
 def main() -> None:
     """Prints a line per problem and part, and the median of all."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--megabytes", type=int, default=100, help="of rows")
-    parser.add_argument("--repeat", type=int, default=2)
-    parser.add_argument("--problems", default="3,4,5,6")
+    parser.add_argument("--megabytes", type=int, default=40, help="of rows")
+    parser.add_argument("--repeat", type=int, default=1)
+    parser.add_argument("--problems", default="0,1,2,3,4,5,6,7")
     parser.add_argument("--back", action="store_true", help="memory comes back")
     parser.add_argument("--folder", default=None, help="where rows are spilled to")
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
