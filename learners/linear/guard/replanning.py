@@ -30,7 +30,7 @@ from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.choice import Candidate, Choice, assess, dependable
 from tuskml.learners.linear.planner.costs import PlanCosts
 from tuskml.learners.linear.problem import Problem
-from tuskml.optimizer import constants
+from tuskml.optimizer import constants, disk
 from tuskml.optimizer.constants import Constants
 from tuskml.optimizer.disk import not_cached
 from tuskml.schedule import shares
@@ -45,18 +45,22 @@ LEAST_ITERATIONS = 1.0
 """Of a plan that takes over."""
 LOOK_EVERY = 0.05
 """Seconds for which is believed what the system said of its memory."""
+OF_FREE = 0.5
+"""Of that memory, what a plan that takes over may add: a container without any left is killed."""
 
 
 @dataclass
 class Resources:
     """What a training may use: threads, and bytes beside what it has.
 
-    on_disk: bytes of spilled rows that memory does not hold, so that each pass reads them.
+    on_disk: bytes of spilled rows that memory does not hold, so that each pass reads them; free:
+    bytes that the system has for files, or for what a plan that takes over keeps.
     """
 
     threads: int
     room: float
     on_disk: float = 0.0
+    free: float = math.inf
 
     def changed_to(self, other: "Resources") -> str:
         """In words, for the model's plan."""
@@ -93,9 +97,9 @@ class Replanning:
     told: the switches, for the model's plan; began: of the plan that runs, by the
     monotonic clock; slower: how many times more iterations than expected a plan that follows
     gradients has needed, which the condition of the problem makes all such plans need; judged:
-    candidates by threads and bytes on the disk; spilled: bytes of the rows that were; outside:
-    those that memory does not hold, when the system was asked, which was at looked; started: when
-    the training began, both by the monotonic clock.
+    candidates by threads and bytes on the disk; spilled: bytes of the rows that were; free: bytes
+    of memory for files, when the system was asked, which was at looked; started: when the training
+    began, both by the monotonic clock.
     """
 
     chosen: Choice
@@ -112,7 +116,7 @@ class Replanning:
     slower: float = 1.0
     judged: dict[tuple[int, float], tuple[Candidate, ...]] = field(default_factory=dict)
     spilled: int = 0
-    outside: float = 0.0
+    free: float = math.inf
     started: float = field(default_factory=time.monotonic)
     looked: float = -math.inf
 
@@ -157,14 +161,17 @@ class Replanning:
         """Those of now."""
         use = memory_use(self.memory)
         room, self.spilled = max(use.budget - use.resident, use.budget // 4, FLOOR), use.spilled
-        return Resources(max(shares.now(self.wanted), 1), float(room), self.on_disk())
+        free = self.free_memory()
+        outside = not_cached(self.spilled, free)
+        return Resources(max(shares.now(self.wanted), 1), float(room), outside, free)
 
-    def on_disk(self) -> float:
-        """Bytes of spilled rows that memory does not hold now."""
+    def free_memory(self) -> float:
+        """Bytes that the system has for files, where rows were spilled; else nobody asks."""
         now = time.monotonic()
         if self.spilled and now - self.looked >= LOOK_EVERY:
-            self.looked, self.outside = now, not_cached(self.spilled, shares.memory())
-        return self.outside
+            told = shares.memory()
+            self.looked, self.free = now, disk.available() if told is None else told
+        return self.free
 
     def least_room(self, now: Resources) -> float:
         """Bytes below which the plan that runs would not have been possible."""
@@ -221,6 +228,8 @@ class Replanning:
             return math.inf
         if runs:
             return self.left_of_running(one)
+        if one.cost.memory > OF_FREE * now.free:
+            return math.inf
         known = one.refusal is None or one.short
         if not known or not ALGORITHMS[one.plan.family].resumes:
             return math.inf

@@ -44,7 +44,7 @@ PLANS = ("newton", "newton_cg", "lbfgs", "bgd")
 RESOURCES = ("2 threads", "1 thread", "disk")
 MOST = 2.5
 """Times the seconds of the best plan, beyond which a plan is not run from the disk."""
-SPILLED_FROM, ROOM = 0.25, 0.5
+SPILLED_FROM, ROOM = 0.1, 0.8
 """Of the rows: what the setting of DuckDB leaves them of memory, and what the cgroup leaves."""
 UNLIMITED = 1 << 40
 

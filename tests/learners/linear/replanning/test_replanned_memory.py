@@ -52,8 +52,8 @@ def rows(con, tmp_path, monkeypatch):
 
 SPEED = {"curvature": 0.005}
 """Of passes, beside what they take; 1 of others."""
-HELD, LEFT = math.inf, 0.0
-"""Bytes for files."""
+HELD, LEFT = math.inf, float(2 << 20)
+"""Bytes for files, of which spilled rows take more."""
 
 
 LIGHT = ("lbfgs", "newton_cg")
@@ -123,7 +123,7 @@ def test_rows_that_come_back_are_read_by_the_plan_of_light_passes(rows, monkeypa
 
 def test_memory_may_be_replayed(rows, monkeypatch, tmp_path):
     path = tmp_path / "shares"
-    path.write_text("0 2 0\n0.0001 2 0.5")
+    path.write_text("0 2 1\n0.0001 2 2")
     monkeypatch.setenv(replay.SETTING, str(path))
     monkeypatch.setattr(planning, "not_cached", lambda spilled, room: 0.0)
     ((before, after, *_),) = SWITCH.findall(trained(rows)["plan"])
@@ -158,13 +158,20 @@ def test_both_changes_are_named():
     assert before.changed_to(after) == "share 2 -> 1 and rows memory -> disk"
 
 
+def test_no_plan_takes_over_that_needs_much_of_the_memory_that_is_left(rows, monkeypatch):
+    """A container that has none left is killed."""
+    by_looks(monkeypatch, HELD, HELD, HELD, HELD, LEFT)
+    monkeypatch.setattr(replanning, "OF_FREE", 1000 / LEFT)  # newton needs 40 kB
+    assert SWITCH.search(trained(rows)["plan"]) is None
+
+
 def test_the_system_is_not_asked_for_its_memory_at_each_iteration(monkeypatch):
     """Within LOOK_EVERY seconds it is what was found before."""
     asked = []
     monkeypatch.setattr(replanning, "LOOK_EVERY", 1e9)
     monkeypatch.setattr(shares, "memory", lambda: asked.append(1) or LEFT)
     seen = replanning.Replanning(None, None, 2, 0, replanning.Resources(2, np.inf), spilled=10)
-    assert [seen.on_disk(), seen.on_disk(), seen.on_disk()] == [10.0, 10.0, 10.0]
+    assert [seen.free_memory() for _ in range(3)] == [LEFT] * 3
     assert len(asked) == 1
 
 
