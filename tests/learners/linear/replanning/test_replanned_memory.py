@@ -61,7 +61,7 @@ LIGHT = ("lbfgs", "newton_cg")
 
 
 def is_light(plan):
-    return re.match(rf"({'|'.join(LIGHT)}), 2 threads", plan) is not None
+    return re.match(rf"({'|'.join(LIGHT)}), \d threads?", plan) is not None
 
 
 def by_looks(monkeypatch, *room):

@@ -13,7 +13,7 @@ import pytest
 from tuskml.kernels.structures import MemoryUse
 from tuskml.learners.linear.estimates.costs import Costs
 from tuskml.learners.linear.guard import replanning
-from tuskml.schedule import replay
+from tuskml.schedule import budget, replay
 
 pytestmark = pytest.mark.native
 
@@ -37,6 +37,7 @@ def rows(con):
 
 @pytest.fixture(autouse=True)
 def short_trainings_too(monkeypatch):
+    monkeypatch.setattr(budget, "processors", lambda: 2)  # on a machine with one, too
     monkeypatch.setattr(replanning, "SHORT", 0.0)
     monkeypatch.setattr(replanning, "LEAST_LEFT", 0.0)
 
