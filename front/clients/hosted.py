@@ -6,6 +6,7 @@ no connection of Python's to the database: DuckDB's settings are those that the 
 it was loaded.
 """
 
+import contextlib
 import ctypes
 import os
 import sys
@@ -45,7 +46,7 @@ def serve(channel: int, path: str) -> None:
     (`udas/duckdb/hosting/helper/channel.h`); path: of the extension that the other process has
     loaded. Where this package cannot train for it, the other process gets the reason.
     """
-    os.closerange(channel + 1, os.sysconf("SC_OPEN_MAX"))  # what the other process left open
+    close_above(channel)
     try:
         library = ctypes.CDLL(path)
         check_version(library, f"run tuskml install in the environment of {path}")
@@ -54,6 +55,14 @@ def serve(channel: int, path: str) -> None:
         os.write(channel, str(error).encode(errors="replace")[: ROOM - 1])
     else:
         library.tusk_serve(ctypes.c_int(channel))
+
+
+def close_above(descriptor: int) -> None:
+    """Closes what the other process left open; a range up to the limit may be a billion long."""
+    for other in map(int, os.listdir("/dev/fd")):
+        if other > descriptor:
+            with contextlib.suppress(OSError):  # the listing's own is closed already
+                os.close(other)
 
 
 def check_version(library: ctypes.CDLL, mend: str) -> None:
