@@ -12,6 +12,7 @@ makes a project that runs.
 import argparse
 import shutil
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from dbt.adapters.duckdb.plugins import BasePlugin
 import tuskml
 from tuskml import registry
 from tuskml.connection import UNSIGNED, load, run_macros
-from tuskml.errors import DataError, ExtensionError, TuskError
+from tuskml.errors import ClusterWarning, DataError, ExtensionError, TuskError
 
 CONFIG = ("registry", "store_root")
 
@@ -54,6 +55,28 @@ class Plugin(BasePlugin):
 
     def configure_cursor(self, cursor: duckdb.DuckDBPyConnection) -> None:
         run_macros(cursor)
+
+
+def train_on_workers(cursor: Any, given: dict[str, Any], said: str) -> duckdb.DuckDBPyRelation:
+    """Trains the groups of a model of dbt on a cluster, in the transaction of dbt's cursor.
+
+    given: arguments of `tuskml.train`; said: a temporary table to make, of what there is to say:
+    `error` tells whether `sentence` says why there are no models, or is a warning. dbt would print
+    a traceback of what is raised here. Returns that table, as Python models of dbt do.
+    """
+    connection: duckdb.DuckDBPyConnection = getattr(cursor, "_cursor", cursor)
+    sentences: list[tuple[bool, str]] = []
+    with warnings.catch_warnings(record=True) as notes:
+        warnings.simplefilter("always", ClusterWarning)
+        try:
+            tuskml.train(connection, **given)
+        except TuskError as error:
+            sentences.append((True, str(error)))
+    sentences += [(False, str(note.message)) for note in notes]
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE {said} (error BOOLEAN, sentence VARCHAR)")
+    if sentences:
+        connection.executemany(f"INSERT INTO {said} VALUES (?, ?)", sentences)
+    return connection.table(said)
 
 
 def package_path() -> Path:

@@ -7,9 +7,9 @@ from typing import Any
 
 from tuskml.databases.database import Database
 from tuskml.databases.opening import opened
-from tuskml.errors import OptionError
+from tuskml.errors import DataError, OptionError
 from tuskml.groups.execution.choosing import place_given
-from tuskml.shards.catalogue import catalogue_of
+from tuskml.shards.readable import in_files
 from tuskml.terminal.rows_arguments import (
     add_training,
     by_name,
@@ -21,7 +21,7 @@ from tuskml.terminal.rows_arguments import (
 from tuskml.terminal.usage import Commands, add_command, add_json
 from tuskml.text.table import shown
 from tuskml.training.asked import asked_for
-from tuskml.training.clustered import files_by_group
+from tuskml.training.clustered import by_group
 from tuskml.training.estimating import Execution, execution
 from tuskml.training.training import Training, options_text, resolve
 from tuskml.training.units import Units
@@ -52,7 +52,7 @@ def add_explain(commands: "Commands[Any]") -> None:
         EXAMPLES,
     )
     add_training(command)
-    executor = "estimate groups of Parquet files on ray, host:port of a Ray cluster, or threads"
+    executor = "estimate groups on ray, host:port of a Ray cluster, or threads"
     command.add_argument("--executor", metavar="WHERE", help=executor)
     workers = "how many workers, for --executor; by default those that it has"
     command.add_argument("--workers", type=int, metavar="N", help=workers)
@@ -97,10 +97,11 @@ def on_workers(
     place = checked_place(executor or "ray")
     if workers is not None and workers < 1:
         raise OptionError(f"--workers is {workers}, expected 1 or more")
-    checked = files_by_group(database, training)
-    found = catalogue_of(checked, training.source.files, training.source.sql, training.keys)
-    units = Units(checked, training, found)
-    return execution(units, workers or workers_of(place), place != "threads")
+    with in_files(by_group(database, training), training) as readable:
+        if readable is None:
+            raise DataError(f"{training.source.name} has no rows, expected some to train on")
+        units = Units(readable.database, readable.training, readable.catalogue)
+        return execution(units, workers or workers_of(place), place != "threads")
 
 
 def members(estimated: Execution) -> dict[str, Any]:

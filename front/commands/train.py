@@ -64,7 +64,7 @@ def add_train(commands: "Commands[Any]") -> None:
     )
     command.epilog = f"{command.epilog}\n\n{all_options()}"
     add_training(command)
-    executor = "train groups of Parquet files on ray, host:port of a Ray cluster, or threads"
+    executor = "train groups on ray, host:port of a Ray cluster, or threads"
     command.add_argument("--executor", metavar="WHERE", help=executor)
     finished = "a folder of the groups that are trained already, for --executor"
     files(command.add_argument("--finished", metavar="FOLDER", help=finished))

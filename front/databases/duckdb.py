@@ -110,6 +110,9 @@ class DuckDB:
         for *keys, value in self.fetch(query):
             yield tuple(keys), value
 
-    def create(self, name: str, query: str) -> int:
-        (count,) = self.fetch(f"CREATE TABLE {name} AS {query}")[0]
+    def create(self, name: str, query: str, replace: bool = False) -> int:
+        """replace: whether it may be there; `"temp"."models"` is a temporary table."""
+        how = "CREATE OR REPLACE" if replace else "CREATE"
+        kind = "TEMP TABLE" if name.lower().startswith('"temp".') else "TABLE"
+        (count,) = self.fetch(f"{how} {kind} {name} AS {query}")[0]
         return int(count)

@@ -90,10 +90,9 @@ def table_names(into: Into) -> list[str]:
 def replaced(database: Database, names: Sequence[str], query: str) -> int:
     """A table of a query in the place of one that may be there, which the query may read."""
     *schema, table = map(quoted, names)
-    if not isinstance(database, Postgres):
-        name = ".".join([*schema, table])
-        (count,) = database.fetch(f"CREATE OR REPLACE TABLE {name} AS {query}")[0]
-        return int(count)
+    if isinstance(database, DuckDB):
+        return database.create(".".join([*schema, table]), query, replace=True)
+    assert isinstance(database, Postgres)
     fresh = ".".join([*schema, quoted(f"tusk_new_{secrets.token_hex(8)}")])
     with database.connection.transaction():
         count = database.create(fresh, query)

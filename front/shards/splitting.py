@@ -10,7 +10,7 @@ Learning, PVLDB 2021, section 5 (files of 25 MB).
 import secrets
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,7 +21,7 @@ from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.keeping import keep_file
 from tuskml.databases.opening import opened
 from tuskml.databases.sources import Rows, Source, listed, rows_of, scope_of
-from tuskml.errors import DataError, OptionError
+from tuskml.errors import DataError, OptionError, TuskError
 from tuskml.shards.manifest import NAME, Manifest
 from tuskml.shards.writing import Writing
 from tuskml.text.calls import explained
@@ -139,9 +139,10 @@ def sorted_table(database: DuckDB, query: str, keys: Sequence[str]) -> Iterator[
         database.fetch(f"CREATE TEMP TABLE {name} AS {query} ORDER BY {order}")
         yield name
     finally:
-        database.fetch(f"DROP TABLE IF EXISTS {name}")
-        if not kept:
-            database.fetch(f"SET {setting} = false")
+        with suppress(TuskError):  # in a transaction that failed, which takes the table with it
+            database.fetch(f"DROP TABLE IF EXISTS {name}")
+            if not kept:
+                database.fetch(f"SET {setting} = false")
 
 
 @contextmanager

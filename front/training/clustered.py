@@ -6,8 +6,10 @@ import secrets
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
+
+import duckdb
 
 from tuskml.databases.database import Database
 from tuskml.databases.duckdb import DuckDB
@@ -18,8 +20,8 @@ from tuskml.groups.execution.executor import Executor, Outcome
 from tuskml.learners.events import Event, tell
 from tuskml.model.by_group import Models
 from tuskml.model.model import Model
-from tuskml.shards.catalogue import Catalogue, catalogue_of
-from tuskml.text.expressions import quoted
+from tuskml.shards.catalogue import Catalogue
+from tuskml.shards.readable import Readable, in_files
 from tuskml.training.asked import Where
 from tuskml.training.collected import collected
 from tuskml.training.estimating import Execution, execution
@@ -57,10 +59,27 @@ def train_clustered(
     Raises ClusterError, with the finished groups as its `models`, where some were not trained.
     """
     executor, placed = placement_of(where)
-    checked = files_by_group(database, training)
-    found = catalogue_of(checked, training.source.files, training.source.sql, training.keys)
-    if not found.groups:
-        return without_groups(checked, training, into, replace)
+    checked = by_group(database, training)
+    if not training.source.files and where.finished is not None:
+        raise OptionError(
+            f"finished is given, and source is {training.source.name}, expected Parquet files: "
+            "tuskml.split writes them once, and a table's rows are written anew for each training"
+        )
+    with in_files(checked, training) as readable:
+        if readable is None:
+            return without_groups(checked, training, into, replace)
+        return train_in_files(readable, where, executor, placed, (into, replace))
+
+
+def train_in_files(
+    readable: Readable,
+    where: Where,
+    executor: Executor,
+    placed: Placement,
+    kept: tuple[Into | None, bool],
+) -> Models | int:
+    """The same; kept: into and replace."""
+    checked, training, found = readable.database, readable.training, readable.catalogue
     placed, estimated = chosen(checked, training, found, where, placed)
     large = apart(placed, found)
     why = whole(training) if large else None
@@ -77,9 +96,10 @@ def train_clustered(
     failed = [one for one in outcomes if one.answer is None]
     answers = [one.answer for one in outcomes if one.answer is not None]
     with arrow_view(checked, answers) as view:
-        query = f"SELECT {', '.join([*typed(training, found.key_types), 'model'])} FROM {view}"
+        query = f"SELECT {', '.join([*readable.keys(), 'model'])} FROM {view}"
         if failed or len(outcomes) < len(batches):
             raise incomplete(checked, query, training, batches, outcomes)
+        into, replace = kept
         if into is not None:
             return keep(checked, into, query, replace)
         models = by_key(checked, query, training)
@@ -124,16 +144,16 @@ def explained(training: Training) -> bool:
     return any(request.options.explain for request in training.asked.requests)
 
 
-def files_by_group(database: Database, training: Training) -> DuckDB:
+def by_group(database: Database, training: Training) -> DuckDB:
     """The database. OptionError or DataError where workers cannot train this."""
     if not training.keys:
         raise OptionError(
             "executor is given without group_by, expected group_by: each group is trained on one "
             "worker, and one model is trained on one machine"
         )
-    if not isinstance(database, DuckDB) or not training.source.files:
+    if not isinstance(database, DuckDB):
         raise DataError(
-            f"source is {training.source.name}, which workers cannot read: expected "
+            f"source is {training.source.name} of PostgreSQL, which workers cannot read: expected "
             "Parquet files, which tuskml.split writes of any source"
         )
     for request in training.asked.requests:
@@ -183,14 +203,6 @@ def wrong_answer(batches: Mapping[str, Batch], key: str, answer: bytes) -> str |
     )
 
 
-def typed(training: Training, types: Sequence[str]) -> list[str]:
-    """The keys' columns, by their names and with their types."""
-    return [
-        f"CAST(tusk_key_{place} AS {kind}) AS {quoted(name)}"
-        for place, ((name, _), kind) in enumerate(zip(training.keys, types, strict=True))
-    ]
-
-
 @contextmanager
 def arrow_view(database: DuckDB, answers: Sequence[bytes]) -> Iterator[str]:
     """The workers' answers as one relation; without any it has no rows and is not to be read."""
@@ -205,7 +217,8 @@ def arrow_view(database: DuckDB, answers: Sequence[bytes]) -> Iterator[str]:
     try:
         yield name
     finally:
-        database.connection.unregister(name)
+        with suppress(duckdb.Error):  # in a transaction that failed, which ends without it
+            database.connection.unregister(name)
 
 
 def by_key(database: DuckDB, query: str, training: Training) -> Models:

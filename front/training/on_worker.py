@@ -17,6 +17,7 @@ from tuskml.schedule.forks import held_in_forks
 from tuskml.shards.catalogue import damaged
 from tuskml.shards.manifest import checksum
 from tuskml.shards.storages import register
+from tuskml.shards.temporary import FOLDER, is_temporary
 
 TASK = "the rows of a part"
 """In the query of a part (`parted/on_parts.py`), where the token of who gets its rows comes."""
@@ -59,9 +60,10 @@ def verify(shard: Mapping[str, Any]) -> None:
         if checksum(path) != shard["checksum"]:
             raise DataError(damaged(str(path)))
     except OSError as error:
+        remedy = f": {FOLDER} names a folder for them" if is_temporary(str(path)) else ""
         raise DataError(
             f"the shard {path} cannot be read on a worker ({error.strerror}): all workers have to "
-            "see the files at the same path"
+            f"see the files at the same path{remedy}"
         ) from error
     _verified.add(seen)
 

@@ -185,9 +185,9 @@ def train(
     `month(date) AS month` names a key. weight, offset: the row's weight, and for counts what is
     added to its margin, such as "ln(exposure)"; columns or expressions. into: keep the models in
     a new table of this name, or in DuckDB in a Parquet file, "models.parquet". replace: whether
-    into may replace an existing one. executor: where groups of Parquet files are trained: "ray",
-    the address of a Ray cluster, or "threads" of this process, or so by `cluster`; by default
-    as `tuskml.connect(executor=...)` says, else in the database. placement: "gtp" trains each
+    into may replace an existing one. executor: where groups are trained: "ray", the address of
+    a Ray cluster, or "threads" of this process, or so by `cluster`; by default in the database,
+    those of Parquet files as `tuskml.connect(executor=...)` says. placement: "gtp" trains each
     group on one worker, "gap" groups of several files where these are, "auto" as is estimated to
     take least. finished: a folder that keeps the groups it has trained: the same call again
     trains the others. worker_timeout: seconds after which a task of a worker is given to another

@@ -1,16 +1,17 @@
-"""A Python model of dbt that trains on the workers of a Ray cluster."""
+"""Models of dbt that train on the workers of a cluster."""
 
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import tuskml
 
-MODEL = """
+BY_PYTHON = """
 def model(dbt, session):
     import tuskml
 
@@ -23,36 +24,111 @@ def model(dbt, session):
     )
     return session.sql(f"FROM '{{folder}}/models.parquet'")
 """
+ROWS = """
+select i, 'g' || i % 4 as g, 'c' || i % 3 as c, hash(i) % 1000 / 500 - 1 as x,
+       case when i % 4 < 3 then hash(i, 1) % 1000 / 1000 < 1 / (1 + exp(-2 * x * (i % 4))) end as y
+from range(4000) t(i)
+"""
+MODEL = """
+{{{{ config(materialized='model', task='logistic', label='y', features={features}, group_by='g',
+            held_out='i % 5 = 0', options={{'deterministic': true}}, gates={{'auc': 0.6}}{more})
+}}}}
+{rows}
+"""
 PROJECT = "name: clustered\nversion: '1.0'\nprofile: clustered\n"
-PROFILES = "clustered:\n  target: t\n  outputs:\n    t: {{type: duckdb, path: '{}'}}\n"
+PROFILES = """
+clustered:
+  target: t
+  outputs:
+    t: {{type: duckdb, path: '{}', plugins: [{{module: tuskml.dbt}}]}}
+"""
+
+
+def ran(folder: Path, models: dict[str, str], *arguments: str) -> dict[str, Any]:
+    """What dbt said of these models, by file, in a project that this makes if there is none."""
+    plugin = pytest.importorskip(
+        "tuskml.dbt", reason="dbt is not installed: pip install 'tuskml[dbt]'"
+    )
+    (folder / "models").mkdir(exist_ok=True)
+    for file, text in models.items():
+        (folder / "models" / file).write_text(text)
+    (folder / "dbt_project.yml").write_text(PROJECT)
+    (folder / "packages.yml").write_text(plugin.packages())
+    (folder / "profiles.yml").write_text(PROFILES.format(folder / "dbt.duckdb"))
+    quiet = {"DBT_SEND_ANONYMOUS_USAGE_STATS": "false", "DBT_PROFILES_DIR": str(folder)}
+    lines = [json.dumps(["deps"]), json.dumps(["run", *arguments])]
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("driver.py"))],
+        input="\n".join(lines) + "\n", capture_output=True, text=True, timeout=300, check=True,
+        cwd=folder, env=os.environ | quiet | {"TUSKML_CLUSTER_FOLDER": str(folder)},
+    )  # fmt: skip
+    nodes: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])["nodes"]
+    assert nodes, (done.stdout + done.stderr)[-3000:]
+    return nodes
+
+
+def materialized(place: str) -> dict[str, str]:
+    """A model that its database trains, and the same on a cluster; features and names."""
+    found = {}
+    for name, features in {"numbers": "['x', 'x * x']", "names": "['x', 'c']"}.items():
+        for where, more in {"here": "", "there": f", cluster='{place}'"}.items():
+            given = {"features": features, "more": more, "rows": ROWS}
+            found[f"{name}_{where}.sql"] = MODEL.format(**given)
+    return found
+
+
+def assert_same_models(folder: Path) -> None:
+    """The same rows of the tables, versions of the registry and bits of the models."""
+    query = (
+        "SELECT * EXCLUDE (trained_at, model), model.coef, model.intercept, model.loss, "
+        "model.options, model.payload FROM {}_{} ORDER BY group_key"
+    )
+    versions = (
+        "SELECT group_key, version, stage, status, recipe, data_fingerprint, metrics "
+        "FROM tuskml.models WHERE name = 'main.{}_{}' ORDER BY ALL"
+    )
+    with tuskml.connect(folder / "dbt.duckdb") as con:
+        for name in ("numbers", "names"):
+            for text, least in ((query, 1), (versions, 3)):
+                here, there = (
+                    con.execute(text.format(name, w)).fetchall() for w in ("here", "there")
+                )
+                assert there == here
+                assert len(here) >= least
+        stages = con.execute("SELECT DISTINCT stage FROM tuskml.models ORDER BY ALL").fetchall()
+    assert stages == [("candidate",), ("deployed",)]
+    assert list(folder.glob("tuskml-shards-*")) == []
+
+
+def test_the_materialization_trains_on_workers(tmp_path: Path) -> None:
+    """With a gate that holds a group back and a group without usable rows; what is wrong is a
+    sentence."""
+    wrong = {"wrong.sql": MODEL.format(features="['x']", more=", cluster='rey'", rows=ROWS)}
+    nodes = ran(tmp_path, materialized("threads") | wrong)
+    assert nodes["numbers_there"] == nodes["numbers_here"]
+    assert nodes["names_there"][1].startswith("TRAIN 4 of 4; held back: g0 (auc 0.")
+    assert_same_models(tmp_path)
+    assert nodes["wrong"][0] == "error"
+    assert "executor is 'rey', expected 'ray'" in nodes["wrong"][1]
+    assert "Traceback" not in nodes["wrong"][1]
 
 
 @pytest.mark.nightly
-def test_a_python_model_trains_on_a_cluster(tmp_path: Path) -> None:
-    """A cluster of this machine alone, which starts and ends with the model."""
+def test_models_of_both_kinds_train_on_ray(tmp_path: Path) -> None:
+    """A cluster of this machine alone, which starts and ends with each of them."""
     pytest.importorskip("ray")
-    pytest.importorskip("dbt.adapters.duckdb")
     with tuskml.connect() as con:
-        con.execute(
-            "CREATE TABLE rows AS SELECT 'g' || i % 3 AS g, hash(i) % 1000 / 500 - 1 AS x, "
-            "hash(i, 1) % 1000 / 1000 < 1 / (1 + exp(-x)) AS y FROM range(3000) t(i)"
-        )
+        con.execute(f"CREATE TABLE rows AS {ROWS}")
         given = {"label": "y", "features": ["x"], "group_by": "g", "deterministic": True}
         expected = tuskml.train(con, "logistic", source="rows", **given)
         tuskml.split(con, source="rows", group_by="g", into=tmp_path / "shards")
-    (tmp_path / "models").mkdir()
-    (tmp_path / "models" / "by_group.py").write_text(MODEL.format(folder=str(tmp_path)))
-    (tmp_path / "dbt_project.yml").write_text(PROJECT)
-    (tmp_path / "profiles.yml").write_text(PROFILES.format(tmp_path / "dbt.duckdb"))
-    quiet = {"DBT_SEND_ANONYMOUS_USAGE_STATS": "false", "DBT_PROFILES_DIR": str(tmp_path)}
-    done = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("driver.py"))],
-        input=json.dumps(["run"]) + "\n", capture_output=True, text=True, timeout=300, check=True,
-        cwd=tmp_path, env=os.environ | quiet,
-    )  # fmt: skip
-    assert json.loads(done.stdout)["success"], (done.stdout + done.stderr)[-3000:]
+    nodes = ran(
+        tmp_path, materialized("ray") | {"by_group.py": BY_PYTHON.format(folder=str(tmp_path))}
+    )
+    assert {status for status, _ in nodes.values()} == {"success"}, nodes
+    assert_same_models(tmp_path)
     with tuskml.connect(tmp_path / "dbt.duckdb") as con:
         found = con.execute("SELECT g, model.coef, model.intercept FROM by_group").fetchall()
-    assert sorted(found) == [
+    assert sorted(row for row in found if row[1]) == [
         (key, list(model.coef), model.intercept) for key, model in expected.items() if model
     ]

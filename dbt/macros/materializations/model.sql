@@ -15,6 +15,7 @@
   {{ run_hooks(pre_hooks, inside_transaction=True) }}
 
   {%- set settings = tuskml.model_settings() -%}
+  {%- set place = tuskml.model_place() -%}
   {%- set gates = tuskml.model_gates(settings) -%}
   {%- set name = tuskml.registry_name(model) -%}
   {%- set recipe = tuskml.recipe_of(settings) -%}
@@ -22,7 +23,14 @@
   {% do tuskml.take_rows(settings, sql) %}
   {%- set found = tuskml.find_due(settings, name, recipe) -%}
   {% if found['due'] %}
-    {%- set trained = tuskml.train_due(settings) -%}
+    {% if place %}
+      {# dbt lets a materialization alone run Python. #}
+      {% call statement('train', language='python') %}{{ tuskml.python_on_workers(settings, place) }}{% endcall %}
+      {% do tuskml.hear_workers() %}
+    {% else %}
+      {% do tuskml.train_due(settings) %}
+    {% endif %}
+    {%- set trained = tuskml.usable_models() -%}
     {% if trained < found['due'] %}
       {% do exceptions.warn('tuskml: ' ~ (found['due'] - trained) ~ ' of the ' ~ found['due'] ~ ' groups of ' ~ name ~ ' have no model: '
          ~ 'no row of theirs has label and features and is not held out') %}
@@ -42,7 +50,7 @@
   {% endif %}
   {{ adapter.rename_relation(intermediate_relation, target_relation) }}
   {% do create_indexes(target_relation) %}
-  {% for part in ['rows', 'groups', 'trained', 'metrics', 'held'] %}
+  {% for part in ['rows', 'groups', 'trained', 'metrics', 'held', 'said'] %}
     {% do run_query('drop table if exists ' ~ tuskml.temporary(part)) %}
   {% endfor %}
 

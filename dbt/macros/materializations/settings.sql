@@ -2,12 +2,7 @@
 {% macro model_settings() %}
   {% set meta = config.get('meta', {}) or {} %}
   {% set keys = ['task', 'label', 'features', 'group_by', 'options', 'held_out', 'weight', 'offset', 'model_name'] %}
-  {% do tuskml.refuse_misspelt(keys + ['gates'], model.config.keys() | list + meta.keys() | list) %}
-  {% for key in ['executor', 'cluster', 'placement', 'worker_timeout', 'finished'] if config.get(key, meta.get(key)) is not none %}
-    {% do exceptions.raise_compiler_error(
-        "materialization 'model' has a config " ~ key ~ ", but it trains the rows of a query in their database: a Python "
-        ~ "model of dbt can call tuskml.train(..., group_by=..., executor=...) on Parquet files") %}
-  {% endfor %}
+  {% do tuskml.refuse_misspelt(keys + ['gates'] + tuskml.place_keys(), model.config.keys() | list + meta.keys() | list) %}
   {% set given = {} %}
   {% for key in keys %}
     {% do given.update({key: config.get(key, meta.get(key))}) %}
@@ -41,6 +36,38 @@
   } %}
   {% do settings.update(extras) %}
   {{ return(settings) }}
+{% endmacro %}
+
+{% macro place_keys() %}{{ return(['cluster', 'executor', 'placement', 'worker_timeout']) }}{% endmacro %}
+
+{# Where a model's config says that its groups are trained: arguments of `tuskml.train`, none of them where its database
+   trains. They are no part of the recipe: the models are the same wherever they are trained. #}
+{% macro model_place() %}
+  {% set meta = config.get('meta', {}) or {} %}
+  {% set place = {} %}
+  {% for key in tuskml.place_keys() if config.get(key, meta.get(key)) is not none %}
+    {% do place.update({key: config.get(key, meta.get(key))}) %}
+  {% endfor %}
+  {% if config.get('finished', meta.get('finished')) is not none %}
+    {% do exceptions.raise_compiler_error(
+        "materialization 'model' has a config finished, but the rows of a query are written anew for each training: a "
+        ~ "Python model of dbt can call tuskml.train(..., finished=...) on Parquet files") %}
+  {% endif %}
+  {% if place and adapter.type() != 'duckdb' %}
+    {% do exceptions.raise_compiler_error(
+        "materialization 'model' has a config " ~ (place.keys() | first) ~ ", which is for DuckDB: PostgreSQL trains the "
+        ~ "rows of a query in its server, and tuskml split writes them as Parquet files, whose groups tuskml train "
+        ~ "--executor ray trains on a cluster") %}
+  {% endif %}
+  {% if place and not (config.get('group_by', meta.get('group_by')) or []) %}
+    {% do exceptions.raise_compiler_error(
+        "materialization 'model' has a config " ~ (place.keys() | first) ~ ", expected group_by too: each group is trained "
+        ~ "on one worker, and one model is trained on one machine") %}
+  {% endif %}
+  {% if place.get('cluster') is not none and place.get('executor') is none %}
+    {% do place.update({'executor': place.pop('cluster')}) %}
+  {% endif %}
+  {{ return(place) }}
 {% endmacro %}
 
 {# How alike two names are, from 0 to 1: the share of common pairs of letters (Dice, Measures of the Amount of Ecologic

@@ -121,19 +121,64 @@
   {{ return({'groups': row[0] | int, 'due': row[1] | int}) }}
 {% endmacro %}
 
-{# Trains the groups that are due, on the rows that are not held out; returns how many of them have a model now. #}
+{# Trains the groups that are due, on the rows that are not held out. #}
 {% macro train_due(settings) %}
   {% set label = 'null' if tuskml.has_no_label(settings['task']) else 'r.tuskml_label' %}
   {% set query %}
     select r.tuskml_group as group_key,
            {{ tuskml.train_model(settings['task'], label, tuskml.taken_features(settings, 'r'), settings['options'],
                                  tuskml.extra_of(settings, 'weight', 'r'), tuskml.extra_of(settings, 'offset', 'r')) }} as model
-    from {{ tuskml.temporary('rows') }} as r
-    join {{ tuskml.temporary('groups') }} as g on g.group_key = r.tuskml_group
-    where g.due and not r.tuskml_held_out
+    {{ tuskml.due_rows() }}
     group by r.tuskml_group
   {% endset %}
   {% do tuskml.create_temporary('trained', query) %}
+{% endmacro %}
+
+{% macro due_rows() %}
+    from {{ tuskml.temporary('rows') }} as r
+    join {{ tuskml.temporary('groups') }} as g on g.group_key = r.tuskml_group
+    where g.due and not r.tuskml_held_out
+{% endmacro %}
+
+{# The same on a cluster, as Python that dbt-duckdb runs in its own transaction (front/dbt.py).
+   place: what `tuskml.model_place` returns. #}
+{% macro python_on_workers(settings, place) %}
+  {% set source %}
+    select r.tuskml_group as group_key, {{ tuskml.taken_features(settings, 'r') }} as features
+      {%- if not tuskml.has_no_label(settings['task']) %}, r.tuskml_label as label{% endif %}
+      {%- for name in tuskml.extras_of(settings) %}, {{ tuskml.extra_of(settings, name, 'r') }} as {{ name }}{% endfor %}
+    {{ tuskml.due_rows() }}
+  {% endset %}
+  {% set given = dict(settings['options']) %}
+  {% do given.update(place) %}
+  {% do given.update({'task': settings['task'], 'source': source, 'features': ['features'], 'group_by': 'group_key',
+                      'into': 'temp.' ~ tuskml.temporary('trained'), 'replace': true}) %}
+  {% if not tuskml.has_no_label(settings['task']) %}{% do given.update({'label': 'label'}) %}{% endif %}
+  {% for name in tuskml.extras_of(settings) %}{% do given.update({name: name}) %}{% endfor %}
+import json
+from tuskml.dbt import train_on_workers
+
+def dbtObj(load):
+    return None
+
+def model(dbt, session):
+    return train_on_workers(session, json.loads({{ tojson(tojson(given)) }}), "{{ tuskml.temporary('said') }}")
+
+def materialize(found, session):
+    pass
+{% endmacro %}
+
+{# What a training on a cluster had to say: its warnings, or why there are no models. #}
+{% macro hear_workers() %}
+  {% set said = run_query('select error, sentence from ' ~ tuskml.temporary('said') ~ ' order by error') %}
+  {% for row in said.rows %}
+    {% if row[0] %}{% do exceptions.raise_compiler_error(row[1]) %}{% endif %}
+    {% do exceptions.warn('tuskml: ' ~ this ~ ': ' ~ row[1]) %}
+  {% endfor %}
+{% endmacro %}
+
+{# How many groups have a model now. #}
+{% macro usable_models() %}
   {% set usable = run_query('select count(*) from ' ~ tuskml.temporary('trained') ~ ' as t where (t.model).task is not null') %}
   {{ return(usable.rows[0][0] | int) }}
 {% endmacro %}

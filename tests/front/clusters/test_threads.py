@@ -128,9 +128,10 @@ def test_weights_travel(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     source = sharded.shards(con, tmp_path / "s")
     given = sharded.GIVEN | {"weight": "1 + abs(x)"}
     expected = tuskml.train(con, "logistic", source="rows", **given)
-    found = tuskml.train(con, "logistic", source=source, executor="threads", **given)
-    for key, model in expected.items():
-        assert found[key].coef == pytest.approx(model.coef, rel=1e-9)
+    for rows in (source, "rows"):
+        found = tuskml.train(con, "logistic", source=rows, executor="threads", **given)
+        for key, model in expected.items():
+            assert found[key].coef == pytest.approx(model.coef, rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -141,9 +142,9 @@ def test_weights_travel(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
         ({"executor": None, "finished": "f"}, tuskml.OptionError, "finished is given without ex"),
         ({"group_by": ()}, tuskml.OptionError, "executor is given without group_by"),
         (
-            {"source": "rows"},
-            tuskml.DataError,
-            "expected Parquet files, which tuskml.split writes",
+            {"source": "rows", "finished": "f"},
+            tuskml.OptionError,
+            "finished is given, and source is table rows, expected Parquet files",
         ),
         ({"store": "a"}, tuskml.OptionError, "a store is a folder of one machine"),
         ({"label": "q"}, tuskml.DataError, "label names column 'q'"),
@@ -159,6 +160,51 @@ def test_what_cannot_be_trained_is_said_before_it_begins(
     usual = {"source": sharded.shards(con, tmp_path / "s"), "executor": "threads"}
     with pytest.raises(error, match=sentence):
         tuskml.train(con, "logistic", **sharded.GIVEN | usual | given)
+
+
+@pytest.mark.parametrize(
+    ("source", "keys"),
+    [
+        ("rows", ["g"]),
+        (
+            "SELECT * FROM rows WHERE z > 0",
+            ["(['b', 'a'][1 + (x > 0)::INT])::ENUM ('b', 'a') AS e"],
+        ),
+        ("rows", ["(10 * z)::INT::HUGEINT * 100000000000000000000 AS h"]),
+    ],
+)
+def test_rows_of_a_table_go_to_workers_as_shards(
+    con: duckdb.DuckDBPyConnection,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    source: str,
+    keys: list[str],
+) -> None:
+    """Also those that only this transaction sees, by macros that workers lack, and keys of types
+    that Parquet lacks; nothing stays of the shards."""
+    monkeypatch.setenv("TUSKML_CLUSTER_FOLDER", str(tmp_path))
+    con.execute("CREATE MACRO mine(a) AS a * a")
+    con.execute("BEGIN; DELETE FROM rows WHERE x > 0.5")
+    given = sharded.GIVEN | {"features": ["x", "mine(z)"], "source": source, "group_by": keys}
+    expected = tuskml.train(con, "logistic", **given)
+    found = tuskml.train(con, "logistic", executor="threads", **given)
+    sharded.assert_same_bits(found, expected)
+    con.execute("ROLLBACK")
+    assert list(tmp_path.iterdir()) == []
+    assert con.execute("SELECT count(*) FROM duckdb_tables()").fetchall() == [(1,)]
+
+
+def test_a_table_of_a_cluster_needs_a_folder_and_rows(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = sharded.GIVEN | {"executor": "threads"}
+    assert tuskml.train(con, "linear", source="SELECT * FROM rows WHERE false", **given) == {}
+    monkeypatch.setenv("TUSKML_CLUSTER_FOLDER", str(tmp_path / "no"))
+    with pytest.raises(tuskml.DataError, match=r"no for the workers: No such file.*CLUSTER_F"):
+        tuskml.train(con, "linear", source="rows", **given)
+    gone = {"path": str(tmp_path / "tuskml-shards-1" / "a.parquet"), "checksum": None}
+    with pytest.raises(tuskml.DataError, match="same path: TUSKML_CLUSTER_FOLDER names a folder"):
+        on_worker.verify(gone)
 
 
 def test_groups_of_a_damaged_shard_fail_and_the_others_are_kept(

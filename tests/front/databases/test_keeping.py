@@ -43,6 +43,15 @@ def test_a_table_is_replaced_only_on_request(rides: Any) -> None:
     )
 
 
+def test_a_temporary_table_of_duckdb() -> None:
+    with tuskml.connect() as con:
+        con.execute("CREATE TABLE rides AS SELECT i AS km, 2 * i AS fare FROM range(9) t(i)")
+        for replace in (False, True):
+            tuskml.train(con, "linear", **GIVEN, into="temp.fitted", replace=replace)
+        query = "SELECT temporary FROM duckdb_tables() WHERE table_name = 'fitted'"
+        assert con.execute(query).fetchall() == [(True,)]
+
+
 def test_what_fails_replaces_nothing(rides: Any) -> None:
     con = rides.connection
     tuskml.train(con, "linear", **GIVEN, into="kept", replace=True)
