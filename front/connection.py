@@ -12,7 +12,7 @@ import tuskml.sql
 import tuskml.udas.duckdb
 from tuskml.clients.hosted import check_version
 from tuskml.databases.interrupts import share_interrupts
-from tuskml.databases.limits import share_limits
+from tuskml.databases.limits import own_cluster, share_limits
 from tuskml.errors import ExtensionError, StoreError
 from tuskml.groups.contract.trainer import attach
 from tuskml.groups.execution.choosing import place_of
@@ -63,6 +63,7 @@ def connect(
         load(connection, store_root)
         if usual is not None:
             create_macros(connection, USUAL_EXECUTOR.format(usual))
+            own_cluster(connection, usual)
         return connection
     except BaseException:
         connection.close()

@@ -3,12 +3,14 @@
 `explain_training(token, label, features)` hands the rows that it packed to whoever waits for the
 token. They live until the query ends, so a receiver copies what it wants to keep.
 `train_model(token, 0.0, [0.0])` returns the model that was finished under the token, once.
+`train_model(token, number, [0.0])` returns one of several, for each group by the label of its row.
 `train_model(token/task, ...)` trains on all rows, and explains what was compared with that.
 """
 
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -90,6 +92,47 @@ def finished(models: Models, token: str | None = None) -> str:
 def finished_of(task: str) -> Models | None:
     """The models that were finished under this token."""
     return _finished.pop(task, None) if task.startswith(FINISHED) else None
+
+
+NUMBERED = "models by number of "
+_numbered: dict[str, "Numbered"] = {}
+
+
+@dataclass
+class Numbered:
+    """Models that a query asks for by their numbers, the label of one row per group.
+
+    left: how many it has not had yet.
+    """
+
+    models: Models
+    left: int
+
+
+def numbered(token: str, models: Models) -> None:
+    """The models that a query gets under this token, once for each time that this is called."""
+    before = _numbered.pop(token, None)
+    while len(_numbered) >= MOST_FINISHED:
+        del _numbered[next(iter(_numbered))]
+    n = len(models.group)
+    _numbered[token] = Numbered(models, n + (before.left if before else 0))
+
+
+def numbered_of(task: str) -> Callable[[NDArray[np.intp]], Models] | None:
+    """What has the models of these numbers, for such a token. DataError if they are not there."""
+    if not task.startswith(NUMBERED):
+        return None
+    found = _numbered.get(task)
+    if found is None:
+        raise DataError("the statement's models are gone: run it again")
+
+    def take(numbers: NDArray[np.intp]) -> Models:
+        found.left -= len(numbers)
+        if found.left <= 0:
+            _numbered.pop(task, None)
+        return found.models.of(numbers).numbered(np.arange(len(numbers)))
+
+    return take
 
 
 COMPARED = "plans for "

@@ -9,6 +9,7 @@ round runs only if the caller sees a table of that size.
 """
 
 import ctypes
+import json
 import re
 from collections.abc import Collection, Sequence
 from contextlib import suppress
@@ -36,21 +37,22 @@ LABELS = re.compile(r"BOOLEAN|U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|DE
 
 
 def statement(cursor: duckdb.DuckDBPyConnection, given: Sequence[str]) -> str | None:
-    """The text for source, task, label, features, options, weight, offset, and the options with
-    the names of features; None where all rows are to be read and their features are numbers.
+    """The text for source, task, label, features, options, weight, offset, the options with the
+    names of features, and the keys of groups as a JSON list; None where all rows are to be read
+    and their features are numbers.
 
     label, features, weight and offset are SQL expressions, the last two "" without one. Raises
     nothing that the other statement would not.
     """
     statement_by_name = named(Unloaded(cursor), given)
-    if statement_by_name is not None or any(given[5:7]):
+    if statement_by_name is not None or any(given[5:7]) or json.loads(given[8]):
         return statement_by_name
     return in_rounds(cursor, given)
 
 
 def in_rounds(cursor: duckdb.DuckDBPyConnection, given: Sequence[str]) -> str | None:
     """The statement that reads some row groups; None where all rows are to be read."""
-    source, task_name, label, features, *_, options = given
+    source, task_name, label, features, *_, options, _ = given
     files = FILES.fullmatch(source)
     if not files and not TABLE.fullmatch(source):
         return None
@@ -109,7 +111,22 @@ def written(
 def named(database: DuckDB, given: Sequence[str]) -> str | None:
     """The statement that trains by name on a list of columns with text or dates among them, or on
     numbers and booleans as numbers; None for other features."""
-    source, task, label, features, options, weight, offset, with_names = given
+    source, task, label, _, _, weight, offset, *_ = given
+    found = taken_by_name(database, given)
+    if found is None:
+        return None
+    features, options = found
+    extras = [f"({weight or 1}\n)"] if weight or offset else []
+    extras += [f"({offset}\n)"] if offset else []
+    arguments = [database.text(task), label, features, database.text(options), *extras]
+    trained = f"train_model({', '.join(arguments)}) AS tuskml_trained"
+    return grouped(trained, relation_of(source), given[8])
+
+
+def taken_by_name(database: DuckDB, given: Sequence[str]) -> tuple[str, str] | None:
+    """Features and options of a list of columns with text or dates among them, which becomes a
+    row, or of numbers and booleans; None for other features."""
+    source, _, _, features, options, _, _, with_names, *_ = given
     if not (features.startswith("[") and features.endswith("\n]")):
         return None
     texts = split(features[1:-1], "features")
@@ -127,10 +144,14 @@ def named(database: DuckDB, given: Sequence[str]) -> str | None:
         row, options = database.array([f"({text}\n)::DOUBLE" for text in texts]), with_names
     else:
         return None
-    extras = [f"({weight or 1}\n)"] if weight or offset else []
-    extras += [f"({offset}\n)"] if offset else []
-    arguments = [database.text(task), label, row or features, database.text(options), *extras]
-    return f"SELECT train_model({', '.join(arguments)}) AS tuskml_trained FROM {relation}"
+    return row or features, options
+
+
+def grouped(trained: str, relation: str, keys: str) -> str:
+    """The query of the expression that trains; keys: a JSON list of columns or expressions."""
+    listed = [f"{key}\n" for key in json.loads(keys)]
+    by = " GROUP BY ALL" if listed else ""
+    return f"SELECT {', '.join([*listed, trained])} FROM {relation}{by}"
 
 
 def marks_in(
@@ -255,7 +276,7 @@ class Text:
         )
 
 
-TEXTS = 8
+TEXTS = 9
 TEXT = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.POINTER(ctypes.c_char_p))
 _library: list[ctypes.CDLL] = []
 
@@ -263,11 +284,14 @@ _library: list[ctypes.CDLL] = []
 def _write(where: int, account: int, given: Any) -> None:
     """Called while DuckDB plans `train(...)`. Where something is wrong with what was given, there
     is no text, and the statement on all rows says what it is."""
+    from tuskml.table_form.clustered import on_workers  # imports this module
+
     with suppress(BaseException):
         with cursor_of(account) as cursor:
             if cursor is None:
                 return
-            text = statement(cursor, [part.decode() for part in given[:TEXTS]])
+            texts = [part.decode() for part in given[:TEXTS]]
+            text = on_workers(cursor, account, texts) or statement(cursor, texts)
         if text is not None:
             _library[0].tusk_rounds_text(ctypes.c_void_p(where), text.encode())
 

@@ -42,6 +42,7 @@ class Limits:
         self.connections: weakref.WeakSet[duckdb.DuckDBPyConnection] = weakref.WeakSet()
         self.reported: list[str] | None = None
         self.files: tuple[bool, list[str], bool] = (True, [], False)
+        self.clusters: set[str] = set()
 
     def look(self) -> None:
         """Tells the packer when the settings have changed."""
@@ -157,6 +158,24 @@ def cursor_of(account: int) -> Iterator[duckdb.DuckDBPyConnection | None]:
     found.close() if isinstance(found, Generator) else None
 
 
+def own_cluster(connection: duckdb.DuckDBPyConnection, place: str) -> None:
+    """Lets statements of the connection's database train on a cluster: "ray" or an address."""
+    account = connection.execute("SELECT _tusk_account()").fetchall()[0][0]
+    _databases[account].clusters.add(place)
+
+
+def is_own_cluster(account: int, place: str) -> bool:
+    """Whether the program has opened the database for this cluster."""
+    limits = _databases.get(account)
+    return limits is not None and place in limits.clusters
+
+
+def external_access(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Whether statements may use any file, and the network."""
+    query = "SELECT current_setting('enable_external_access')"
+    return bool(connection.execute(query).fetchall()[0][0])
+
+
 def refused(account: int, path: str, move: bool = False) -> str | None:
     """Why a statement of this database may not use a directory; None where it may."""
     limits = _databases.get(account)
@@ -192,6 +211,7 @@ def share_limits(connection: duckdb.DuckDBPyConnection, library: ctypes.CDLL) ->
         known = _databases.get(account)
         if known is not None:
             limits.connections |= known.connections
+            limits.clusters |= known.clusters
         limits.connections.add(connection)
         _databases[account] = limits
         for other in [a for a, seen in _databases.items() if not seen.connections]:

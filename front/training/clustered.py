@@ -7,7 +7,9 @@ import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 import duckdb
 
@@ -42,6 +44,9 @@ from tuskml.training.reading import advice
 from tuskml.training.resuming import Finished
 from tuskml.training.training import Training, trained
 from tuskml.training.units import Batch, Units
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 HOPELESS = 3
 """Failed units without one that succeeded, after which the rest is not tried."""
@@ -80,6 +85,58 @@ def train_in_files(
 ) -> Models | int:
     """The same; kept: into and replace."""
     checked, training, found = readable.database, readable.training, readable.catalogue
+    done = run_on_workers(readable, where, executor, placed)
+    with arrow_view(checked, done.answers) as view:
+        query = f"SELECT {', '.join([*readable.keys(), 'model'])} FROM {view}"
+        why = done.unfinished()
+        if why is not None:
+            raise incomplete(checked, query, training, done, why)
+        into, replace = kept
+        if into is not None:
+            return keep(checked, into, query, replace)
+        models = by_key(checked, query, training)
+    estimated = done.estimated
+    if explained(training) and executor.workers and estimated is None:
+        # of no worker all groups were finished before
+        estimated = execution(Units(checked, training, found), executor.workers, executor.remote)
+    models.execution = estimated and dataclasses.replace(
+        estimated, ran=done.approach, seconds=done.seconds
+    )
+    return models
+
+
+@dataclass(frozen=True)
+class Done:
+    """What workers did. batches: the groups of each unit by its key; approach: what the cost model
+    calls the placement; estimated: what `auto` chose by."""
+
+    outcomes: Sequence[Outcome]
+    batches: Mapping[str, Batch]
+    approach: str
+    seconds: float
+    estimated: Execution | None
+
+    @property
+    def answers(self) -> list[bytes]:
+        """Of finished units, Arrow streams of keys as text and models."""
+        return [one.answer for one in self.outcomes if one.answer is not None]
+
+    def unfinished(self) -> str | None:
+        """How many groups were not trained, and why; None where all were."""
+        failed = [str(one.error) for one in self.outcomes if one.answer is None]
+        if not failed and len(self.outcomes) == len(self.batches):
+            return None
+        keys = [one.key for one in self.outcomes if one.answer is not None]
+        n_groups = sum(len(batch.groups) for batch in self.batches.values())
+        n_done = sum(len(self.batches[key].groups) for key in keys)
+        return f"{n_groups - n_done:,} of {n_groups:,} groups were not trained: {failed[0]}"
+
+
+def run_on_workers(
+    readable: Readable, where: Where, executor: Executor, placed: Placement
+) -> Done:
+    """Trains all groups, with a ClusterWarning for what went wrong and changed no model."""
+    checked, training, found = readable.database, readable.training, readable.catalogue
     placed, estimated = chosen(checked, training, found, where, placed)
     large = apart(placed, found)
     why = whole(training) if large else None
@@ -93,22 +150,25 @@ def train_in_files(
     batches = {key: batch for key, (_, batch) in units.batches.items()} | parted.batches
     seconds = time.monotonic() - began
     warn(executor.notes)
-    failed = [one for one in outcomes if one.answer is None]
-    answers = [one.answer for one in outcomes if one.answer is not None]
-    with arrow_view(checked, answers) as view:
-        query = f"SELECT {', '.join([*readable.keys(), 'model'])} FROM {view}"
-        if failed or len(outcomes) < len(batches):
-            raise incomplete(checked, query, training, batches, outcomes)
-        into, replace = kept
-        if into is not None:
-            return keep(checked, into, query, replace)
-        models = by_key(checked, query, training)
-    if explained(training) and executor.workers and estimated is None:
-        # of no worker all groups were finished before
-        estimated = execution(Units(checked, training, found), executor.workers, executor.remote)
     ran = (PLACEMENTS[0] if why else placed).approach
-    models.execution = estimated and dataclasses.replace(estimated, ran=ran, seconds=seconds)
-    return models
+    return Done(outcomes, batches, ran, seconds, estimated)
+
+
+def answers_of(database: Database, training: Training, where: Where) -> "pa.Table | None":
+    """The keys of all groups as text, in columns tusk_key_0 and so on, and their models as Arrow;
+    None where there are no rows. ClusterError where a group was not trained.
+    """
+    import pyarrow as pa
+
+    executor, placed = placement_of(where)
+    with in_files(by_group(database, training), training) as readable:
+        if readable is None:
+            return None
+        done = run_on_workers(readable, where, executor, placed)
+        why = done.unfinished()
+        if why is not None:
+            raise ClusterError(why)
+        return pa.concat_tables([pa.ipc.open_stream(one).read_all() for one in done.answers])
 
 
 def warn(notes: Iterable[str]) -> None:
@@ -229,21 +289,10 @@ def by_key(database: DuckDB, query: str, training: Training) -> Models:
 
 
 def incomplete(
-    database: DuckDB,
-    query: str,
-    training: Training,
-    batches: Mapping[str, Batch],
-    outcomes: Sequence[Outcome],
+    database: DuckDB, query: str, training: Training, done: Done, why: str
 ) -> ClusterError:
     """The error that says what was not trained, and has what was."""
-    done = [one.key for one in outcomes if one.answer is not None]
-    n_groups = sum(len(batch.groups) for batch in batches.values())
-    n_done = sum(len(batches[key].groups) for key in done)
-    why = next(one.error for one in outcomes if one.answer is None)
-    error = ClusterError(
-        f"{n_groups - n_done:,} of {n_groups:,} groups were not trained: {why}"
-        + ("; the error's `models` has the others" if done else "")
-    )
-    if done:
+    error = ClusterError(why + ("; the error's `models` has the others" if done.answers else ""))
+    if done.answers:
         error.models = by_key(database, query, training)
     return error

@@ -15,6 +15,7 @@ from tuskml.errors import DataError
 from tuskml.groups import last_training, tracing, training_log
 from tuskml.groups.contract.emission import Emission
 from tuskml.groups.contract.long_options import options_of
+from tuskml.groups.contract.made import made_for
 from tuskml.groups.contract.refusal import refuse
 from tuskml.groups.contract.weights import refuse_weights
 from tuskml.groups.outgrown import outgrown
@@ -30,7 +31,7 @@ from tuskml.kernels.working import counted
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models, Names
 from tuskml.learners.options.table import MAX_TEXT, refuse_format
-from tuskml.learners.receiving import compared_of, finished_of, receiver_of
+from tuskml.learners.receiving import compared_of, receiver_of
 from tuskml.learners.registry import learner_of, task_named
 from tuskml.schedule import budget, phases, shares
 from tuskml.schedule.forks import held_in_forks
@@ -127,7 +128,7 @@ def answer_training(
         said = receive(groups, batch.memory)
         emit_texts(library, pointer, places, [said] * len(places))
         return
-    if batch.request == TRAIN and (made := finished_of(task)) is not None:
+    if batch.request == TRAIN and (made := made_for(task, groups)) is not None:
         last_training.note(made, None, batch.statement)
         emit_models(library, pointer, places, made)
         return

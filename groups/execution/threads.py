@@ -5,13 +5,14 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 
+from tuskml.errors import Interrupted
 from tuskml.groups.execution import leading
 from tuskml.groups.execution.activity import noted
 from tuskml.groups.execution.executor import Outcome, Unit, attempt, largest_first
 from tuskml.groups.execution.leading import Leaders, Ran
-from tuskml.kernels.library import cancel_mark, raise_if_cancelled, watching_sigint
+from tuskml.kernels.library import cancel, cancel_mark, raise_if_cancelled, watching_sigint
 from tuskml.schedule import budget
 
 LOOK_SECONDS = 0.2
@@ -33,6 +34,9 @@ class Threads:
         try:
             with watching_sigint():
                 yield from run.outcomes()
+        except (Interrupted, KeyboardInterrupt):
+            run.cancelled = True
+            raise
         finally:
             run.stop()
 
@@ -49,6 +53,7 @@ class Run:
         self.left = deque(largest_first(units))
         self.asked: deque[Unit] = deque()
         self.running: dict[Future[Outcome], Unit] = {}
+        self.cancelled = False
 
     def outcomes(self) -> Iterator[Outcome]:
         """Those of all units and leaders, or Interrupted."""
@@ -83,7 +88,11 @@ class Run:
     def stop(self) -> None:
         """Ends the leaders, and waits for what threads have."""
         self.leaders.close()
-        self.pool.shutdown(wait=True, cancel_futures=True)
+        self.pool.shutdown(wait=False, cancel_futures=True)
+        while self.cancelled and not all(one.done() for one in self.running):
+            cancel()  # a unit that began meanwhile has not seen the first one
+            wait(self.running, LOOK_SECONDS)
+        self.pool.shutdown(wait=True)
 
 
 def attempted(work: str, unit: Unit) -> Outcome:

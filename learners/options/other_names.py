@@ -1,9 +1,9 @@
 """The names of options in scikit-learn, XGBoost, Keras and Spark, with the conversion."""
 
 ON_WORKERS = (
-    "an aggregate has the rows already, so it trains in its database: "
-    "tuskml.train(..., group_by=..., executor=...) and tuskml train --executor train groups of "
-    "Parquet files on workers"
+    "an aggregate has the rows already, so it trains in its database: in DuckDB FROM train(..., "
+    "group_by := ...) trains groups on workers, as do tuskml.train(..., group_by=..., "
+    "executor=...) and tuskml train --executor"
 )
 OTHER_NAMES = {
     "c": "scikit-learn's C is l2 = 1 / (C * n) here, n the number of rows",

@@ -226,21 +226,29 @@ CREATE OR REPLACE TEMP MACRO _tusk_with_names(features, options) AS
     CASE WHEN json_type(to_json(features)) = 'ARRAY' AND len(features::VARCHAR) + len(options) < 30000
          THEN _tusk_listed_names(to_json(features)->>'$[*]', options) ELSE options END;
 
+-- The keys of groups as a JSON list, of one text or a list of them.
+CREATE OR REPLACE TEMP MACRO _tusk_keys(group_by) AS
+    CASE WHEN json_type(to_json(group_by)) = 'ARRAY' THEN to_json(group_by)::VARCHAR ELSE json_array(group_by)::VARCHAR END;
+CREATE OR REPLACE TEMP MACRO _tusk_keys_sql(keys) AS
+    array_to_string(list_transform(CAST(keys AS JSON)->>'$[*]', lambda key: key || chr(10) || ', '), '');
+
 -- A training on a table, a query or files ('''trips.parquet''') whose label and features are SQL as text. The features are
 -- a list of columns, a STRUCT of names with expressions, or one expression that is an array, a row or sparse(...). It
--- returns one row, the model's fields, and can run no statement but one SELECT. Where the options allow it, _tusk_rounds
--- writes a statement that reads some row groups; of a list whose columns are not all numbers, one by name.
-CREATE OR REPLACE TEMP MACRO train(source, task, label, features, options := '', weight := '', "offset" := '') AS TABLE
-SELECT unnest(tuskml_trained) FROM query(coalesce(
+-- returns one row, the model's fields, or with group_by a row per group, its keys and its model, and can run no statement
+-- but one SELECT. Where the options allow it, _tusk_rounds writes a statement that reads some row groups, or trains on a
+-- cluster; of a list whose columns are not all numbers, one by name.
+CREATE OR REPLACE TEMP MACRO train(source, task, label, features, options := '', weight := '', "offset" := '', group_by := []) AS TABLE
+FROM query(CASE WHEN _tusk_keys(group_by) = '[]' THEN 'SELECT unnest(tuskml_trained) FROM ('
+                ELSE 'SELECT * RENAME (tuskml_trained AS model) FROM (' END || coalesce(
     _tusk_rounds(source, task, _tusk_label_sql(label), _tusk_features_sql(features), options, weight, "offset",
-                 _tusk_with_names(features, options)),
-    'SELECT train_model(''' || replace(task, '''', '''''') || ''', ' || _tusk_label_sql(label) || ', '
+                 _tusk_with_names(features, options), _tusk_keys(group_by)),
+    'SELECT ' || _tusk_keys_sql(_tusk_keys(group_by)) || 'train_model(''' || replace(task, '''', '''''') || ''', ' || _tusk_label_sql(label) || ', '
     || _tusk_features_sql(features) || ', ''' || replace(_tusk_with_names(features, options), '''', '''''') || ''''
     || CASE WHEN weight <> '' OR "offset" <> '' THEN ', (' || coalesce(nullif(weight, ''), '1') || chr(10) || ')' ELSE '' END
     || CASE WHEN "offset" <> '' THEN ', (' || "offset" || chr(10) || ')' ELSE '' END
     || ') AS tuskml_trained FROM ('
     || CASE WHEN regexp_matches(source, '^[\s(]*(SELECT|WITH|FROM|VALUES)\b', 'i') THEN '' ELSE 'FROM ' END || source
-    || chr(10) || ')'));
+    || chr(10) || ')' || CASE WHEN _tusk_keys(group_by) = '[]' THEN '' ELSE ' GROUP BY ALL' END) || ')');
 
 -- The numbers of a model of trees (udas/scalars/models/trees.c has their order), or an error for another model.
 CREATE OR REPLACE TEMP MACRO _tusk_trees_of(asked, model) AS

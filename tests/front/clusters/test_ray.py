@@ -2,13 +2,14 @@
 
 import os
 import signal
-import time
+import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import acting
 import duckdb
 import pytest
 import sharded
@@ -64,20 +65,6 @@ def on_ray(con: duckdb.DuckDBPyConnection, source: str, **given: Any) -> tuskml.
         return tuskml.train(
             con, "logistic", source=source, executor="ray", **sharded.GIVEN | given
         )
-
-
-@contextmanager
-def when_the_first_unit_is_done(act: Any) -> Iterator[list[Event]]:
-    """Calls act once, between two outcomes, while other workers train."""
-    heard: list[Event] = []
-
-    def hear(event: Event) -> None:
-        heard.append(event)
-        if len(heard) == 1:
-            act()
-
-    with listening(hear):
-        yield heard
 
 
 def assert_bits_of_one_machine(
@@ -173,7 +160,7 @@ def test_a_killed_worker_costs_a_note_and_no_model(
         os.kill(killed[0], signal.SIGKILL)
 
     with (
-        when_the_first_unit_is_done(kill),
+        acting.when_the_first_unit_is_done(kill),
         pytest.warns(tuskml.ClusterWarning, match="a worker was lost and its groups trained aga"),
     ):
         found = tuskml.train(con, "logistic", source=source, executor="ray", **sharded.GIVEN)
@@ -201,7 +188,7 @@ def test_a_worker_that_stops_is_overtaken(
 
     try:
         with (
-            when_the_first_unit_is_done(stop),
+            acting.when_the_first_unit_is_done(stop),
             pytest.warns(tuskml.ClusterWarning, match="a worker was slow and another one"),
         ):
             found = tuskml.train(con, "logistic", source=source, executor="ray", **sharded.GIVEN)
@@ -248,7 +235,7 @@ def test_a_run_whose_every_worker_is_stopped_goes_on(
     monkeypatch.setattr(ray_cluster.Run, "welcome", welcome_with_patience)
 
     with (
-        when_the_first_unit_is_done(stop),
+        acting.when_the_first_unit_is_done(stop),
         pytest.warns(tuskml.ClusterWarning, match=f"a worker was lost and its groups.*{why}"),
     ):
         found = tuskml.train(con, "logistic", source=source, executor="ray", **given)
@@ -268,7 +255,7 @@ def test_groups_that_no_worker_survives_are_not_tried_for_ever(
         os.kill(local_ray.workers()[0].pid, signal.SIGKILL)
 
     with (
-        when_the_first_unit_is_done(kill),
+        acting.when_the_first_unit_is_done(kill),
         pytest.raises(tuskml.ClusterError, match="trained: 1 workers were lost while"),
     ):
         on_ray(con, source)
@@ -291,7 +278,7 @@ def test_finished_groups_are_kept_where_all_workers_are_gone(
             os.kill(worker.pid, signal.SIGKILL)
 
     with (
-        when_the_first_unit_is_done(kill_all),
+        acting.when_the_first_unit_is_done(kill_all),
         pytest.warns(tuskml.ClusterWarning, match="a worker was lost"),
         pytest.raises(tuskml.ClusterError, match="no worker has started on the Ray clu") as error,
     ):
@@ -307,7 +294,7 @@ def test_a_shard_that_vanishes_is_a_sentence_and_finished_groups_are_kept(
             path.unlink()
 
     with (
-        when_the_first_unit_is_done(remove_all),
+        acting.when_the_first_unit_is_done(remove_all),
         pytest.raises(tuskml.ClusterError, match=r"cannot be read on a worker.*same") as error,
     ):
         on_ray(con, source)
@@ -320,12 +307,32 @@ def test_a_shard_that_vanishes_is_a_sentence_and_finished_groups_are_kept(
 def test_a_cancelled_run_ends_and_frees_its_workers(
     local_ray: Any, con: duckdb.DuckDBPyConnection, source: str
 ) -> None:
-    with when_the_first_unit_is_done(tuskml.cancel), pytest.raises(tuskml.Interrupted):
+    with acting.when_the_first_unit_is_done(tuskml.cancel), pytest.raises(tuskml.Interrupted):
         on_ray(con, source)
-    until = time.monotonic() + 60
-    while local_ray.workers() and time.monotonic() < until:
-        time.sleep(0.1)
-    assert local_ray.workers() == []
+    acting.assert_no_worker_is_left(local_ray)
+
+
+def test_a_statement_trains_on_ray(
+    local_ray: Any, tmp_path: Path, expected: tuskml.Models
+) -> None:
+    """In threads of DuckDB's, by a database that was opened for Ray; a cancel ends its workers."""
+    local_ray.grow(2)
+    fields = ", ".join(f"model.{field}" for field in sharded.FIELDS)
+    form = "train('rows', 'logistic', 'y', ['x', 'z'], '{}', group_by := 'g')"
+    exact, long = '{"cluster": "ray", "deterministic": true}', '{"cluster": "ray", "trees": 9999}'
+    with tuskml.connect(tmp_path / "rows.duckdb", cluster="ray") as own:
+        sharded.table(own, N_ROWS)
+        query = f"SELECT g, {fields} FROM {form.format(exact)} ORDER BY g ASC NULLS LAST"
+        assert own.execute(query).fetchall() == [
+            (key, *(getattr(model, field) for field in sharded.FIELDS))
+            for key, model in expected.items()
+        ]
+        stopper = threading.Thread(target=acting.interrupted_at_work, args=(own,))
+        stopper.start()
+        with pytest.raises(duckdb.Error, match=r"interrupted|INTERRUPT"):
+            own.execute(f"FROM {form.format(long).replace('logistic', 'gbdt')}")
+        stopper.join()
+    acting.assert_no_worker_is_left(local_ray)
 
 
 @pytest.mark.nightly
@@ -350,7 +357,7 @@ def test_a_node_that_vanishes_costs_no_model(
     local_ray: Any, con: duckdb.DuckDBPyConnection, source: str, expected: tuskml.Models
 ) -> None:
     local_ray.grow(2)
-    with when_the_first_unit_is_done(local_ray.remove), warnings.catch_warnings():
+    with acting.when_the_first_unit_is_done(local_ray.remove), warnings.catch_warnings():
         warnings.simplefilter("ignore", tuskml.ClusterWarning)  # its worker may have been idle
         found = tuskml.train(con, "logistic", source=source, executor="ray", **sharded.GIVEN)
     sharded.assert_same_bits(found, expected)

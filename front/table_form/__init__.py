@@ -1,0 +1,1 @@
+"""SQL's table form `train(...)` on the workers of a cluster."""
