@@ -1,5 +1,6 @@
 """What tests do to a training while it runs, and what must be true of its workers afterwards."""
 
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,9 +34,19 @@ def assert_no_worker_is_left(local_ray: Any) -> None:
     assert local_ray.workers() == []
 
 
-def interrupted_at_work(con: duckdb.DuckDBPyConnection) -> None:
+@contextmanager
+def interrupted_at_work(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
     """Interrupts a connection once a worker trains."""
-    until = time.monotonic() + 60
-    while not tuskml.activity() and time.monotonic() < until:
-        time.sleep(0.01)
-    con.interrupt()
+
+    def interrupt() -> None:
+        until = time.monotonic() + 60
+        while not tuskml.activity() and time.monotonic() < until:
+            time.sleep(0.01)
+        con.interrupt()
+
+    caller = threading.Thread(target=interrupt)
+    caller.start()
+    try:
+        yield
+    finally:
+        caller.join()

@@ -1,17 +1,16 @@
 """SQL's `train(..., group_by := ...)`, in the database and on workers of this process."""
 
 import json
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import acting
 import duckdb
 import pytest
 import sharded
 
 import tuskml
-from tuskml.groups.execution import activity
 from tuskml.shards import temporary
 from tuskml.training import units
 
@@ -180,20 +179,7 @@ def test_a_cancel_ends_the_statement(
 ) -> None:
     """By DuckDB's own interrupt, while workers train."""
     monkeypatch.setenv(temporary.FOLDER, str(tmp_path))
-    ended = threading.Event()
-
-    def interrupt() -> None:
-        while not activity.activity() and not ended.wait(0.01):
-            pass
-        con.interrupt()
-
-    caller = threading.Thread(target=interrupt)
-    caller.start()
-    try:
-        with pytest.raises(duckdb.Error, match=r"interrupted|INTERRUPT"):
-            models(con, cluster="threads", algorithm="sgd", epsilon=0, max_iter=10_000_000)
-    finally:
-        ended.set()
-        caller.join()
+    with acting.interrupted_at_work(con), pytest.raises(duckdb.Error, match=r"(?i)interrupt"):
+        models(con, cluster="threads", algorithm="sgd", epsilon=0, max_iter=10_000_000)
     assert list(tmp_path.glob(f"{temporary.PREFIX}*")) == []
     assert len(models(con, cluster="threads")) == 7
