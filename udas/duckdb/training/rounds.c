@@ -1,8 +1,8 @@
 /* _tusk_rounds(source, task, label, features, options, weight, offset, named options, keys): the
  * text of a statement that trains on some row groups of a table or of Parquet files, or by name on
- * columns that are not all numbers, or on a cluster; NULL where a training is to read all rows of a
- * list of numbers. The macro `train` runs it. The Python package writes it, while DuckDB plans the
- * macro's statement.
+ * columns that are not all numbers, or on a cluster; NULL where a training is to read all rows of
+ * a list of numbers. The macro `train` runs it. The Python package writes it, while DuckDB plans
+ * the macro's statement.
  */
 #include <stdatomic.h>
 #include <stdlib.h>
