@@ -16,6 +16,9 @@
 #include "channel.h"
 #include "parcel.h"
 
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434 /* since Linux 5.3; older headers lack it */
+#endif
 #define MOST_ACCOUNTS 64
 
 typedef struct job {
