@@ -12,18 +12,35 @@
 
 #define OFFSET(type, n) ((type)(uintptr_t)(n))
 
-/* data: NULL while bytes are counted. */
+/* From this many bytes on, writing to the file takes less time than faults of a map's pages. */
+#define LARGE ((size_t)64 << 10)
+
+/* data: the file, mapped; NULL while bytes are counted. */
 typedef struct packing {
     char *data;
+    int file;
+    int failed; /* errno of a write */
     size_t n;
     const tusk_schema *schema; /* the last one written */
     size_t schema_at;
 } packing;
 
+static void write_large(packing *p, const char *bytes, size_t size) {
+    for (size_t done = 0; done < size && !p->failed;) {
+        ssize_t n = pwrite(p->file, bytes + done, size - done, (off_t)(p->n + done));
+        if (n > 0)
+            done += (size_t)n;
+        else if (n == 0 || errno != EINTR)
+            p->failed = n ? errno : ENOSPC;
+    }
+}
+
 /* Returns the offset. */
 static size_t put(packing *p, const void *bytes, size_t size) {
     size_t at = p->n;
-    if (p->data && size)
+    if (p->data && size >= LARGE)
+        write_large(p, bytes, size);
+    else if (p->data && size)
         memcpy(p->data + at, bytes, size);
     p->n = at + tusk_align8(size);
     return at;
@@ -204,14 +221,17 @@ bool parcel_write(tusk_batch *batch, parcel_file *out) {
     tusk_memory_used(batch->memory, &use);
     head.budget = use.budget;
     head.resident = use.resident;
-    p.data = mmap(NULL, p.n, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, out->file, 0);
+    p.file = out->file;
+    p.data = mmap(NULL, p.n, PROT_READ | PROT_WRITE, MAP_SHARED, out->file, 0);
     if (p.data == MAP_FAILED) {
-        int why = errno;
-        parcel_close(batch->memory, out);
-        errno = why;
-        return refuse_room(batch, out->bytes);
+        p.failed = errno;
+    } else {
+        put_batch(&p, batch, &head, directory);
+        munmap(p.data, p.n);
     }
-    put_batch(&p, batch, &head, directory);
-    munmap(p.data, p.n);
-    return true;
+    if (!p.failed)
+        return true;
+    parcel_close(batch->memory, out);
+    errno = p.failed;
+    return refuse_room(batch, out->bytes);
 }
