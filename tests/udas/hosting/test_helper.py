@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import tuskml
+from tuskml.commands.cli import main
 from tuskml.connection import extension_path
 
 duckdb_cli = pytest.importorskip("duckdb_cli")
@@ -227,8 +228,16 @@ print(json.dumps(asked(sys.argv[4], other)))
     assert said["on"] == said["off"]
 
 
-def test_a_note_without_libpython_starts_it(tmp_path: Path) -> None:
-    copy = copied(tmp_path, f"{sys.executable}\n\n")
+def test_a_note_without_libpython_starts_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Such a note is what `tuskml install` writes where the Python has no shared library."""
+    copy = copied(tmp_path, "")
+    monkeypatch.setattr("tuskml.commands.host.install.extension_path", lambda: copy)
+    monkeypatch.setattr("tuskml.commands.host.install.libpython", lambda: "")
+    assert main(["install", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["libpython"] == ""
+    assert (tmp_path / "tuskml.python").read_text() == f"{sys.executable}\n\n"
     assert '"ok"' in client(copy, TRAIN)
     assert "has no shared libpython, which training in this process needs" in client(
         copy, TRAIN, TUSKML_HELPER="off"
