@@ -35,12 +35,24 @@ def asked(statement, at=con):
 
 def helpers():
     "Children of this process, those that nobody waited for among them."
-    return [int(pid) for task in Path("/proc/self/task").iterdir()
-            for pid in (task / "children").read_text().split()]
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rsplit(")")[-1].split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if int(fields[1]) == os.getpid():
+            found.append(int(stat.parent.name))
+    return found
 
 def descriptors(pid="self"):
-    return sorted(os.readlink(f"/proc/{pid}/fd/{fd}").split(":")[0]
-                  for fd in os.listdir(f"/proc/{pid}/fd") if os.path.lexists(f"/proc/{pid}/fd/{fd}"))
+    names = []
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            names.append(os.readlink(f"/proc/{pid}/fd/{fd}").split(":")[0])
+        except FileNotFoundError:  # closed meanwhile, as that of the listing itself
+            pass
+    return sorted(names)
 
 def wait_for(said, seconds=120):
     end = time.monotonic() + seconds
