@@ -81,7 +81,7 @@ def assert_same_models(folder: Path) -> None:
     """The same rows of the tables, versions of the registry and bits of the models."""
     query = (
         "SELECT * EXCLUDE (trained_at, model), model.coef, model.intercept, model.loss, "
-        "model.options, model.payload FROM {}_{} ORDER BY group_key"
+        "model.features, model.payload FROM {}_{} ORDER BY group_key"
     )
     versions = (
         "SELECT group_key, version, stage, status, recipe, data_fingerprint, metrics "
