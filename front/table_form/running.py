@@ -4,7 +4,7 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import duckdb
@@ -18,10 +18,12 @@ from tuskml.databases.limits import cursor_of
 from tuskml.errors import DataError, Interrupted, TuskError
 from tuskml.groups.contract.made import first_labels
 from tuskml.kernels import passes
+from tuskml.learners.models import Models, Strings
 from tuskml.learners.receiving import numbered
 from tuskml.table_form.answers import models_of
 from tuskml.training.asked import Where
 from tuskml.training.clustered import answers_of
+from tuskml.training.estimating import Execution
 from tuskml.training.training import Training
 
 LOOK_SECONDS = 0.05
@@ -66,6 +68,7 @@ class Running:
                 found = self.answers(cursor, seen)
         if found is None:
             return "[]"
+        found, estimated = found
         keys = [found.column(place).to_pylist() for place in range(found.num_columns - 1)]
         values = found.column("model").combine_chunks()
         usable = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
@@ -73,7 +76,8 @@ class Running:
         for place, at in enumerate(usable.tolist()):
             labels[at] = place
         if len(usable):
-            numbered(self.models, models_of(values.take(usable)))
+            models = models_of(values.take(usable))
+            numbered(self.models, models if estimated is None else telling(models, estimated))
         return json.dumps(
             [
                 {"k": key, "n": place, "label": labels[place]}
@@ -82,7 +86,7 @@ class Running:
         )
 
     def answers(self, cursor: duckdb.DuckDBPyConnection, seen: float) -> Any:
-        """What workers answer, as Arrow; None where there are no rows."""
+        """What workers answer, as `answers_of` has it."""
         database = Unloaded(cursor)
         if not is_loaded(cursor):
             run_macros(cursor)
@@ -101,6 +105,14 @@ class Running:
                 "statement sees: commit them first, or give a source that has the same rows each "
                 "time and does not depend on settings of the connection"
             )
+
+
+def telling(models: Models, estimated: Execution) -> Models:
+    """The models, whose plans that are texts, and not JSON, say what a cluster takes too."""
+    pool = tuple(
+        plan if plan.startswith("{") else f"{plan}\n\n{estimated}" for plan in models.plan.pool
+    )
+    return replace(models, plan=Strings(pool, models.plan.code))
 
 
 @contextmanager

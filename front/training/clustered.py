@@ -84,7 +84,7 @@ def train_in_files(
     kept: tuple[Into | None, bool],
 ) -> Models | int:
     """The same; kept: into and replace."""
-    checked, training, found = readable.database, readable.training, readable.catalogue
+    checked, training = readable.database, readable.training
     done = run_on_workers(readable, where, executor, placed)
     with arrow_view(checked, done.answers) as view:
         query = f"SELECT {', '.join([*readable.keys(), 'model'])} FROM {view}"
@@ -95,14 +95,18 @@ def train_in_files(
         if into is not None:
             return keep(checked, into, query, replace)
         models = by_key(checked, query, training)
+    models.execution = execution_of(readable, executor, done)
+    return models
+
+
+def execution_of(readable: Readable, executor: Executor, done: "Done") -> Execution | None:
+    """What the run was estimated to take and took, where the caller or `auto` asks."""
+    checked, training, found = readable.database, readable.training, readable.catalogue
     estimated = done.estimated
     if explained(training) and executor.workers and estimated is None:
         # of no worker all groups were finished before
         estimated = execution(Units(checked, training, found), executor.workers, executor.remote)
-    models.execution = estimated and dataclasses.replace(
-        estimated, ran=done.approach, seconds=done.seconds
-    )
-    return models
+    return estimated and dataclasses.replace(estimated, ran=done.approach, seconds=done.seconds)
 
 
 @dataclass(frozen=True)
@@ -154,9 +158,12 @@ def run_on_workers(
     return Done(outcomes, batches, ran, seconds, estimated)
 
 
-def answers_of(database: Database, training: Training, where: Where) -> "pa.Table | None":
-    """The keys of all groups as text, in columns tusk_key_0 and so on, and their models as Arrow;
-    None where there are no rows. ClusterError where a group was not trained.
+def answers_of(
+    database: Database, training: Training, where: Where
+) -> "tuple[pa.Table, Execution | None] | None":
+    """The keys of all groups as text, in columns tusk_key_0 and so on, and their models as Arrow,
+    and with the option explain what was estimated; None where there are no rows. ClusterError
+    where a group was not trained.
     """
     import pyarrow as pa
 
@@ -168,7 +175,9 @@ def answers_of(database: Database, training: Training, where: Where) -> "pa.Tabl
         why = done.unfinished()
         if why is not None:
             raise ClusterError(why)
-        return pa.concat_tables([pa.ipc.open_stream(one).read_all() for one in done.answers])
+        table = pa.concat_tables([pa.ipc.open_stream(one).read_all() for one in done.answers])
+        told = execution_of(readable, executor, done) if explained(training) else None
+        return table, told
 
 
 def warn(notes: Iterable[str]) -> None:

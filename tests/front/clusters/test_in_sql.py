@@ -133,6 +133,20 @@ def test_one_training_serves_a_statement(con: duckdb.DuckDBPyConnection) -> None
     assert con.execute(twice).fetchall() == [(7,)]
 
 
+def test_explain_has_the_estimates_of_a_cluster(con: duckdb.DuckDBPyConnection) -> None:
+    """Below the explanation of one machine, which JSON has alone."""
+    query = "SELECT model.plan, model.loss FROM {} WHERE g = 'g1'"
+    ((plan, loss),) = con.execute(query.format(train(cluster="threads", explain=True))).fetchall()
+    here, text = plan.split("\n\n8,000 rows in 7 groups, configurations: 1, workers: ")
+    assert "actual" in here
+    assert {line.split()[0] for line in text.splitlines()[3:]} == {"TP", "MTP", "DP", "GAP"}
+    assert "TP took " in text.splitlines()[-1]
+    form = train(cluster="threads", explain=True, format="json")
+    ((plan, same),) = con.execute(query.format(form)).fetchall()
+    assert "actual" in json.loads(plan)
+    assert same == pytest.approx(loss)
+
+
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
