@@ -6,7 +6,7 @@ order of the classes. The models carry what predictions need of it.
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -87,7 +87,13 @@ def readable(groups: Groups, request: Request[Any, Any], memory: int) -> Iterato
         with words.numbered(groups, memory, passes.cancel_mark()) as found:
             yield Readable(without_parts(groups), with_names(replace(request, words=found.texts)))
         return
-    with prepare.prepare(groups, preparing(request), memory) as prepared:
+    with ExitStack() as stack:
+        try:
+            prepared = stack.enter_context(prepare.prepare(groups, preparing(request), memory))
+        except DataError as error:
+            if is_place(request.options.cluster) and "option 'cluster' names" in str(error):
+                raise DataError(f"{error}; {ON_WORKERS}") from error
+            raise
         yield Readable(prepared.groups, told(request, prepared), prepared)
 
 

@@ -182,6 +182,7 @@ def test_rows_that_are_sorted_keep_their_clusters(client: Client) -> None:
     ("task", "options", "message"),
     [
         ("linear", {"cluster": "h"}, "option 'cluster' names 'h', expected a column of the rows: a, g, b"),
+        ("linear", {"cluster": "ray"}, r"names 'ray', expected a column of the rows.*FROM train\(\.\.\., group_by := "),
         ("linear", {"cluster": 3}, "cluster"),
         ("linear", {"covariance": "HC1"}, "options 'cluster' and 'covariance' are both given"),
         ("svm", {}, "option 'cluster' is not available with task 'svm', expected 'linear'"),
@@ -198,5 +199,9 @@ def test_others_are_refused(
 def test_lists_have_no_clusters(client: Client) -> None:
     with pytest.raises(Exception, match="option 'cluster' is for rows with names"):
         client.fit("linear", X, LABELS["linear"], cluster="g")
+    with pytest.raises(
+        Exception, match=r"names 'ray', and no column does: .*FROM train\(\.\.\., gro"
+    ):
+        client.fit("linear", X, LABELS["linear"], cluster="ray")
     with pytest.raises(Exception, match="expected a column beside the features"):
         fit(client, "linear", LABELS["linear"], {"g": "c2"})
