@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import os
 import runpy
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -67,6 +68,8 @@ SELECT database_name, schema_name, {kind}_name FROM duckdb_{kind}s() WHERE NOT i
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells start what runs beside
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # tests press Ctrl-C
     path = config.getoption("faults_json")
     config.pluginmanager.register(Catalogue(path and Path(path).absolute()), "faults")
 
