@@ -211,7 +211,8 @@ def share_limits(connection: duckdb.DuckDBPyConnection, library: ctypes.CDLL) ->
         known = _databases.get(account)
         if known is not None:
             limits.connections |= known.connections
-            limits.clusters |= known.clusters
+            if any(True for _ in known.cursors()):  # else it was of a database that is closed
+                limits.clusters |= known.clusters
         limits.connections.add(connection)
         _databases[account] = limits
         for other in [a for a, seen in _databases.items() if not seen.connections]:
