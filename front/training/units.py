@@ -5,6 +5,7 @@ Units depend on the groups alone and not on the workers, so any number of them d
 
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -30,7 +31,9 @@ MOST_NAME = 60
 """Characters of a key in a log."""
 SKIP = "skip"
 """What becomes of gaps where neither a task nor an option decides."""
-INEXACT = ("FLOAT", "DOUBLE")
+UNORDERED = re.compile(r"FLOAT|DOUBLE|ENUM\(")
+"""Types of keys without a range: an ENUM has its own order and is text in Parquet, and the text of
+such a number may be rounded."""
 
 
 @dataclass(frozen=True)
@@ -182,15 +185,19 @@ class Units:
         )
         join = f"SEMI JOIN (VALUES {values}) AS tusk_keys({', '.join(names)}) ON {equal}"
         least_and_most = self.range_of(batch)
-        if least_and_most is None or self.catalogue.key_types[0] in INEXACT:
+        if least_and_most is None:
             return join
         return f"{join} WHERE {self.training.keys[0][1]} BETWEEN {' AND '.join(least_and_most)}"
 
     def range_of(self, batch: Batch) -> tuple[str, str] | None:
-        """The least and the largest first key in SQL; None where one is NULL."""
-        if any(group.key[0] is None for group in batch.groups):
+        """The least and the largest first key in SQL; None where there is none, as with NULL."""
+        kind = self.catalogue.key_types[0]
+        if UNORDERED.match(kind) or any(group.key[0] is None for group in batch.groups):
             return None
-        return self.literals(batch.groups[0])[0], self.literals(batch.groups[-1])[0]
+        groups: Sequence[Group] = batch.groups
+        if kind == "VARCHAR":  # the files may be in the order of a collation
+            groups = sorted(groups, key=lambda group: str(group.key[0]))
+        return self.literals(groups[0])[0], self.literals(groups[-1])[0]
 
     def literals(self, group: Group) -> list[str]:
         """A group's keys in SQL."""

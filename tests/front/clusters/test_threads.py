@@ -66,6 +66,27 @@ def test_keys_of_any_type(con: duckdb.DuckDBPyConnection, tmp_path: Path, keys: 
         assert (one.coef, one.loss, one.n_rows) == (other.coef, other.loss, other.n_rows)
 
 
+@pytest.mark.parametrize("kind", ["ENUM", "NOCASE"])
+def test_the_order_of_shards_is_not_that_of_text(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path, kind: str
+) -> None:
+    """A worker asks for the values between a unit's least and most, which are text in Parquet."""
+    key = "['zeta', 'alpha', 'mid', 'BETA', 'yak', 'cat'][1 + i % 6]"
+    if kind == "NOCASE":
+        con.execute("SET default_collation = 'nocase'")
+    else:
+        con.execute("CREATE TYPE kind AS ENUM ('zeta', 'alpha', 'mid', 'BETA', 'yak', 'cat')")
+        key += "::kind"
+    con.execute(
+        f"CREATE TABLE kinds AS SELECT {key} AS g, i AS y, i % 7 AS x FROM range(6000) r(i)"
+    )
+    given = {"label": "y", "features": ["x"], "group_by": "g", "deterministic": True}
+    tuskml.split(con, source="kinds", group_by="g", into=tmp_path / "s")
+    source = f"{tmp_path}/s/*.parquet"
+    found = tuskml.train(con, "linear", source=source, executor="threads", **given)
+    sharded.assert_same_bits(found, tuskml.train(con, "linear", source="kinds", **given))
+
+
 @pytest.mark.parametrize(
     ("task", "more"),
     [
