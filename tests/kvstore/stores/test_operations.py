@@ -25,7 +25,9 @@ me, threads, operations = map(int, sys.argv[2:])
 names, made, wrong, done = ("a", "b", "c", "d", "e"), [], [], [0]
 guard = threading.Lock()
 # The first model of a name may be there a moment before it is the current one.
-before_the_first = ("has no finished model", "no store named", "current is missing: name one of the versions 1,")
+before_the_first = (
+    "has no finished model", "no store named", "current is missing: name one of the versions 1,"
+)
 def whole(model):
     found = model.weights(np.arange(3000))
     return float(found[0]) if len(set(found.tolist())) == 1 else None
