@@ -142,7 +142,7 @@ def test_rows_with_names_have_the_bits_of_threads(
         assert found[key].features == model.features
         assert found[key].class_names == ["no", "yes"]
     counted = {one.worker for one in ran if b'"counting"' in one.unit.payload}
-    assert len(counted) == 2, "both workers count"
+    assert len(counted) >= 2, "both workers count; one that starts slowly is replaced"
 
 
 @pytest.mark.parametrize(
