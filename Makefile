@@ -27,7 +27,7 @@ SANITIZED_TESTS := tests/learners/trees tests/learners/nets tests/learners/topic
     tests/udas/duckdb/test_forged_trees.py tests/udas/duckdb/test_payload.py
 
 NATIVE := $(filter %.c %.h %.cpp %.hpp,$(wildcard kernels/native/*/* kernels/native/*/*/* udas/rowblock/* udas/scalars/* udas/scalars/*/* \
-    udas/duckdb/* udas/duckdb/*/* partitioner/native/* schedule/native/* kvstore/native/* kvstore/native/*/* \
+    udas/rowblock/*/* udas/duckdb/* udas/duckdb/*/* udas/duckdb/*/*/* partitioner/native/* schedule/native/* kvstore/native/* kvstore/native/*/* \
     kvstore/mapped/*))
 BUILD := setup.py pyproject.toml $(wildcard scripts/build/*.py)
 FORMATTED := $(NATIVE) $(filter %.c %.h,$(wildcard udas/postgres/* udas/postgres/*/*))
