@@ -145,6 +145,12 @@ def is_loaded(connection: duckdb.DuckDBPyConnection) -> bool:
     return bool(connection.execute(query).fetchall())
 
 
+def ensure_macros(connection: duckdb.DuckDBPyConnection) -> None:
+    """The macros for a cursor whose connection may have them already."""
+    if not is_loaded(connection):
+        run_macros(connection)
+
+
 def run_macros(connection: duckdb.DuckDBPyConnection) -> None:
     """The SQL that is left to SQL.
 

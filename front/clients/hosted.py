@@ -32,9 +32,7 @@ def start(address: int) -> None:
         path = os.fsdecode(request.extension)
         if not hasattr(sys, "argv"):
             sys.argv = [""]  # an embedded interpreter has none, and libraries read it
-        library = ctypes.CDLL(path)
-        check_version(library, f"run tuskml install in the environment of {path}")
-        attach(library, path)
+        attached(path)
     except Exception as error:
         request.error = str(error).encode(errors="replace")[: ROOM - 1]
 
@@ -48,13 +46,19 @@ def serve(channel: int, path: str) -> None:
     """
     close_above(channel)
     try:
-        library = ctypes.CDLL(path)
-        check_version(library, f"run tuskml install in the environment of {path}")
-        attach(library, path)
+        library = attached(path)
     except Exception as error:
         os.write(channel, str(error).encode(errors="replace")[: ROOM - 1])
     else:
         library.tusk_serve(ctypes.c_int(channel))
+
+
+def attached(path: str) -> ctypes.CDLL:
+    """The extension's library, which has the trainer now. ExtensionError for another version."""
+    library = ctypes.CDLL(path)
+    check_version(library, f"run tuskml install in the environment of {path}")
+    attach(library, path)
+    return library
 
 
 def close_above(descriptor: int) -> None:

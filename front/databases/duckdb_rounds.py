@@ -116,11 +116,16 @@ def named(database: DuckDB, given: Sequence[str]) -> str | None:
     if found is None:
         return None
     features, options = found
-    extras = [f"({weight or 1}\n)"] if weight or offset else []
-    extras += [f"({offset}\n)"] if offset else []
-    arguments = [database.text(task), label, features, database.text(options), *extras]
+    arguments = [database.text(task), label, features, database.text(options)]
+    arguments += extras_of(weight, offset)
     trained = f"train_model({', '.join(arguments)}) AS tuskml_trained"
     return grouped(trained, relation_of(source), given[8])
+
+
+def extras_of(weight: str, offset: str) -> list[str]:
+    """The arguments of `train_model` after the options; weight, offset: SQL, "" without one."""
+    extras = [f"({weight or 1}\n)"] if weight or offset else []
+    return [*extras, f"({offset}\n)"] if offset else extras
 
 
 def taken_by_name(database: DuckDB, given: Sequence[str]) -> tuple[str, str] | None:

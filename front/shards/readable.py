@@ -48,8 +48,8 @@ class Readable:
 def in_files(database: DuckDB, training: "Training") -> Iterator[Readable | None]:
     """The training on its Parquet files, or on shards that are written of its rows.
 
-    What is written are the values of the expressions, in the caller's transaction: workers need
-    neither the database nor its macros. None where there are no rows.
+    Shards hold the values of the expressions as the caller's transaction sees them, so workers
+    need neither the database nor its macros. Yields None where there are no rows.
     """
     if training.source.files:
         found = catalogue_of(database, training.source.files, training.source.sql, training.keys)

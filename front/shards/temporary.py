@@ -41,7 +41,7 @@ def folder_for_all() -> TemporaryDirectory[str]:
 
 
 def written(database: DuckDB, query: str, keys: Sequence[str], folder: Path) -> str | None:
-    """The glob of the shards; None where there are none."""
+    """The glob of the shards; None for a query without rows."""
     with sorted_table(database, query, keys) as table:
         if not database.fetch(f"SELECT 1 FROM {table} LIMIT 1"):
             return None

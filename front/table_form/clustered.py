@@ -15,10 +15,17 @@ from typing import Any
 
 import duckdb
 
-from tuskml.connection import is_loaded, run_macros
+from tuskml.connection import ensure_macros
 from tuskml.databases.database import is_row, kind_of
 from tuskml.databases.duckdb import DuckDB
-from tuskml.databases.duckdb_rounds import FILES, QUERY, Unloaded, relation_of, taken_by_name
+from tuskml.databases.duckdb_rounds import (
+    FILES,
+    QUERY,
+    Unloaded,
+    extras_of,
+    relation_of,
+    taken_by_name,
+)
 from tuskml.databases.limits import external_access, is_own_cluster
 from tuskml.databases.sources import Source
 from tuskml.errors import DataError, OptionError, TuskError
@@ -51,8 +58,7 @@ def on_workers(
         return None
     database = Unloaded(cursor)
     try:
-        if not is_loaded(cursor):
-            run_macros(cursor)
+        ensure_macros(cursor)
         where = allowed(cursor, account, place)
         return written(database, account, where, texts)
     except TuskError as error:
@@ -164,7 +170,6 @@ def training_of(database: DuckDB, texts: Sequence[str]) -> Training:
     features, options = found or (features, with_names or options)
     query = f"SELECT ({label}) AS y, ({features}) AS x FROM {source.sql}"
     (_, label_kind), (_, kind) = database.columns(query)
-    extras = (f"({weight or 1}\n)",) if weight or offset else ()
     asked = asked_for(task, options or "{}")
     return Training(
         asked,
@@ -176,7 +181,7 @@ def training_of(database: DuckDB, texts: Sequence[str]) -> Training:
         0 if is_row(kind) else None,
         Given((features,), label, tuple(json.loads(keys))),
         asked.labels and kind_of(label_kind) == "category",
-        extras + ((f"({offset}\n)",) if offset else ()),
+        tuple(extras_of(weight, offset)),
     )
 
 

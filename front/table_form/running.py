@@ -11,7 +11,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.connection import is_loaded, run_macros
+from tuskml.connection import ensure_macros
 from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.duckdb_rounds import Unloaded
 from tuskml.databases.limits import cursor_of
@@ -47,8 +47,8 @@ class Running:
 
     def train(self, number: int, groups: NDArray[np.void], memory: int) -> str:
         """Trains all groups. Returns as JSON of each its keys as text, its number, and the label
-        by which its model is asked for, null for a group without a usable row; or after FAILED
-        why there are none.
+        by which its model is asked for, null for a group without a usable row. Where the training
+        fails, returns FAILED and the reason.
 
         groups: of one row, whose label is the number of the rows that the statement sees.
         """
@@ -88,8 +88,7 @@ class Running:
     def answers(self, cursor: duckdb.DuckDBPyConnection, seen: float) -> Any:
         """What workers answer, as `answers_of` has it."""
         database = Unloaded(cursor)
-        if not is_loaded(cursor):
-            run_macros(cursor)
+        ensure_macros(cursor)
         with one_transaction(database):
             self.refuse_other_rows(database, seen)
             return answers_of(database, self.training, self.where)
@@ -117,7 +116,7 @@ def telling(models: Models, estimated: Execution) -> Models:
 
 @contextmanager
 def one_transaction(database: DuckDB) -> Iterator[None]:
-    """All reads within see the same rows. What is written is gone at the end."""
+    """All reads within see the same rows. All writes are rolled back at the end."""
     database.fetch("BEGIN TRANSACTION")
     try:
         yield

@@ -18,6 +18,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -62,13 +64,20 @@ def main() -> None:
         print(json.dumps(one(PROBLEMS[int(given.one[0])], Path(given.one[1]), given)))
         return
     print(machine.sentence(machine.facts()), "load", os.getloadavg())
+    for problem, found in each_in_a_group("plans_by_resources", given.problems):
+        shown(problem, found)
+
+
+def each_in_a_group(benchmark: str, problems: str) -> Iterator[tuple[Any, Any]]:
+    """What a benchmark's --one prints of each of these problems, in a process and a memory cgroup
+    of its own; problems: numbers with commas between."""
     run = str(Path(__file__).resolve().parents[1] / "run.py")
-    for number in map(int, given.problems.split(",")):
+    for number in map(int, problems.split(",")):
         with memory_group.limited(UNLIMITED) as group:
-            command = [sys.executable, run, "plans_by_resources", *sys.argv[1:]]
+            command = [sys.executable, run, benchmark, *sys.argv[1:]]
             command += ["--one", str(number), str(group.path)]
             done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-        shown(PROBLEMS[number], json.loads(done.stdout.splitlines()[-1]))
+        yield PROBLEMS[number], json.loads(done.stdout.splitlines()[-1])
 
 
 def shown(problem: Any, found: dict[str, dict[str, Any]]) -> None:
@@ -88,14 +97,10 @@ def shown(problem: Any, found: dict[str, dict[str, Any]]) -> None:
 
 def one(problem: Any, path: Path, given: argparse.Namespace) -> dict[str, dict[str, Any]]:
     """Of one problem, by resources and plan: seconds and iterations; and what `auto` takes."""
-    d, alike, task, options = problem
+    _, _, task, options = problem
     size = given.megabytes << 20
     group = memory_group.Group(path, 1 if (path / "memory.limit_in_bytes").exists() else 2)
-    with tuskml.connect() as con, tempfile.TemporaryDirectory(dir=given.folder) as folder:
-        con.execute("SET enable_progress_bar = false; SET threads = 2")
-        fill(con, size // (4 * d + 8), d, alike)
-        given_to = [int(SPILLED_FROM * size), folder]
-        con.execute("SELECT tuskml_set_memory(?, ?)", given_to).fetchall()
+    with spilling(problem, size, given.folder) as con:
         memory_group.join(path)
         found: dict[str, dict[str, Any]] = {"auto": trained(con, task, options)[2]}
         for where in RESOURCES:
@@ -114,6 +119,19 @@ def one(problem: Any, path: Path, given: argparse.Namespace) -> dict[str, dict[s
             found[where] = took
         limit(group, UNLIMITED)
         return found
+
+
+@contextmanager
+def spilling(problem: Any, size: int, parent: str | None) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection whose table t has so many bytes of the problem's rows, most of which trainings
+    spill to a folder in the parent."""
+    d, alike, *_ = problem
+    with tuskml.connect() as con, tempfile.TemporaryDirectory(dir=parent) as folder:
+        con.execute("SET enable_progress_bar = false; SET threads = 2")
+        fill(con, size // (4 * d + 8), d, alike)
+        given_to = [int(SPILLED_FROM * size), folder]
+        con.execute("SELECT tuskml_set_memory(?, ?)", given_to).fetchall()
+        yield con
 
 
 def plans_for(where: str, found: dict[str, dict[str, Any]]) -> list[str]:

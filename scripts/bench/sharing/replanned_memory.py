@@ -14,9 +14,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
-import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -28,9 +25,8 @@ import duckdb
 import machine
 import memory_group
 import numpy as np
-from plans_by_resources import PROBLEMS, ROOM, SPILLED_FROM, UNLIMITED, fill, limit
+from plans_by_resources import PROBLEMS, ROOM, UNLIMITED, each_in_a_group, limit, spilling
 
-import tuskml
 from tuskml.learners.linear import training
 from tuskml.learners.linear.guard import replanning
 
@@ -53,14 +49,9 @@ def main() -> None:
         return
     print(machine.sentence(machine.facts()), "load", os.getloadavg())
     found: list[float] = []
-    run = str(Path(__file__).resolve().parents[1] / "run.py")
-    for number in map(int, given.problems.split(",")):
-        with memory_group.limited(UNLIMITED) as group:
-            command = [sys.executable, run, "replanned_memory", *sys.argv[1:]]
-            command += ["--one", str(number), str(group.path)]
-            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-        print(PROBLEMS[number])
-        for row in json.loads(done.stdout.splitlines()[-1]):
+    for problem, rows in each_in_a_group("replanned_memory", given.problems):
+        print(problem)
+        for row in rows:
             found.append(row["first"] / row["replanned"])
             print(f"  {row}, speed-up {found[-1]:.2f}", flush=True)
     low, middle, high = np.percentile(found, [0, 50, 100])
@@ -69,14 +60,10 @@ def main() -> None:
 
 def one(problem: Any, path: Path, given: argparse.Namespace) -> list[dict[str, Any]]:
     """Seconds by the part after which memory falls, in a group."""
-    d, alike, task, options = problem
+    _, _, task, options = problem
     size = given.megabytes << 20
     group = memory_group.Group(path, 1 if (path / "memory.limit_in_bytes").exists() else 2)
-    with tuskml.connect() as con, tempfile.TemporaryDirectory(dir=given.folder) as folder:
-        con.execute("SET enable_progress_bar = false; SET threads = 2")
-        fill(con, size // (4 * d + 8), d, alike)
-        given_to = [int(SPILLED_FROM * size), folder]
-        con.execute("SELECT tuskml_set_memory(?, ?)", given_to).fetchall()
+    with spilling(problem, size, given.folder) as con:
         statement = f"SELECT train_model('{task}', y, x, '{json.dumps(options)}') AS m FROM t"
         memory_group.join(path)
         alone = min(timed(con, statement)[0] for _ in range(2))

@@ -101,11 +101,23 @@ def spare_files(cluster: Any) -> Callable[[psycopg.Connection, int | None], None
     return limit
 
 
+def is_refused(session: psycopg.Connection, sql: str, more: int, wrong: list[tuple]) -> bool:
+    """Whether a query fails; wrong: gets errors that are not of class 53 or 58."""
+    try:
+        session.execute(sql)
+    except psycopg.Error as error:
+        state = error.sqlstate or ""
+        if state[:2] not in ("53", "58"):
+            wrong.append((sql, more, state, str(error)))
+        return True
+    return False
+
+
 def test_in_postgres(
     cluster: Any, database: str, spare_files: Callable[..., None], tally: Tally
 ) -> None:
     """Of sessions that have trained."""
-    refused, wrong = 0, []
+    refused, wrong = 0, list[tuple]()
     for sql in QUERIES:
         for more in some(range(20), 0):
             with cluster.connect(database) as session:
@@ -113,13 +125,7 @@ def test_in_postgres(
                 session.execute(sql)
                 spare_files(session, more)
                 tally.tried += 1
-                try:
-                    session.execute(sql)
-                except psycopg.Error as error:
-                    refused += 1
-                    state = error.sqlstate or ""
-                    if state[:2] not in ("53", "58"):
-                        wrong.append((sql, more, state, str(error)))
+                refused += is_refused(session, sql, more, wrong)
                 spare_files(session, None)
                 assert session.execute(f"SELECT count(*) FROM ({sql}) AS s").fetchone() is not None
     tally.wrong = len(wrong)
@@ -131,20 +137,15 @@ def test_in_postgres_before_python_starts(
     cluster: Any, database: str, spare_files: Callable[..., None], tally: Tally
 ) -> None:
     """Python would end the process: PL/Python's own functions lose the connection."""
-    refused, wrong = 0, []
+    refused, wrong = 0, list[tuple]()
     for sql in QUERIES:
         for more in (0, 1, *some(range(2, 20), 0)):
             with cluster.connect(database) as session:
                 spare_files(session, more)
                 tally.tried += 1
-                try:
-                    session.execute(sql)
-                except psycopg.Error as error:
-                    refused += 1
-                    if (error.sqlstate or "")[:2] not in ("53", "58"):
-                        wrong.append((sql, more, str(error)))
-                    if session.broken:
-                        continue
+                refused += is_refused(session, sql, more, wrong)
+                if session.broken:
+                    continue
                 spare_files(session, None)
                 assert session.execute(f"SELECT count(*) FROM ({sql}) AS s").fetchone() is not None
     tally.wrong = len(wrong)
