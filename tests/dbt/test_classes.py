@@ -49,9 +49,8 @@ def classes(project: Any, built: dict[str, Any]) -> Iterator[Any]:
             connection.execute(f"DROP TABLE IF EXISTS {project.schema}.{name}")
 
 
-@pytest.mark.parametrize(
-    "project", ["duckdb", pytest.param("postgres", marks=pytest.mark.nightly)], indirect=True
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("project", ["duckdb", "postgres"], indirect=True)
 def test_more_than_two_classes_and_enums(classes: Any) -> None:
     """Metrics are those of scikit-learn; a text column of an ENUM type is a category."""
     nodes = classes.dbt("build", "--select", "zz_*", success=False)["nodes"]

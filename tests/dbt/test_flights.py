@@ -85,6 +85,7 @@ def test_predictions_metrics_and_summaries(project: Any, built: dict[str, Any]) 
     assert 0.5 < project.sql(f"SELECT {named}")[0][0] < 1
 
 
+@pytest.mark.sample(1)
 def test_a_version_that_fails_its_tests_is_not_deployed(
     project: Any, built: dict[str, Any]
 ) -> None:
@@ -152,6 +153,7 @@ select distinct keys, features from partitionings() where partitioning = 'hours'
 """A layout that one model keeps under a name and another one trains with."""
 
 
+@pytest.mark.sample(1)
 def test_a_training_takes_a_partitioning_by_name(project: Any, built: dict[str, Any]) -> None:
     paths = {project.folder / "models" / name: text for name, text in KEPT.items()}
     for path, text in paths.items():
@@ -168,6 +170,7 @@ def test_a_training_takes_a_partitioning_by_name(project: Any, built: dict[str, 
     assert project.sql(f"SELECT keys, features FROM {schema}.kept_list") == [(keys, 4)]
 
 
+@pytest.mark.sample(1)
 def test_what_the_manual_shows_builds(project: Any, built: dict[str, Any], root: Path) -> None:
     """The models of docs/dbt.md on flights, in this project; test_recommending.py has the others."""
     shown = re.findall(r"^```sql\n(-- models/.*?)^```", (root / "docs/dbt.md").read_text(), re.M | re.S)  # fmt: skip
@@ -192,6 +195,7 @@ from {{{{ ref('flight_features') }}}} as f cross join {{{{ ref('zz_named') }}}} 
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "features",
     [
@@ -230,6 +234,7 @@ select *, 1 + distance / 500.0 as heavy from {{{{ ref('flight_features') }}}}"""
 HEAVY = "(SELECT *, 1 + distance / 500.0 AS heavy FROM {schema}.flight_features WHERE carrier = 'AA') AS f"
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("task", "label", "more", "metric"),
     [
@@ -314,6 +319,7 @@ MISTAKES = {
 }  # fmt: skip
 
 
+@pytest.mark.sample(1)
 def test_first_mistakes_are_sentences(project: Any, built: dict[str, Any]) -> None:
     """A model each, of which none trains; all that held_out spares is no mistake but a warning."""
     config = "{{{{ config(materialized='model', task='logistic', label='{}', features={}, {}) }}}} select * from {{{{ ref('flight_features') }}}}"

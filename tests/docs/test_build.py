@@ -35,6 +35,7 @@ def test_the_manual_builds_and_asks_nothing_of_the_network(tmp_path: Path) -> No
     assert [page.name for page in pages if fetched.search(page.read_text())] == []
 
 
+@pytest.mark.nightly
 def test_a_broken_link_fails_the_build(tmp_path: Path) -> None:
     source = tmp_path / "docs"
     source.mkdir()

@@ -123,7 +123,7 @@ def run(*command: object) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "what",
     [STORED, FRESH, POOL, INHERITED, BUSY, HELD],

@@ -66,6 +66,7 @@ def refusals(kind: str, *calls: str) -> list[str]:
     return said
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("functions", [TRAINING, OFFLINE], ids=["training", "offline"])
 def test_hostile_options(functions: tuple[str, ...]) -> None:
     said = refusals("named", *(name + CALLS[name] for name in functions))

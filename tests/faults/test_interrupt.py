@@ -115,7 +115,7 @@ STATEMENTS = {
 }
 
 
-@pytest.mark.sample(7)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_ctrl_c(name: str, tally: Tally, record_property) -> None:
     told = press_ctrl_c(STATEMENTS[name])

@@ -100,6 +100,7 @@ print(*seen)
 """
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("sql", [FIT, GROUPED])
 def test_the_same_model_bit_for_bit(rows: Path, tmp_path: Path, sql: str) -> None:
     with opened(rows, tmp_path, None) as con:
@@ -181,6 +182,7 @@ def watched(con: duckdb.DuckDBPyConnection) -> Iterator[list[dict]]:
         thread.join()
 
 
+@pytest.mark.nightly
 def test_many_small_groups_beyond_the_limit(rows: Path, tmp_path: Path) -> None:
     sql = "SELECT g, train_model('linear', y, x[:3], '{\"deterministic\": true}') FROM (SELECT hash(x) % 40000 AS g, y, x FROM t LIMIT 400000) GROUP BY g ORDER BY g"
     with opened(rows, tmp_path, None) as con:

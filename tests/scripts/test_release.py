@@ -104,6 +104,7 @@ def test_a_release_is_verified_and_a_changed_one_is_not(release, dist, key):
     assert verified(dist, key)
 
 
+@pytest.mark.nightly
 def test_the_sbom_names_what_is_installed_and_linked_in(release, dist):
     done = release()
     assert done.returncode == 0, done.stderr
@@ -119,6 +120,7 @@ def test_the_sbom_names_what_is_installed_and_linked_in(release, dist):
     assert found == {"numpy": "1.26.4", "duckdb": "2.0.0", "libstdc++": "12.2.0"}
 
 
+@pytest.mark.nightly
 def test_without_a_key_it_is_not_signed_and_says_so(release, dist, key):
     assert release("--key", key).returncode == 0
     done = release()

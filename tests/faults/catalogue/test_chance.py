@@ -54,6 +54,7 @@ print("END", json.dumps([models, errors]))
 """
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("part", range(4))
 def test_models_or_sentences(tally: Tally, part: int) -> None:
     wrong: list[Any] = []

@@ -140,6 +140,7 @@ def test_the_bits_of_one_machine_with_two_workers(
     assert_bits_of_one_machine(local_ray, con, source, expected, 2)
 
 
+@pytest.mark.nightly
 def test_parquet_in_no_order_needs_no_split(
     local_ray: Any, con: duckdb.DuckDBPyConnection, tmp_path: Path, expected: tuskml.Models
 ) -> None:
@@ -199,9 +200,8 @@ def test_a_worker_that_stops_is_overtaken(
 
 
 @pytest.mark.usefixtures("all_have_started")
-@pytest.mark.parametrize(
-    "limit", ["silence", pytest.param("worker_timeout", marks=pytest.mark.nightly)]
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("limit", ["silence", "worker_timeout"])
 def test_a_run_whose_every_worker_is_stopped_goes_on(
     local_ray: Any,
     con: duckdb.DuckDBPyConnection,
@@ -285,6 +285,7 @@ def test_finished_groups_are_kept_where_all_workers_are_gone(
     assert 0 < len(error.value.models) < len(expected)
 
 
+@pytest.mark.nightly
 def test_a_shard_that_vanishes_is_a_sentence_and_finished_groups_are_kept(
     local_ray: Any, con: duckdb.DuckDBPyConnection, source: str, expected: tuskml.Models
 ) -> None:

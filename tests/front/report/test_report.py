@@ -262,6 +262,7 @@ def drawn(picture: Path, colour: str) -> np.ndarray:
     return np.argwhere(np.abs(pixels - wanted).max(axis=2) <= 8)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_a_browser_draws_the_curves(chromium: str, report: Path, tmp_path: Path, theme) -> None:
     chosen = tmp_path / f"{theme}.html"

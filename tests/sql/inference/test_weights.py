@@ -74,7 +74,7 @@ def test_a_weight_is_the_row_as_many_times(here: Client, task: str, algorithm: s
     assert weighted.n_rows == (WEIGHT > 0).sum()
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("storage", ["dense", "sparse"])
 @pytest.mark.parametrize(("task", "algorithm"), NOISY)
 def test_noisy_steps_end_near_the_weighted_optimum(

@@ -99,6 +99,7 @@ def test_the_words_of_topics_are_a_table(ask: Any) -> None:
     assert everything == [(pytest.approx(2), 2 * len(topics.words))]
 
 
+@pytest.mark.sample(1)
 def test_perplexity_is_that_of_the_other_half(ask: Any) -> None:
     ((payload,),) = ask(f"SELECT (m).payload FROM ({MODEL}) AS f")
     topics = read(payload)

@@ -105,6 +105,7 @@ def predictions(client: Client, source: str, how: str = "decision") -> list[floa
     return [value for (value,) in found]
 
 
+@pytest.mark.sample(1)
 @few
 @given(
     st.sets(st.sampled_from(EDGES) | st.integers(0, TOP), min_size=12, max_size=40).filter(

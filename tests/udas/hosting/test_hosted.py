@@ -66,6 +66,7 @@ def answers(text: str) -> list:
     return [json.loads(line) for line in text.splitlines()]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.usefixtures("where")
 def test_numbers_are_those_of_python() -> None:
     """All bits: for the client the package's trainer runs, as it does in Python."""
@@ -80,6 +81,7 @@ def test_numbers_are_those_of_python() -> None:
     assert not found
 
 
+@pytest.mark.sample(1)
 @pytest.mark.usefixtures("where")
 def test_errors_are_sentences_and_the_session_goes_on() -> None:
     said = client(
@@ -94,6 +96,7 @@ def test_errors_are_sentences_and_the_session_goes_on() -> None:
     assert '{"s":"ok"}' in said
 
 
+@pytest.mark.sample(1)
 @pytest.mark.usefixtures("where")
 def test_a_model_in_a_store(tmp_path: Path) -> None:
     said = client(

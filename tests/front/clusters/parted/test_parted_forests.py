@@ -167,7 +167,7 @@ def test_other_labels_have_the_loss_of_rows_in_one_place(
         assert found[key].intercept == pytest.approx(model.intercept, rel=1e-12)
 
 
-@pytest.mark.sample(1)
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "more", [{}, {"label": "k", "objective": "gini", "trees": 1}, {"num_leaves": 40, "trees": 5}]
 )
@@ -183,7 +183,7 @@ def test_parts_that_forget_get_all_again(
     parted_trees.assert_parts_may_forget(monkeypatch, lambda: by_parts(con, **given))
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("when", ["draw", "start", "grown", "loss"])
 def test_parts_that_forget_between_steps_draw_the_same_rows(
     con: duckdb.DuckDBPyConnection,

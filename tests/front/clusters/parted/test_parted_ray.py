@@ -145,9 +145,8 @@ def test_rows_with_names_have_the_bits_of_threads(
     assert len(counted) >= 2, "both workers count; one that starts slowly is replaced"
 
 
-@pytest.mark.parametrize(
-    "task", ["gbdt", pytest.param("random_forest", marks=pytest.mark.nightly)]
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("task", ["gbdt", "random_forest"])
 def test_trees_outlive_a_worker_that_is_killed(
     local_ray: Any,
     con: duckdb.DuckDBPyConnection,

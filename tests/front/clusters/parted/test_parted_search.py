@@ -187,6 +187,7 @@ def test_configurations_of_a_net_hop_at_the_same_time(
     assert together
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("task", "more"),
     [

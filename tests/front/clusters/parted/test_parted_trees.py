@@ -200,6 +200,7 @@ def test_parts_that_forget_are_told_all(
     parted_trees.assert_parts_may_forget(monkeypatch, lambda: by_parts(con, **given))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("more", [{"label": "n"}, {"label": "k", "objective": "logistic"}])
 def test_parts_that_forget_between_iterations_draw_anew(
     con: duckdb.DuckDBPyConnection,

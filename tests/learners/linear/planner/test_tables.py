@@ -97,6 +97,7 @@ def test_on_sparse_rows_conjugate_gradients_may_go_on():
         del segment
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("epsilon", [1e-2, 1e-3])
 def test_nearly_collinear_features_are_not_left_to_gradients_at_the_hinge(epsilon):
     """They take `bgd` many times the iterations that are expected of it."""
