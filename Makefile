@@ -17,6 +17,8 @@ BY_FILE := --dist loadfile --no-loadscope-reorder --max-worker-restart=0
 PARALLEL ?= -n 3 $(BY_FILE)
 # These processes share the cores already: threads of libraries beside would spin for them.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+# Bytecode is kept, which the hundreds of processes that tests start would compile again.
+unexport PYTHONDONTWRITEBYTECODE
 VERSION ?= 1.5.*
 DUCKDB_TESTS := tests/sql tests/udas/duckdb tests/faults tests/front tests/learners
 # What `make sanitize-learners` looks at, and by which tests.
