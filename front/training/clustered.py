@@ -26,7 +26,7 @@ from tuskml.shards.catalogue import Catalogue
 from tuskml.shards.readable import Readable, in_files
 from tuskml.training.asked import Where
 from tuskml.training.collected import collected
-from tuskml.training.estimating import Execution, execution
+from tuskml.training.estimating import Execution, balanced, execution
 from tuskml.training.on_worker import WORK
 from tuskml.training.parted.groups import PartedGroups
 from tuskml.training.parted.placing import (
@@ -189,13 +189,15 @@ def warn(notes: Iterable[str]) -> None:
 def chosen(
     database: DuckDB, training: Training, found: Catalogue, where: Where, placed: Placement
 ) -> tuple[Placement, Execution | None]:
-    """The placement, and where `auto` asks for it what each one is estimated to take."""
+    """The placement, and where `auto` needs it what each one is estimated to take."""
     if placed.name != AUTO:
         return placed, None
     refuse_chance(training)
+    workers = workers_of(where.executor)
+    if balanced(found.groups, workers) and not explained(training):
+        return BY_NAME[APPROACHES["TP"]], None
     remote = where.executor != "threads"
-    units = Units(database, training, found)
-    estimated = execution(units, workers_of(where.executor), remote)
+    estimated = execution(Units(database, training, found), workers, remote)
     return BY_NAME[APPROACHES[estimated.chosen]], estimated
 
 

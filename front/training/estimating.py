@@ -9,6 +9,7 @@ Learning, PVLDB 2021, sections 3, 4.3 (the pilot) and 4.6.
 
 import json
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,8 +17,10 @@ import numpy as np
 from tuskml.connection import connect
 from tuskml.databases.duckdb import DuckDB
 from tuskml.learners.registry import learner_of
-from tuskml.schedule.simulation.estimates import Estimate, estimates
+from tuskml.schedule.placement.shards import Sizes
+from tuskml.schedule.simulation.estimates import Estimate, estimates, unbalanced
 from tuskml.schedule.simulation.workload import Costs, Workload
+from tuskml.shards.catalogue import Group
 from tuskml.shards.storages import register
 from tuskml.text.table import table
 from tuskml.training.parted.placing import possible
@@ -36,6 +39,8 @@ ON_RAY = Costs(
 """On a Ray cluster that runs; row and byte come from the pilot. Measured by
 `scripts/bench/run.py cluster_simulation --calibrate`."""
 IN_THREADS = replace(ON_RAY, dispatch=0.0, sync=0.0, send=0.0, start=0.0)
+NEGLIGIBLE = 0.03
+"""Of the workers' time: a choice that gains less is not worth a pilot."""
 MEANINGS = {
     "TP": "task parallelism: each group on one worker",
     "MTP": "task parallelism: each configuration of a group on one worker",
@@ -104,11 +109,25 @@ def seconds_of(one: Estimate) -> list[float]:
     return [one.seconds, one.compute, one.load, one.network, one.idle, hours]
 
 
+def balanced(groups: Sequence[Group], workers: int) -> bool:
+    """Whether TP keeps all workers busy, but for a negligible time, whatever a row costs.
+
+    Each other approach does the work of TP and more: it gains only what TP leaves idle.
+    """
+    sizes = sizes_of(groups)
+    return unbalanced(sizes, workers) * workers <= NEGLIGIBLE * float(sizes.sum())
+
+
+def sizes_of(groups: Sequence[Group]) -> Sizes:
+    """Rows of each group (G,)."""
+    return np.array([group.rows for group in groups], np.int64)
+
+
 def execution(units: Units, workers: int, remote: bool) -> Execution:
     """Estimates for the units' groups. remote: whether workers are other processes."""
     found = piloted(units)
     groups = units.catalogue.groups
-    sizes = np.array([group.rows for group in groups], np.int64)
+    sizes = sizes_of(groups)
     asked = units.training.asked
     request, s = asked.requests[0], len(asked.requests)
     hops = any(learner_of(one.task).hops(one) for one in asked.requests)

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import duckdb
@@ -15,6 +16,8 @@ from tuskml.commands.cli import main
 from tuskml.databases.duckdb import DuckDB
 from tuskml.groups.execution import threads
 from tuskml.schedule.simulation.calibrating import Measured, calibrated, line
+from tuskml.schedule.simulation.estimates import estimates
+from tuskml.schedule.simulation.workload import Workload
 from tuskml.shards.catalogue import catalogue_of
 from tuskml.training import estimating
 from tuskml.training import units as cutting
@@ -173,10 +176,13 @@ def sized(con: duckdb.DuckDBPyConnection, folder: Path, group: str) -> str:
 def test_each_approach_wins_where_its_groups_are(
     con: duckdb.DuckDBPyConnection, tmp_path: Path, approach: str
 ) -> None:
-    """The models are those of the placement that was chosen, and what it took stands beside."""
+    """The models are those of the placement that was chosen, and what it took stands beside.
+
+    Groups that are explained are trained in one place, and equal ones are estimated only then.
+    """
     files = sized(con, tmp_path / "s", SIZES[approach])
     given = PLACED | {"source": files, "executor": "threads"}
-    found = tuskml.train(con, "logistic", placement="auto", **given)
+    found = tuskml.train(con, "logistic", placement="auto", explain=approach == "TP", **given)
     took = found.execution
     assert took is not None
     assert took.seconds is not None
@@ -185,6 +191,41 @@ def test_each_approach_wins_where_its_groups_are(
     assert f"placement 'auto' takes {approach}" in str(took)
     named = {"TP": "gtp", "GAP": "gap", "DP": "dp"}[approach]
     sharded.assert_same_bits(found, tuskml.train(con, "logistic", placement=named, **given))
+
+
+@pytest.mark.parametrize("groups", ["i % 24", SIZES["GAP"]])
+def test_a_pilot_runs_only_where_it_may_change_the_choice(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, groups: str
+) -> None:
+    """24 equal groups keep four workers busy, and others gain nothing, whatever a row costs."""
+    ran = []
+    monkeypatch.setattr(threads.budget, "threads", lambda asked=None: 4)
+    monkeypatch.setattr(estimating, "piloted", lambda units: ran.append(units) or piloted(units))
+    given = PLACED | {"source": sized(con, tmp_path / "s", groups), "executor": "threads"}
+    found = tuskml.train(con, "logistic", placement="auto", **given)
+    assert len(ran) == (groups != "i % 24")
+    assert (found.execution is None) == (not ran)
+    tuskml.train(con, "logistic", placement="auto", explain=True, **given)
+    assert len(ran) == 1 + (groups != "i % 24")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_approach_gains_more_than_balanced_groups_leave_idle(seed: int) -> None:
+    """Whatever rows, reading, passes and exchanges cost."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 100_000, rng.integers(1, 60))
+    workers = int(rng.integers(1, 9))
+    groups = [SimpleNamespace(rows=int(rows)) for rows in sizes]
+    base = estimating.ON_RAY
+    costs = dataclasses.replace(
+        base, row=10 ** rng.uniform(-9, -5), byte=10 ** rng.uniform(-9, -5)
+    )
+    model = 10 ** rng.uniform(0, 7)
+    work = Workload(sizes, int(rng.integers(1, 13)), int(rng.integers(1, 100)), 1.0, model)
+    found = estimates(work, workers, costs)
+    seconds = {one.approach: one.seconds for one in found}
+    if estimating.balanced(groups, workers):
+        assert seconds["TP"] <= (1 + estimating.NEGLIGIBLE) * found[0].seconds
 
 
 @pytest.mark.usefixtures("slow_machine")
