@@ -28,7 +28,8 @@ class QuietThreads(ThreadPoolExecutor):
 def signals_blocked() -> Iterator[None]:
     """This thread takes no signals meanwhile.
 
-    By pthread_sigmask(3) itself: Python's makes an enum of each signal of a mask, in 0.2 ms.
+    By pthread_sigmask(3) itself: Python's makes an enum of each signal of a mask, in 0.2 ms. The
+    GIL is kept, or the thread that is given work would have it before the caller goes on.
     """
     before = ctypes.create_string_buffer(MASK_BYTES)
     _set_mask(_every(), before)
@@ -39,8 +40,8 @@ def signals_blocked() -> Iterator[None]:
 
 
 @cache
-def _library() -> ctypes.CDLL:
-    return ctypes.CDLL(None)
+def _library() -> ctypes.PyDLL:
+    return ctypes.PyDLL(None)
 
 
 @cache

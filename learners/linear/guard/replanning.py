@@ -4,12 +4,14 @@ Mahajan, Scheduler-driven Strategies for Fair and Efficient Data Analytics Syste
 2.3.3 and 2.3.4. At the border of an iteration the training asks for its share, and whether memory
 still holds rows that were spilled. Where that is not as the plan was judged for, what is left of
 the plan is compared with each candidate, all at the new share and by the optimizer's own
-estimates: passes over rows that memory no longer holds take the time of the disk, so that plans
-of few passes gain. Weights are all that plans have in
-common, so whatever one of them has reached is progress of all (the thesis calls it progress
-propagation): a candidate begins at the best weights that are known, those of an earlier plan where
-they are better, and has the decades of its error left that these lack. The policy
-(`schedule/replanning/policy.py`) says which one goes on.
+estimates. These are made beside the training (`beside.py`) and compared at a later border, by the
+errors that are known then; they are dropped if the resources have changed again. Passes over rows
+that memory no longer holds take the time of the disk, so that plans of few passes gain.
+
+Weights are all that plans have in common, so whatever one of them has reached is progress of all
+(the thesis calls it progress propagation): a candidate begins at the best weights that are known,
+those of an earlier plan where they are better, and has the decades of its error left that these
+lack. The policy (`schedule/replanning/policy.py`) says which one goes on.
 """
 
 import math
@@ -24,6 +26,7 @@ from tuskml.kernels.passes import Floats
 from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.algorithms.parts.kept import Beginning
 from tuskml.learners.linear.estimates.question import Question
+from tuskml.learners.linear.guard.beside import Beside, NoThreadError
 from tuskml.learners.linear.guard.progress import Point, iterations_left
 from tuskml.learners.linear.operators import Loop, Operators, State
 from tuskml.learners.linear.plan import Plan
@@ -37,8 +40,8 @@ from tuskml.schedule import shares
 from tuskml.schedule.replanning.policy import next_plan, worth_considering
 
 SHORT, LEAST_LEFT = 0.02, 0.05
-"""Seconds: what has taken less, or has less left, keeps its plan. To judge plans takes one or two
-thousandths."""
+"""Seconds: what has taken less, or has less left, keeps its plan. To judge plans takes half a
+thousandth, beside the training."""
 FEWEST = 4
 """Errors that tell how many iterations are left of a plan that follows gradients."""
 LEAST_ITERATIONS = 1.0
@@ -94,12 +97,12 @@ class Replanning:
     chosen: the plan that runs and the candidates; wanted: threads that it asks for; seen: the
     resources that the plan was judged for; first: the error of the start; points: errors of the
     plan that runs, by its iterations; best: of all plans; next: the candidate that is to go on;
-    told: the switches, for the model's plan; began: of the plan that runs, by the
-    monotonic clock; slower: how many times more iterations than expected a plan that follows
-    gradients has needed, which the condition of the problem makes all such plans need; judged:
-    candidates by threads and bytes on the disk; spilled: bytes of the rows that were; free: bytes
-    of memory for files, when the system was asked, which was at looked; started: when the training
-    began, both by the monotonic clock.
+    told: the switches, for the model's plan; began: of the plan that runs, by the monotonic clock;
+    beside: what judges candidates; slower: how many times more iterations than expected a plan
+    that follows gradients has needed, which the condition of the problem makes all such plans
+    need; judged: candidates by threads and bytes on the disk; spilled: bytes of the rows that
+    were; free: bytes of memory for files, when the system was asked, which was at looked; started:
+    when the training began, both by the monotonic clock.
     """
 
     chosen: Choice
@@ -115,6 +118,7 @@ class Replanning:
     began: float = 0.0
     slower: float = 1.0
     judged: dict[tuple[int, float], tuple[Candidate, ...]] = field(default_factory=dict)
+    beside: Beside[tuple[Candidate, ...]] = field(default_factory=Beside)
     spilled: int = 0
     free: float = math.inf
     started: float = field(default_factory=time.monotonic)
@@ -134,14 +138,17 @@ class Replanning:
                 self.first = error
 
     def look(self, state: State) -> None:
-        """Chooses a plan to go on by, where the resources have changed."""
+        """Chooses a plan to go on by, where the resources have changed and plans are judged."""
         now = self.resources()
         same = (now.threads, now.on_disk) == (self.seen.threads, self.seen.on_disk)
         if same and now.room >= self.least_room(now):
+            self.beside.drop()
             return
         if not self.points or self.age() < SHORT:
             return
-        candidates = self.candidates(now)
+        candidates = self.candidates_beside(now)
+        if candidates is None:
+            return
         running = self.running(candidates)
         if running is None or self.takes_short(candidates[running]):
             return
@@ -183,20 +190,30 @@ class Replanning:
         running = self.running(self.chosen.candidates)
         return 0.0 if running is None else self.chosen.candidates[running].cost.memory
 
+    def candidates_beside(self, now: Resources) -> tuple[Candidate, ...] | None:
+        """The same, judged in a thread beside; None until they are."""
+        key, chosen = (now.threads, now.on_disk), self.chosen
+        if key not in self.judged:
+            try:
+                found = self.beside.answer(key, lambda: judge(chosen, self.question, now))
+            except NoThreadError:  # the plan stays
+                self.seen = now
+                return None
+            if found is None:
+                return None
+            self.judged[key] = found
+        return self.judged[key]
+
     def candidates(self, now: Resources) -> tuple[Candidate, ...]:
         """Those that are known well, judged for the resources of now."""
         key = now.threads, now.on_disk
         if key not in self.judged:
-            names = [one.plan.algorithm for one in self.chosen.candidates if dependable(one)]
-            known = constants.of_host()
-            asked = with_resources(self.question, now, known)
-            found = assess(asked, known, self.chosen.known, names)
-            common = PlanCosts(asked, known).common()
-            self.judged[key] = tuple(
-                replace(one, cost=replace(one.cost, setup=max(one.cost.setup - common, 0.0)))
-                for one in found
-            )
+            self.judged[key] = judge(self.chosen, self.question, now)
         return self.judged[key]
+
+    def end(self) -> None:
+        """The training has ended: nothing is judged any more."""
+        self.beside.end()
 
     def running(self, candidates: Sequence[Candidate]) -> int | None:
         """The place of the plan that runs."""
@@ -286,6 +303,7 @@ class Replanning:
     def follow(self, chosen: Choice) -> None:
         """The guard has chosen another plan."""
         self.chosen, self.next = chosen, None
+        self.beside.drop()
 
     def beginning(self) -> Beginning:
         """Where the plan that goes on begins: at the best weights that are known."""
@@ -306,6 +324,20 @@ class Watched:
             return False
         self.replanning.look(state)
         return self.replanning.next is None
+
+
+def judge(chosen: Choice, question: Question, now: Resources) -> tuple[Candidate, ...]:
+    """The candidates of a choice that are known well, at other resources. Reads and changes
+    nothing else, as it may run in another thread than the training."""
+    names = [one.plan.algorithm for one in chosen.candidates if dependable(one)]
+    known = constants.of_host()
+    asked = with_resources(question, now, known)
+    found = assess(asked, known, chosen.known, names)
+    common = PlanCosts(asked, known).common()
+    return tuple(
+        replace(one, cost=replace(one.cost, setup=max(one.cost.setup - common, 0.0)))
+        for one in found
+    )
 
 
 def with_resources(question: Question, now: Resources, known: Constants) -> Question:

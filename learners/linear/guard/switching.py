@@ -22,7 +22,7 @@ from tuskml.learners.linear.descent import deadline_of, descend
 from tuskml.learners.linear.estimates.question import Question
 from tuskml.learners.linear.explaining.timing import Timing
 from tuskml.learners.linear.guard.behind import GUESSED, SURE, Guard
-from tuskml.learners.linear.guard.replanning import replanning_for, solves
+from tuskml.learners.linear.guard.replanning import Replanning, replanning_for, solves
 from tuskml.learners.linear.guard.watching import Watching
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.plan import Plan
@@ -96,8 +96,24 @@ def run_guarded(
     run: Run, problem: Problem, v: Floats, chosen: Choice, question: Question | None
 ) -> tuple[State, Choice]:
     """Where the training ended from weights v (G, p), and the choice with the last plan."""
-    before, made, begin = Before(), 0, Beginning(v, chosen.kept)
     replanning = replanning_for(problem, chosen, question)
+    try:
+        return run_watched(run, problem, v, chosen, question, replanning)
+    finally:
+        if replanning is not None:
+            replanning.end()
+
+
+def run_watched(
+    run: Run,
+    problem: Problem,
+    v: Floats,
+    chosen: Choice,
+    question: Question | None,
+    replanning: Replanning | None,
+) -> tuple[State, Choice]:
+    """The same, while plans are compared when the resources change."""
+    before, made, begin = Before(), 0, Beginning(v, chosen.kept)
     while True:
         guard = guard_for(problem, chosen, question, before)
         watch = Watching(guard, replanning)
