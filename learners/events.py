@@ -44,8 +44,9 @@ def tell(event: Event) -> None:
         listener(event)
 
 
-EVERY = 0.05
-"""Seconds, at least, between two times that it is told: that costs short trainings nothing."""
+FIRST, EVERY = 0.02, 0.05
+"""Seconds, at least, until it is told for the first time, and between two times: that costs short
+trainings nothing."""
 
 
 @dataclass
@@ -55,7 +56,7 @@ class Pace:
     groups: int
     rows: int
     read: float = 0.0
-    next: float = field(default_factory=lambda: time.monotonic() + EVERY)
+    next: float = field(default_factory=lambda: time.monotonic() + FIRST)
 
     def is_due(self) -> bool:
         """Whether it is time to tell."""

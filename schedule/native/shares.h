@@ -33,7 +33,8 @@ typedef struct ts_beginning {
 TUSK_SHARES int ts_shares_open(void);
 
 /* The calling thread trains until ts_training_end(); calls may be nested, and the outermost
- * counts. A slot is taken once the training is 20 ms old. */
+ * counts. A slot is taken once the training is 20 ms old, when it next asks for threads or says
+ * how far it is. */
 TUSK_SHARES void ts_training_begin(const ts_beginning *given);
 TUSK_SHARES void ts_training_end(void);
 /* The calling thread's training has these shares instead of those of the table: threads[i] from

@@ -65,11 +65,7 @@ void Training::inherited() {
 int Training::threads(int of_part) {
     const double time = coarse_now();
     const int n = parts.load(std::memory_order_relaxed), asked = of_part * n;
-    tusk_slot *mine = slot_.load(std::memory_order_relaxed);
-    if (!mine && time >= enter_at_.load(std::memory_order_relaxed)) {
-        enter(asked, time);
-        mine = slot_.load();
-    }
+    tusk_slot *mine = slot_of_old(asked, time);
     if (mine) {
         if (asked > wanted_.load(std::memory_order_relaxed)) {
             wanted_ = asked;
@@ -158,6 +154,15 @@ void Training::fill(tusk_slot &slot, int asked, double time) {
     tusk_put_text(slot.plan, sizeof slot.plan, plan_);
 }
 
+// Its slot, which it takes now if it is old enough and has none yet.
+tusk_slot *Training::slot_of_old(int asked, double time) {
+    tusk_slot *mine = slot_.load(std::memory_order_relaxed);
+    if (mine || time < enter_at_.load(std::memory_order_relaxed))
+        return mine;
+    enter(asked, time);
+    return slot_.load();
+}
+
 // One thread of the training looks, others go on with what they know.
 void Training::look(double time) {
     std::unique_lock lock(looking_, std::try_to_lock);
@@ -198,14 +203,14 @@ void Training::note_plan(const char *plan) {
 
 void Training::note_models(int64_t groups) {
     done_ += groups;
-    if (tusk_slot *slot = slot_.load())
+    if (tusk_slot *slot = slot_of_old(parts, coarse_now()))
         TUSK_STORE(slot->done, done_);
     note_progress((double)done_ / (double)std::max<int64_t>(groups_, 1));
 }
 
 void Training::note_step(double part, int64_t of_groups, int64_t more_rows) {
     rows_ += more_rows;
-    if (tusk_slot *slot = slot_.load())
+    if (tusk_slot *slot = slot_of_old(parts, coarse_now())) // few rows ask the pool for nothing
         TUSK_STORE(slot->rows, rows_);
     if (part >= 0) {
         const double done = (double)done_ + std::min(part, 1.0) * (double)of_groups;

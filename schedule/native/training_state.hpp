@@ -44,6 +44,7 @@ struct Training {
     void leave_device();
 
 private:
+    tusk_slot *slot_of_old(int asked, double time);
     void enter(int asked, double time);
     void fill(tusk_slot &slot, int asked, double time);
     void look(double time);

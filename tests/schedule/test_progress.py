@@ -27,28 +27,46 @@ def of_eight_cores(own_table):
     """All tests have a table of their own."""
 
 
+class Endless:
+    """A training in DuckDB that goes on until it is cancelled."""
+
+    def __init__(self, con, statement):
+        self.con, self.statement, self.failed = con, statement, []
+        self.thread = threading.Thread(target=self.run)
+
+    def run(self):
+        try:
+            self.con.execute(self.statement).fetchall()
+        except Exception as error:
+            self.failed.append(error)
+
+    def __enter__(self):
+        self.thread.start()
+        return self.failed
+
+    def __exit__(self, *_):
+        while self.thread.is_alive():
+            tuskml.cancel()
+            self.thread.join(0.1)
+
+
+def made(con, n, groups):
+    """A table of so many rows in so many groups."""
+    con.execute("SET enable_progress_bar = false")
+    con.execute(
+        f"CREATE TABLE t AS SELECT i % {groups} AS g, hash(i, 99) % 2 AS y, "
+        f"[hash(i, j) % 1000 / 1000 FOR j IN range(30)]::FLOAT[] AS x FROM range({n}) r(i)"
+    )
+
+
 @pytest.mark.parametrize("name", ENDLESS)
 def test_progress_within_a_model(name):
     task, options = ENDLESS[name]
     n, groups = (400, 3) if name == "small groups" else (20_000, 1)
-    failed = []
+    asked = f"'{task}', y, x, '{json.dumps(options)}'"
     with tuskml.connect() as con:
-        con.execute("SET enable_progress_bar = false")
-        con.execute(
-            f"CREATE TABLE t AS SELECT i % {groups} AS g, hash(i, 99) % 2 AS y, "
-            f"[hash(i, j) % 1000 / 1000 FOR j IN range(30)]::FLOAT[] AS x FROM range({n}) r(i)"
-        )
-
-        def train():
-            try:
-                asked = f"'{task}', y, x, '{json.dumps(options)}'"
-                con.execute(f"SELECT g, train_model({asked}) FROM t GROUP BY g").fetchall()
-            except Exception as error:
-                failed.append(error)
-
-        thread = threading.Thread(target=train)
-        thread.start()
-        try:
+        made(con, n, groups)
+        with Endless(con, f"SELECT g, train_model({asked}) FROM t GROUP BY g") as failed:
             until(lambda: failed or any(0 < (p or 0) < 1 for p in of_activity("progress")), 120)
             assert not failed
             first = shares.activity()[0]
@@ -56,11 +74,31 @@ def test_progress_within_a_model(name):
             assert first.left > 0
             assert name == "path" or first.rows_per_second > 0
             until(lambda: of_activity("progress")[0] > first.progress, 120)
-        finally:
-            while thread.is_alive():
-                tuskml.cancel()
-                thread.join(0.1)
     assert failed, "it would have taken for ever"
+
+
+@pytest.mark.parametrize("algorithm", ["bgd", "lbfgs", "newton", "sgd", "svrg"])
+def test_a_long_training_of_few_rows_is_listed(algorithm):
+    """Its passes are too short to ask the pool for a thread."""
+    options = {"algorithm": algorithm, "epsilon": 0, "max_iter": 1_000_000_000, "l2": 0.1}
+    with tuskml.connect() as con:
+        made(con, 9, 1)
+        asked = f"'logistic', y, x, '{json.dumps(options)}'"
+        with Endless(con, f"SELECT train_model({asked}) FROM t") as failed:
+            until(lambda: failed or of_activity("plan") == [algorithm], 120)
+            assert not failed
+            until(lambda: of_activity("rows_per_second")[0] is not None, 120)
+    assert failed
+    assert shares.activity() == []
+
+
+@pytest.mark.parametrize("tell", [lambda: shares.step(0.5, 1, 9), lambda: shares.progress(1)])
+def test_who_says_how_far_it_is_has_an_entry(tell):
+    with shares.training(b"linear", 2):
+        time.sleep(0.03)
+        assert shares.activity() == [], "it has asked for nothing yet"
+        tell()
+        assert of_activity("wanted") == [1]
 
 
 def test_work_counts_units_of_all_threads():
