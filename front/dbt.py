@@ -58,9 +58,10 @@ class Plugin(BasePlugin):
 
 
 def train_on_workers(cursor: Any, given: dict[str, Any], said: str) -> duckdb.DuckDBPyRelation:
-    """Trains the groups of a model of dbt on a cluster, in the transaction of dbt's cursor.
+    """Trains a model of dbt on a cluster, in the transaction of dbt's cursor.
 
-    given: arguments of `tuskml.train`; said: a temporary table to make, of what there is to say:
+    given: arguments of `tuskml.train`; the table that it makes has a column group_key, which is ''
+    without groups; said: a temporary table to make, of what there is to say:
     `error` tells whether `sentence` says why there are no models, or is a warning. dbt would print
     a traceback of what is raised here. Returns that table, as Python models of dbt do.
     """
@@ -70,6 +71,8 @@ def train_on_workers(cursor: Any, given: dict[str, Any], said: str) -> duckdb.Du
         warnings.simplefilter("always", ClusterWarning)
         try:
             tuskml.train(connection, **given)
+            if "group_by" not in given:
+                connection.execute(f"ALTER TABLE {given['into']} ADD group_key VARCHAR DEFAULT ''")
         except TuskError as error:
             sentences.append((True, str(error)))
     sentences += [(False, str(note.message)) for note in notes]

@@ -232,7 +232,7 @@ class Learner(ABC):
 
     def whole(self, request: Request[Any, Any]) -> str | None:
         """Why a group's rows have to be in one place; None where `train_by_parts` suffices."""
-        return f"task '{request.task.name}' needs all rows of a group in one place"
+        return f"task '{request.task.name}' needs all rows in one place"
 
     def hops(self, request: Request[Any, Any]) -> bool:
         """Whether `train_by_parts` asks one part after the other: steps depend on each other."""

@@ -2,7 +2,7 @@
 
 import argparse
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from tuskml.databases.database import Database
@@ -21,8 +21,9 @@ from tuskml.terminal.rows_arguments import (
 from tuskml.terminal.usage import Commands, add_command, add_json
 from tuskml.text.table import shown
 from tuskml.training.asked import asked_for
-from tuskml.training.clustered import by_group
+from tuskml.training.clustered import trainable
 from tuskml.training.estimating import Execution, execution
+from tuskml.training.parted.placing import PLACEMENTS, cut
 from tuskml.training.training import Training, options_text, resolve
 from tuskml.training.units import Units
 
@@ -52,7 +53,7 @@ def add_explain(commands: "Commands[Any]") -> None:
         EXAMPLES,
     )
     add_training(command)
-    executor = "estimate groups on ray, host:port of a Ray cluster, or threads"
+    executor = "estimate a training on ray, host:port of a Ray cluster, or threads"
     command.add_argument("--executor", metavar="WHERE", help=executor)
     workers = "how many workers, for --executor; by default those that it has"
     command.add_argument("--workers", type=int, metavar="N", help=workers)
@@ -91,17 +92,20 @@ def show_explanation(given: argparse.Namespace) -> None:
 def on_workers(
     database: Database, training: Training, executor: str | None, workers: int | None
 ) -> Execution:
-    """What a training by group on workers is estimated to take."""
+    """What a training on workers is estimated to take."""
     from tuskml.groups.execution.choosing import checked_place, workers_of
 
     place = checked_place(executor or "ray")
     if workers is not None and workers < 1:
         raise OptionError(f"--workers is {workers}, expected 1 or more")
-    with in_files(by_group(database, training), training) as readable:
+    with in_files(trainable(database, training), training) as readable:
         if readable is None:
             raise DataError(f"{training.source.name} has no rows, expected some to train on")
-        units = Units(readable.database, readable.training, readable.catalogue)
-        return execution(units, workers or workers_of(place), place != "threads")
+        found, asked = readable.catalogue, readable.training
+        units = Units(readable.database, asked, found)
+        estimated = execution(units, workers or workers_of(place), place != "threads")
+        usual = cut(asked, found, PLACEMENTS[0], usual=True)
+        return replace(estimated, ran=usual.placement.approach)
 
 
 def members(estimated: Execution) -> dict[str, Any]:

@@ -25,9 +25,10 @@ def add_split(commands: "Commands[Any]") -> None:
         commands,
         "split",
         show_split,
-        "write rows as Parquet shards sorted by group",
-        "Writes a table, a query or Parquet files as Parquet shards sorted by group, with a "
-        "manifest of their groups and checksums. Workers of a cluster read such shards.",
+        "write rows as Parquet shards, sorted by group",
+        "Writes a table, a query or Parquet files as Parquet shards, sorted by group, with a "
+        "manifest of their groups and checksums. Without --group-by they are for one model, and "
+        "rows are mixed. Workers of a cluster read such shards.",
         EXAMPLES,
     )
     add_database(command)
@@ -35,7 +36,7 @@ def add_split(commands: "Commands[Any]") -> None:
     source = "a table, a query (SELECT ...), or Parquet files in DuckDB"
     add("--source", required=True, metavar="SOURCE", help=source)
     key = "columns or expressions with commas, `month(date) AS month` names one"
-    add("--group-by", required=True, metavar="SQL", help=key)
+    add("--group-by", default="", metavar="SQL", help=key)
     files(add("--into", required=True, metavar="FOLDER", help="a new folder for the shards"))
     size = f"the most bytes of a shard ({SHARD_BYTES:,})"
     add("--shard-bytes", type=int, default=SHARD_BYTES, metavar="N", help=size)
@@ -70,8 +71,9 @@ def counts(manifest: Manifest) -> dict[str, Any]:
 def said(manifest: Manifest) -> str:
     """The same in a sentence."""
     shards = len(manifest.shards)
+    of = f" of {len(manifest.groups):,} groups" if manifest.group_by else ""
     return (
-        f"{manifest.rows:,} rows of {len(manifest.groups):,} groups in {shards:,} "
+        f"{manifest.rows:,} rows{of} in {shards:,} "
         f"shard{'s' if shards != 1 else ''} of {manifest.folder}: train with --source "
         f"'{manifest.source}'"
     )

@@ -64,8 +64,10 @@ def add_train(commands: "Commands[Any]") -> None:
     )
     command.epilog = f"{command.epilog}\n\n{all_options()}"
     add_training(command)
-    executor = "train groups on ray, host:port of a Ray cluster, or threads"
+    executor = "train on ray, host:port of a Ray cluster, or threads; --cluster is the same"
     command.add_argument("--executor", metavar="WHERE", help=executor)
+    placement = "gtp: a group on one worker, gap: large ones on all, or another, for --executor"
+    command.add_argument("--placement", metavar="NAME", help=placement)
     finished = "a folder of the groups that are trained already, for --executor"
     files(command.add_argument("--finished", metavar="FOLDER", help=finished))
     timeout = "seconds after which a task of a worker is given to another one, for --executor"
@@ -121,6 +123,7 @@ def trained(database: Database, given: argparse.Namespace, expressions: Sequence
         into=given.into,
         replace=given.replace,
         executor=given.executor,
+        placement=given.placement,
         finished=given.finished,
         worker_timeout=given.worker_timeout,
         **options(given.option),

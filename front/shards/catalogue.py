@@ -50,23 +50,32 @@ def catalogue_of(
 ) -> Catalogue:
     """By the manifest that lies beside the files, or by one look at the keys' columns.
 
-    files: as the caller gave them; source: what follows FROM; keys: names and SQL. DataError where
-    a shard of the manifest is missing.
+    files: as the caller gave them; source: what follows FROM; keys: names and SQL; without any,
+    all rows are one group, whose key is (). DataError where a shard of the manifest is missing.
     """
     manifest = manifest_beside(files, [sql for _, sql in keys])
     if manifest is not None:
-        return of_manifest(manifest)
+        found = of_manifest(manifest)
+        return found if keys else as_one_group(found)
     return of_files(database, files, source, [sql for _, sql in keys])
 
 
 def manifest_beside(files: Sequence[str], keys: Sequence[str]) -> Manifest | None:
-    """The manifest of a folder of shards, if the files are all of it and the keys are its keys."""
+    """The manifest of a folder of shards, if the files are all of it and the keys are its keys, or
+    there are no keys."""
     if len(files) != 1 or Path(files[0]).name != "*.parquet" or "://" in files[0]:
         return None
     manifest = read_manifest(Path(files[0]).parent)
-    if manifest is None or [quoted(name) for name in manifest.group_by] != list(keys):
+    if manifest is None:
         return None
-    return manifest
+    same = [quoted(name) for name in manifest.group_by] == list(keys)
+    return manifest if same or not keys else None
+
+
+def as_one_group(found: Catalogue) -> Catalogue:
+    """The same rows as one group without a key."""
+    rows = sum(group.rows for group in found.groups)
+    return Catalogue((), found.shards, (Group((), rows, tuple(range(len(found.shards)))),))
 
 
 def of_manifest(manifest: Manifest) -> Catalogue:
@@ -109,6 +118,13 @@ def of_files(
     """As one query finds them, which reads the columns of the keys."""
     listed = ", ".join(map(database.text, files))
     relation = f"read_parquet([{listed}], filename = '{FILE}') AS source"
+    if not keys:
+        counted = database.fetch(
+            f"SELECT {FILE}, count(*) FROM {relation} GROUP BY ALL ORDER BY 1"
+        )
+        shards = tuple(shard_of(database, path) for path, _ in counted)
+        everything = Group((), sum(n for _, n in counted), tuple(range(len(shards))))
+        return Catalogue((), shards, (everything,) if counted else ())
     names = [f"tusk_key_{place}" for place in range(len(keys))]
     named = ", ".join(f"{sql} AS {name}" for sql, name in zip(keys, names, strict=True))
     texts = ", ".join(f"CAST({name} AS VARCHAR)" for name in names)

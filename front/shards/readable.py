@@ -1,4 +1,4 @@
-"""A training by group whose rows workers can read: Parquet files, or shards of a table's rows."""
+"""A training whose rows workers can read: Parquet files, or shards of a table's rows."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -19,6 +19,8 @@ PLAIN = re.compile(
     r"U?(TINY|SMALL|BIG)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL.*|VARCHAR|BOOLEAN|DATE|TIMESTAMP.*"
 )
 """Types of keys that Parquet keeps as they are; others are written as text."""
+WHOLE_NUMBERS = re.compile(r"(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|DECIMAL\(.*\))\[\d*\]")
+"""Types of features that a training makes DOUBLE."""
 LABEL, FEATURES, NULL = "tusk_label", "tusk_features", "NULL"
 
 
@@ -79,12 +81,14 @@ def as_columns(database: DuckDB, training: "Training") -> tuple[str, tuple[str, 
     keys = [sql for _, sql in training.keys]
     listed = ", ".join(f"{sql} AS {name}" for sql, name in zip(keys, names, strict=True))
     rows = f"FROM {training.source.sql}"
-    types = tuple(kind for _, kind in database.columns(f"SELECT {listed} {rows}"))
+    types: tuple[str, ...] = ()
+    if keys:
+        types = tuple(kind for _, kind in database.columns(f"SELECT {listed} {rows}"))
     columns = [
         f"{sql if PLAIN.fullmatch(kind) else f'CAST({sql} AS VARCHAR)'} AS {name}"
         for sql, kind, name in zip(keys, types, names, strict=True)
     ]
-    columns.append(f"{training.features} AS {FEATURES}")
+    columns.append(f"{features_of(database, training)} AS {FEATURES}")
     if training.label != NULL:
         columns.append(f"{training.label} AS {LABEL}")
     extras = [f"tusk_extra_{place}" for place in range(len(training.extras))]
@@ -99,3 +103,15 @@ def as_columns(database: DuckDB, training: "Training") -> tuple[str, tuple[str, 
         ),
     )
     return f"SELECT {', '.join(columns)} {rows}", types, written
+
+
+def features_of(database: DuckDB, training: "Training") -> str:
+    """The features in SQL. Of rows with labels, whole numbers are written as the DOUBLE that they
+    become: so the same values make the same shards, whatever their type.
+    """
+    features = training.features
+    if training.label == NULL:
+        return features
+    query = f"SELECT {features} AS {FEATURES} FROM {training.source.sql}"
+    ((_, kind),) = database.columns(query)
+    return f"CAST({features} AS DOUBLE[])" if WHOLE_NUMBERS.fullmatch(kind) else features

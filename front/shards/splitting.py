@@ -35,7 +35,7 @@ def split(
     connection: object,
     *,
     source: Rows,
-    group_by: str | Sequence[str],
+    group_by: str | Sequence[str] = (),
     into: str | PathLike[str],
     shard_bytes: int = SHARD_BYTES,
     replace: bool = False,
@@ -43,7 +43,8 @@ def split(
     """Writes rows as Parquet shards sorted by group, with `manifest.json`, into a new folder.
 
     connection, source, group_by: as for `train`; a key that is an expression becomes a column of
-    its name. into: the folder, which appears when it is complete. shard_bytes: the most bytes of a
+    its name. Without group_by the shards are for one model, and rows are mixed by a hash of their
+    values. into: the folder, which appears when it is complete. shard_bytes: the most bytes of a
     shard, unless one row has more. replace: whether into may replace an earlier folder of shards.
 
     Returns the Manifest, whose `source` is what `train` takes. Raises DataError for a wrong source
@@ -98,8 +99,6 @@ def keyed(
     """A query of all columns, with keys that are expressions as columns; and the keys' names."""
     scope = scope_of(database, rows)
     keys = [scope.key(text) for text in listed(group_by, "group_by", scope.columns)]
-    if not keys:
-        raise DataError("group_by is empty, expected columns or SQL expressions")
     added = [(name, sql) for name, sql in keys if sql != quoted(name)]
     for name, _ in added:
         if name.lower() in map(str.lower, scope.columns):
@@ -128,15 +127,22 @@ def local(
 
 @contextmanager
 def sorted_table(database: DuckDB, query: str, keys: Sequence[str]) -> Iterator[str]:
-    """A temporary table whose row numbers follow the keys."""
+    """A temporary table whose row numbers follow the keys.
+
+    Without keys they follow a hash of the rows. So shards are alike, and the same rows in another
+    order make the same shards.
+    """
     name = f"tusk_split_{secrets.token_hex(8)}"
     order = ", ".join(f"{quoted(key)} ASC NULLS LAST" for key in keys)
+    if not keys:
+        columns = ", ".join(quoted(column) for column, _ in database.columns(query))
+        order = f"hash({columns}) ASC"
     setting = "preserve_insertion_order"
     ((kept,),) = database.fetch(f"SELECT current_setting('{setting}')")
     try:
         if not kept:
             database.fetch(f"SET {setting} = true")
-        database.fetch(f"CREATE TEMP TABLE {name} AS {query} ORDER BY {order}")
+        database.fetch(f"CREATE TEMP TABLE {name} AS FROM ({query}) ORDER BY {order}")
         yield name
     finally:
         with suppress(TuskError):  # in a transaction that failed, which takes the table with it

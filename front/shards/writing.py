@@ -41,17 +41,23 @@ class Writing:
     ) -> None:
         self.database, self.table, self.folder, self.limit = database, table, folder, limit
         self.keys = tuple(keys)
-        names = ", ".join(map(quoted, keys))
-        texts = ", ".join(f"CAST({quoted(key)} AS VARCHAR)" for key in keys)
-        self.groups = database.fetch(
-            f"SELECT {texts}, count(*), min(rowid) AS first FROM {table} GROUP BY {names} "
-            "ORDER BY first ASC"
+        texts = [f"CAST({quoted(key)} AS VARCHAR)" for key in keys]
+        by = ", ".join(map(quoted, keys)) or "()"
+        groups = database.fetch(
+            f"SELECT {', '.join([*texts, 'count(*)', 'min(rowid) AS first'])} FROM {table} "
+            f"GROUP BY {by} HAVING count(*) > 0 ORDER BY first ASC"
         )
-        if not self.groups:
+        if not groups:
             raise DataError("source has no rows, expected some to split")
+        self.base: int = groups[0][-1]
+        """Row number of the first row: not 0 in a transaction that has made the table."""
+        self.groups = [(*key, n, first - self.base) for *key, n, first in groups]
         self.ends: list[int] = [first + n for *_, n, first in self.groups]
         """Where each group's rows end."""
-        self.types = tuple(kind for _, kind in database.columns(f"SELECT {names} FROM {table}"))
+        self.types: tuple[str, ...] = ()
+        if keys:
+            columns = database.columns(f"SELECT {by} FROM {table}")
+            self.types = tuple(kind for _, kind in columns)
 
     def manifest(self) -> Manifest:
         """Writes all shards; what they and the groups are."""
@@ -101,9 +107,10 @@ class Writing:
 
     def copy(self, rows: Range, number: int) -> int:
         """Writes one shard; returns its bytes."""
-        path, last = self.path(number), rows.end - 1
+        path = self.path(number)
+        first, last = self.base + rows.begin, self.base + rows.end - 1
         self.database.fetch(
-            f"COPY (SELECT * FROM {self.table} WHERE rowid BETWEEN {rows.begin} AND {last} "
+            f"COPY (SELECT * FROM {self.table} WHERE rowid BETWEEN {first} AND {last} "
             f"ORDER BY rowid ASC) TO {self.database.text(str(path))} "
             f"(FORMAT parquet, ROW_GROUP_SIZE {ROW_GROUP})"
         )

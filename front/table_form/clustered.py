@@ -1,4 +1,4 @@
-"""SQL's `train(..., group_by := ...)` on the workers of a cluster: the text of its statement.
+"""SQL's `train(...)` on the workers of a cluster: the text of its statement.
 
 DuckDB asks for the text while it plans (`databases/duckdb_rounds.py`), and nothing is trained
 then. The statement calls `explain_training` with a token, which trains when it runs and answers
@@ -34,7 +34,7 @@ from tuskml.learners.receiving import NUMBERED, standing
 from tuskml.table_form.running import FAILED, Running
 from tuskml.text.expressions import quoted, renamed, shortened, unquoted
 from tuskml.training.asked import Where, asked_for
-from tuskml.training.clustered import by_group
+from tuskml.training.clustered import trainable
 from tuskml.training.training import Given, Training
 
 ARGUMENTS = ("executor", "placement", "worker_timeout", "finished")
@@ -133,8 +133,11 @@ def allowed(cursor: duckdb.DuckDBPyConnection, account: int, place: dict[str, An
 def written(database: DuckDB, account: int, where: Where, texts: Sequence[str]) -> str:
     """The statement. TuskError for what is wrong with it."""
     training = training_of(database, texts)
-    by_group(database, training)
-    types = [kind for _, kind in database.columns(f"SELECT {keys_of(training)} {rows(training)}")]
+    trainable(database, training)
+    types = []
+    if training.keys:
+        query = f"SELECT {keys_of(training)} {rows(training)}"
+        types = [kind for _, kind in database.columns(query)]
     seen = "0" if training.source.files else seen_rows(training)
     running = Running(account, where, training, None if training.source.files else seen)
     token = standing(running.train)
@@ -148,13 +151,13 @@ def written(database: DuckDB, account: int, where: Where, texts: Sequence[str]) 
         "" if training.source.files else f" {rows(training)}"
     )
     models = database.text(running.models)
+    columns.append(f"train_model({models}, tusk_group.label, [0.0::DOUBLE]) AS tuskml_trained")
     return (
         f"WITH tusk_ran AS MATERIALIZED (SELECT explain_training({database.text(f'{token}/0')}, "
         f"tusk_seen, [0.0::DOUBLE]) AS said FROM ({asked})), "
         f"tusk_groups AS (SELECT unnest(from_json(CASE WHEN said[1] = '{FAILED}' THEN "
         f"error('train: ' || said[2:]) ELSE said END, {shape})) AS tusk_group FROM tusk_ran) "
-        f"SELECT {', '.join(columns)}, train_model({models}, tusk_group.label, [0.0::DOUBLE]) "
-        "AS tuskml_trained FROM tusk_groups GROUP BY tusk_group"
+        f"SELECT {', '.join(columns)} FROM tusk_groups GROUP BY tusk_group"
     )
 
 

@@ -46,9 +46,9 @@ class Running:
     models: str = ""
 
     def train(self, number: int, groups: NDArray[np.void], memory: int) -> str:
-        """Trains all groups. Returns as JSON of each its keys as text, its number, and the label
-        by which its model is asked for, null for a group without a usable row. Where the training
-        fails, returns FAILED and the reason.
+        """Trains all groups, or the one without a key. Returns as JSON of each its keys as text,
+        its number, and the label by which its model is asked for, null for a group without a
+        usable row. Where the training fails, returns FAILED and the reason.
 
         groups: of one row, whose label is the number of the rows that the statement sees.
         """
@@ -67,7 +67,7 @@ class Running:
             with ending_with_the_training(cursor):
                 found = self.answers(cursor, seen)
         if found is None:
-            return "[]"
+            return "[]" if self.training.keys else json.dumps([described((), 0, None)])
         found, estimated = found
         keys = [found.column(place).to_pylist() for place in range(found.num_columns - 1)]
         values = found.column("model").combine_chunks()
@@ -78,11 +78,9 @@ class Running:
         if len(usable):
             models = models_of(values.take(usable))
             numbered(self.models, models if estimated is None else telling(models, estimated))
+        by_place = zip(*keys, strict=True) if keys else iter([()] * len(values))
         return json.dumps(
-            [
-                {"k": key, "n": place, "label": labels[place]}
-                for place, key in enumerate(zip(*keys, strict=True))
-            ]
+            [described(key, place, labels[place]) for place, key in enumerate(by_place)]
         )
 
     def answers(self, cursor: duckdb.DuckDBPyConnection, seen: float) -> Any:
@@ -104,6 +102,11 @@ class Running:
                 "statement sees: commit them first, or give a source that has the same rows each "
                 "time and does not depend on settings of the connection"
             )
+
+
+def described(key: tuple[Any, ...], number: int, label: float | None) -> dict[str, Any]:
+    """A group for the statement."""
+    return {"k": key, "n": number, "label": label}
 
 
 def telling(models: Models, estimated: Execution) -> Models:

@@ -1,4 +1,4 @@
-"""A training by group on the workers of a cluster."""
+"""A training on the workers of a cluster, by group or of one model."""
 
 import dataclasses
 import math
@@ -33,12 +33,10 @@ from tuskml.training.parted.placing import (
     APPROACHES,
     AUTO,
     BY_NAME,
-    PLACEMENTS,
     Placement,
-    apart,
+    cut,
     placement_of,
     refuse_chance,
-    whole,
 )
 from tuskml.training.reading import advice
 from tuskml.training.resuming import Finished
@@ -58,13 +56,13 @@ def train_clustered(
     where: Where,
     into: Into | None,
     replace: bool,
-) -> Models | int:
-    """The models of all groups, or with into their number.
+) -> Model | Models | int:
+    """The models of all groups, or the one without groups, or with into their number.
 
     Raises ClusterError, with the finished groups as its `models`, where some were not trained.
     """
     executor, placed = placement_of(where)
-    checked = by_group(database, training)
+    checked = trainable(database, training)
     if not training.source.files and where.finished is not None:
         raise OptionError(
             f"finished is given, and source is {training.source.name}, expected Parquet files: "
@@ -82,7 +80,7 @@ def train_in_files(
     executor: Executor,
     placed: Placement,
     kept: tuple[Into | None, bool],
-) -> Models | int:
+) -> Model | Models | int:
     """The same; kept: into and replace."""
     checked, training = readable.database, readable.training
     done = run_on_workers(readable, where, executor, placed)
@@ -94,9 +92,19 @@ def train_in_files(
         into, replace = kept
         if into is not None:
             return keep(checked, into, query, replace)
-        models = by_key(checked, query, training)
-    models.execution = execution_of(readable, executor, done)
+        models = collected(checked.models(query), training)
+    told = execution_of(readable, executor, done)
+    if isinstance(models, Model):
+        return (
+            models if told is None else dataclasses.replace(models, plan=with_told(models, told))
+        )
+    models.execution = told
     return models
+
+
+def with_told(model: Model, told: Execution) -> str:
+    """The model's plan, which if it is text, and not JSON, says what a cluster takes too."""
+    return model.plan if model.plan.startswith("{") else f"{model.plan}\n\n{told}"
 
 
 def execution_of(readable: Readable, executor: Executor, done: "Done") -> Execution | None:
@@ -130,6 +138,8 @@ class Done:
         failed = [str(one.error) for one in self.outcomes if one.answer is None]
         if not failed and len(self.outcomes) == len(self.batches):
             return None
+        if all(group.key == () for batch in self.batches.values() for group in batch.groups):
+            return f"the model was not trained: {failed[0]}"
         keys = [one.key for one in self.outcomes if one.answer is not None]
         n_groups = sum(len(batch.groups) for batch in self.batches.values())
         n_done = sum(len(self.batches[key].groups) for key in keys)
@@ -142,20 +152,17 @@ def run_on_workers(
     """Trains all groups, with a ClusterWarning for what went wrong and changed no model."""
     checked, training, found = readable.database, readable.training, readable.catalogue
     placed, estimated = chosen(checked, training, found, where, placed)
-    large = apart(placed, found)
-    why = whole(training) if large else None
-    units = Units(checked, training, found, [] if why else large, placed.apart)
-    parted = PartedGroups(units, [] if why else large, placed.at_once)
-    if why is not None:
-        why = f"placement is '{placed.name}', but each group is trained on one worker: {why}"
-    warn(filter(None, (why, advice(checked, units))))
+    parts = cut(training, found, placed, where.placement is None)
+    placed = parts.placement
+    units = Units(checked, training, found, parts.groups, placed.apart)
+    parted = PartedGroups(units, parts.groups, placed.at_once)
+    warn(filter(None, (parts.why, advice(checked, units))))
     began = time.monotonic()
     outcomes = list(finished(executor, units, parted, Finished(where.finished)))
     batches = {key: batch for key, (_, batch) in units.batches.items()} | parted.batches
     seconds = time.monotonic() - began
     warn(executor.notes)
-    ran = (PLACEMENTS[0] if why else placed).approach
-    return Done(outcomes, batches, ran, seconds, estimated)
+    return Done(outcomes, batches, placed.approach, seconds, estimated)
 
 
 def answers_of(
@@ -168,7 +175,7 @@ def answers_of(
     import pyarrow as pa
 
     executor, placed = placement_of(where)
-    with in_files(by_group(database, training), training) as readable:
+    with in_files(trainable(database, training), training) as readable:
         if readable is None:
             return None
         done = run_on_workers(readable, where, executor, placed)
@@ -203,11 +210,9 @@ def chosen(
 
 def without_groups(
     database: DuckDB, training: Training, into: Into | None, replace: bool
-) -> Models | int:
+) -> Model | Models | int:
     """What a training in the database returns, where there is nothing for a worker."""
-    none = trained(database, training, Where(), into, replace)
-    assert not isinstance(none, Model)
-    return none
+    return trained(database, training, Where(), into, replace)
 
 
 def explained(training: Training) -> bool:
@@ -215,13 +220,8 @@ def explained(training: Training) -> bool:
     return any(request.options.explain for request in training.asked.requests)
 
 
-def by_group(database: Database, training: Training) -> DuckDB:
+def trainable(database: Database, training: Training) -> DuckDB:
     """The database. OptionError or DataError where workers cannot train this."""
-    if not training.keys:
-        raise OptionError(
-            "executor is given without group_by, expected group_by: each group is trained on one "
-            "worker, and one model is trained on one machine"
-        )
     if not isinstance(database, DuckDB):
         raise DataError(
             f"source is {training.source.name} of PostgreSQL, which workers cannot read: expected "
@@ -292,18 +292,13 @@ def arrow_view(database: DuckDB, answers: Sequence[bytes]) -> Iterator[str]:
             database.connection.unregister(name)
 
 
-def by_key(database: DuckDB, query: str, training: Training) -> Models:
-    """Models by their groups' keys."""
-    found = collected(database.models(query), training)
-    assert isinstance(found, Models)
-    return found
-
-
 def incomplete(
     database: DuckDB, query: str, training: Training, done: Done, why: str
 ) -> ClusterError:
     """The error that says what was not trained, and has what was."""
     error = ClusterError(why + ("; the error's `models` has the others" if done.answers else ""))
-    if done.answers:
-        error.models = by_key(database, query, training)
+    if done.answers:  # so there are groups
+        found = collected(database.models(query), training)
+        assert isinstance(found, Models)
+        error.models = found
     return error

@@ -1,6 +1,7 @@
-"""What a training by group on workers is estimated to take, and what it took.
+"""What a training on workers is estimated to take, and what it took.
 
-A pilot trains one unit of the groups on one thread, which gives the seconds of a row in a pass.
+A pilot trains one unit of the groups on one thread, which gives the seconds of a row in a pass. Of
+a unit that is large, it takes some rows.
 The other costs were measured once (docs/benchmarks.md). Nothing of the run itself is used.
 
 Source: S. Li and A. Kumar, Towards an Optimized GROUP BY Abstraction for Large-Scale Machine
@@ -16,6 +17,7 @@ import numpy as np
 
 from tuskml.connection import connect
 from tuskml.databases.duckdb import DuckDB
+from tuskml.databases.sources import Source
 from tuskml.learners.registry import learner_of
 from tuskml.schedule.placement.shards import Sizes
 from tuskml.schedule.simulation.estimates import Estimate, estimates, unbalanced
@@ -83,9 +85,10 @@ class Execution:
 
     def __str__(self) -> str:
         pilot = self.pilot
+        groups = f"{self.groups:,} group{'s' if self.groups != 1 else ''}"
         about = (
-            f"{self.rows:,} rows in {self.groups:,} groups, configurations: {self.configurations}"
-            f", workers: {self.workers:,}; a pilot of {pilot.rows:,} rows took "
+            f"{self.rows:,} rows in {groups}, configurations: {self.configurations}, "
+            f"workers: {self.workers:,}; a pilot of {pilot.rows:,} rows took "
             f"{pilot.seconds:.3g} s in {pilot.passes} passes on one thread"
         )
         head = ["approach", "seconds", "compute", "load", "network", "idle", "worker-hours"]
@@ -150,18 +153,20 @@ def piloted(units: Units) -> Pilot:
     ordered = sorted(units.batches.values(), key=lambda one: one[1].rows)
     small = [one for one in ordered if one[1].rows <= 2 * BATCH_ROWS] or ordered[:1]
     unit, batch = small[len(small) // 2]
-    query = json.loads(unit.payload)["query"]
     training = units.training
-    shards = [units.catalogue.shards[place].path for place in batch.shards]
     with connect(threads=1) as connection:
         register(connection, units.storages)
         database = DuckDB(connection)
-        listed = ", ".join(map(database.text, shards))
-        share = share_of(database, listed, batch)
-        reading = (
-            f"SELECT max(hash({training.label}, {training.features})) "
-            f"FROM read_parquet([{listed}]) AS source"
-        )
+        rows, share = batch.rows, 1.0
+        if rows > 2 * BATCH_ROWS:
+            rows, query, source = some_of(database, units, batch)
+        else:
+            query = json.loads(unit.payload)["query"]
+            shards = [units.catalogue.shards[place].path for place in batch.shards]
+            listed = ", ".join(map(database.text, shards))
+            share = share_of(database, listed, batch)
+            source = f"read_parquet([{listed}]) AS source"
+        reading = f"SELECT max(hash({training.label}, {training.features})) FROM {source}"
         about = (
             "SELECT max(model.iterations), max(coalesce(len(model.coef), 1)), "
             "max(model.n_features) "
@@ -175,7 +180,22 @@ def piloted(units: Units) -> Pilot:
             database.fetch(reading)
             read = (time.perf_counter() - began) * share
     models = max(passes or 1, 1), coefficients or 1, features or 1
-    return Pilot(batch.rows, trained, min(read, trained), *models)
+    return Pilot(rows, trained, min(read, trained), *models)
+
+
+def some_of(database: DuckDB, units: Units, batch: Batch) -> tuple[int, str, str]:
+    """As many rows of a large batch as a usual one has: how many, the query that trains on them,
+    and where they are read from. They are of its first file, which may have fewer.
+    """
+    shard = units.catalogue.shards[batch.shards[0]]
+    only = "" if units.covers(batch) else units.only(batch)
+    source = (
+        f"(SELECT source.* FROM read_parquet({database.text(shard.path)}) AS source {only} "
+        f"LIMIT {BATCH_ROWS}) AS source"
+    )
+    ((rows,),) = database.fetch(f"SELECT count(*) FROM {source}")
+    there = Source(source, units.training.source.name)
+    return max(rows, 1), replace(units.training, source=there, keys=()).query(database), source
 
 
 def share_of(database: DuckDB, listed: str, batch: Batch) -> float:

@@ -25,7 +25,7 @@ def advice(database: DuckDB, units: Units) -> str | None:
     """What to do where units read each row several times; None where they do not."""
     rows = sum(group.rows for group in units.catalogue.groups)
     split = any(shard.checksum is not None for shard in units.catalogue.shards)
-    if split or rows * len(units.batches) <= MANY_ROWS:
+    if split or len(units.batches) <= 1 or rows * len(units.batches) <= MANY_ROWS:
         return None
     read = rows_read(database, units)
     if read <= max(MANY_ROWS, MOST_READS * rows):

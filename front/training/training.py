@@ -115,6 +115,10 @@ def train(
     offset: str | None = None,
     group_by: tuple[()] = (),
     into: None = None,
+    executor: str | None = None,
+    placement: str | None = None,
+    finished: FilePath | None = None,
+    worker_timeout: float | None = None,
     **options: Any,
 ) -> Model: ...
 @overload
@@ -185,11 +189,12 @@ def train(
     `month(date) AS month` names a key. weight, offset: the row's weight, and for counts what is
     added to its margin, such as "ln(exposure)"; columns or expressions. into: keep the models in
     a new table of this name, or in DuckDB in a Parquet file, "models.parquet". replace: whether
-    into may replace an existing one. executor: where groups are trained: "ray", the address of
+    into may replace an existing one. executor: where models are trained: "ray", the address of
     a Ray cluster, or "threads" of this process, or so by `cluster`; by default in the database,
-    those of Parquet files as `tuskml.connect(executor=...)` says. placement: "gtp" trains each
+    groups of Parquet files as `tuskml.connect(executor=...)` says. placement: "gtp" trains each
     group on one worker, "gap" groups of several files where these are, "auto" as is estimated to
-    take least. finished: a folder that keeps the groups it has trained: the same call again
+    take least; by default "gtp" with group_by, and for one model "gap" if parts add sums.
+    finished: a folder that keeps the groups it has trained: the same call again
     trains the others. worker_timeout: seconds after which a task of a worker is given to another
     one. options: as for `train_model`.
 
@@ -346,7 +351,7 @@ def options_text(options: Mapping[str, Any]) -> str:
 
     return json.dumps(
         {
-            name: {plain_key(key): item for key, item in value.items()}
+            name: {k.item() if hasattr(k, "item") else k: item for k, item in value.items()}
             if isinstance(value, Mapping)
             else value
             for name, value in options.items()
@@ -362,11 +367,6 @@ def as_start(model: Model) -> dict[str, Any]:
     if model.preparation is not None:
         kept |= {"features": model.features, "preparation": model.preparation}
     return {name: item for name, item in kept.items() if item is not None}
-
-
-def plain_key(key: Any) -> Any:
-    """A class, as JSON has keys; NumPy's are fine."""
-    return key.item() if hasattr(key, "item") else key
 
 
 def resolve(

@@ -27,6 +27,8 @@ BATCH_ROWS = 200_000
 """Rows of a unit of small groups, over the number of candidates of a search. A linear model reads
 about a million rows a second, so a unit is some 100 ms of work and more."""
 BATCH_GROUPS = 5_000
+ALL_ROWS = "all rows"
+"""What a log calls the rows of a model without groups."""
 MOST_NAME = 60
 """Characters of a key in a log."""
 SKIP = "skip"
@@ -108,6 +110,8 @@ class Units:
     def named(self, batch: Batch) -> str:
         """What a log calls the batch: its first group, and how many more."""
         names = [name for name, _ in self.training.keys]
+        if not names:
+            return ALL_ROWS
         first = ", ".join(
             f"{name} = {'NULL' if value is None else repr(value[:MOST_NAME])}"
             for name, value in zip(names, batch.groups[0].key, strict=True)
@@ -167,8 +171,8 @@ class Units:
             (f"tusk_key_{place}", sql) for place, (_, sql) in enumerate(self.training.keys)
         )
         query = replace(self.training, source=source, keys=keys).query(self.database)
-        texts = ", ".join(f"CAST({name} AS VARCHAR) AS {name}" for name, _ in keys)
-        return f"SELECT {texts}, model FROM ({query})"
+        texts = [f"CAST({name} AS VARCHAR) AS {name}" for name, _ in keys]
+        return f"SELECT {', '.join([*texts, 'model'])} FROM ({query})"
 
     def covers(self, batch: Batch) -> bool:
         """Whether its shards hold no other groups."""

@@ -53,22 +53,18 @@ MEANS = ("log_loss", "brier", "accuracy", "mae", "mape", "pinball", "poisson_dev
 
 
 def whole(search: Search) -> str | None:
-    """Why a search needs all rows of a group in one place; None where it does not."""
+    """Why a search needs all rows in one place; None where it does not."""
     if search.halving or search.estimate is not None:
         strategy = "halving" if search.halving else "tpe"
-        return (
-            f"the strategy '{strategy}' of option 'search' needs all rows of a group in one place"
-        )
+        return f"the strategy '{strategy}' of option 'search' needs all rows in one place"
     if search.dealt.column is not None:
         name = "time_by" if search.dealt.in_time else "fold_by"
-        return f"option '{name}' needs all rows of a group in one place"
+        return f"option '{name}' needs all rows in one place"
     if search.metric not in (*MEANS, "rmse"):
-        return (
-            f"metric '{search.metric}' is no mean over rows, and needs all of a group in one place"
-        )
+        return f"metric '{search.metric}' is no mean over rows, and needs all of them in one place"
     for one in search.candidates:
         if one.options.validation:
-            return "option 'validation' beside 'folds' needs all rows of a group in one place"
+            return "option 'validation' beside 'folds' needs all rows in one place"
         why = learner_of(one.task).whole(Request(one.task, one.options))
         if why is not None:
             return why

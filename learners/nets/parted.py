@@ -66,7 +66,7 @@ TRAINING, HELD_OUT = (0,), (1,)
 def whole(request: Request[Task, NetOptions]) -> str | None:
     """Why a group's rows have to be in one place; None where they need not."""
     if request.options.device == "gpu":
-        return "option 'device' needs all rows of a group in one place"
+        return "option 'device' needs all rows in one place"
     return None
 
 

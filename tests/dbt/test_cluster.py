@@ -35,6 +35,7 @@ MODEL = """
 }}}}
 {rows}
 """
+BY_GROUP = " group_by='g',"
 PROJECT = "name: clustered\nversion: '1.0'\nprofile: clustered\n"
 PROFILES = """
 clustered:
@@ -74,6 +75,8 @@ def materialized(place: str) -> dict[str, str]:
         for where, more in {"here": "", "there": f", cluster='{place}'"}.items():
             given = {"features": features, "more": more, "rows": ROWS}
             found[f"{name}_{where}.sql"] = MODEL.format(**given)
+            if name == "numbers":
+                found[f"one_{where}.sql"] = found[f"{name}_{where}.sql"].replace(BY_GROUP, "")
     return found
 
 
@@ -88,8 +91,8 @@ def assert_same_models(folder: Path) -> None:
         "FROM tuskml.models WHERE name = 'main.{}_{}' ORDER BY ALL"
     )
     with tuskml.connect(folder / "dbt.duckdb") as con:
-        for name in ("numbers", "names"):
-            for text, least in ((query, 1), (versions, 3)):
+        for name in ("numbers", "names", "one"):
+            for text, least in ((query, 1), (versions, 1 if name == "one" else 3)):
                 here, there = (
                     con.execute(text.format(name, w)).fetchall() for w in ("here", "there")
                 )
@@ -101,12 +104,14 @@ def assert_same_models(folder: Path) -> None:
 
 
 def test_the_materialization_trains_on_workers(tmp_path: Path) -> None:
-    """With a gate that holds a group back and a group without usable rows; what is wrong is a
-    sentence."""
+    """With a gate that holds a group back and a group without usable rows, and one model without
+    groups; what is wrong is a sentence."""
     wrong = {"wrong.sql": MODEL.format(features="['x']", more=", cluster='rey'", rows=ROWS)}
     nodes = ran(tmp_path, materialized("threads") | wrong)
     assert nodes["numbers_there"] == nodes["numbers_here"]
     assert nodes["names_there"][1].startswith("TRAIN 4 of 4; held back: g0 (auc 0.")
+    assert nodes["one_there"] == nodes["one_here"]
+    assert nodes["one_there"][1].startswith("TRAIN 1 of 1")
     assert_same_models(tmp_path)
     assert nodes["wrong"][0] == "error"
     assert "executor is 'rey', expected 'ray'" in nodes["wrong"][1]

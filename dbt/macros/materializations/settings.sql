@@ -40,8 +40,8 @@
 
 {% macro place_keys() %}{{ return(['cluster', 'executor', 'placement', 'worker_timeout']) }}{% endmacro %}
 
-{# Where a model's config says that its groups are trained: arguments of `tuskml.train`, none of them where its database
-   trains. They are no part of the recipe: the models are the same wherever they are trained. #}
+{# Where a model's config says that it is trained: arguments of `tuskml.train`, none of them where its database trains.
+   They are no part of the recipe: groups have the same models wherever they are trained. #}
 {% macro model_place() %}
   {% set meta = config.get('meta', {}) or {} %}
   {% set place = {} %}
@@ -58,11 +58,6 @@
         "materialization 'model' has a config " ~ (place.keys() | first) ~ ", which is for DuckDB: PostgreSQL trains the "
         ~ "rows of a query in its server, and tuskml split writes them as Parquet files, whose groups tuskml train "
         ~ "--executor ray trains on a cluster") %}
-  {% endif %}
-  {% if place and not (config.get('group_by', meta.get('group_by')) or []) %}
-    {% do exceptions.raise_compiler_error(
-        "materialization 'model' has a config " ~ (place.keys() | first) ~ ", expected group_by too: each group is trained "
-        ~ "on one worker, and one model is trained on one machine") %}
   {% endif %}
   {% if place.get('cluster') is not none and place.get('executor') is none %}
     {% do place.update({'executor': place.pop('cluster')}) %}

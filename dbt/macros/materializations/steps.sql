@@ -151,7 +151,8 @@
   {% endset %}
   {% set given = dict(settings['options']) %}
   {% do given.update(place) %}
-  {% do given.update({'task': settings['task'], 'source': source, 'features': ['features'], 'group_by': 'group_key',
+  {% if settings['group_by'] %}{% do given.update({'group_by': 'group_key'}) %}{% endif %}
+  {% do given.update({'task': settings['task'], 'source': source, 'features': ['features'],
                       'into': 'temp.' ~ tuskml.temporary('trained'), 'replace': true}) %}
   {% if not tuskml.has_no_label(settings['task']) %}{% do given.update({'label': 'label'}) %}{% endif %}
   {% for name in tuskml.extras_of(settings) %}{% do given.update({name: name}) %}{% endfor %}

@@ -83,7 +83,8 @@ APPROACHES = {"TP": "gtp", "GAP": "gap", "DP": "dp"}
 
 
 def placement_of(where: Where) -> tuple[Executor, Placement]:
-    """Of the arguments; placement None is the first one. OptionError for anything else."""
+    """Of the arguments; placement None is the first one (but see `usual`). OptionError for
+    anything else."""
     given = where.placement
     if given is not None and where.executor is None:
         raise OptionError(
@@ -96,6 +97,61 @@ def placement_of(where: Where) -> tuple[Executor, Placement]:
         return executor, BY_NAME[given]
     near = nearest(given, BY_NAME) if isinstance(given, str) else ""
     raise OptionError(f"placement is {given!r}, expected {one_of(BY_NAME)}{near}")
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Which groups are trained by parts, and why others that are large are not."""
+
+    placement: Placement
+    groups: Sequence[Group]
+    why: str | None = None
+
+
+def cut(training: Training, found: Catalogue, placement: Placement, usual: bool) -> Cut:
+    """The groups that are trained by parts.
+
+    That depends on the groups alone and not on the workers, and so do the models' bits. usual: no
+    placement was named, and a model without groups is trained by parts where this is faster.
+    """
+    if usual and not training.keys:
+        return alone(training, found)
+    groups = list(placement.by_parts(found.groups)) if found.groups else []
+    why = whole(training) if groups else None
+    if why is None:
+        return Cut(placement, groups)
+    trained = "each group" if training.keys else "the model"
+    why = f"placement is '{placement.name}', but {trained} is trained on one worker: {why}"
+    return Cut(PLACEMENTS[0], [], why)
+
+
+def alone(training: Training, found: Catalogue) -> Cut:
+    """Of a model without groups: by parts if it is large, and parts add sums.
+
+    Where a model hops from part to part, or most of a forest grows in one place, it takes as long
+    on all workers as on one (the cost model's idle time), unless a search has several that hop.
+    """
+    rows = sum(group.rows for group in found.groups)
+    if rows <= units.BATCH_ROWS:
+        return Cut(PLACEMENTS[0], [])
+    why = whole(training)
+    if why is None and waits(training):
+        why = "its parts would wait for each other; placement='gap' gains all workers' memory"
+    one_file = len(found.shards) == 1
+    if why is None and one_file and found.shards[0].checksum is None:  # else it is a small one
+        why = "its rows are one file, which tuskml.split cuts"
+    if why is None:
+        return Cut(PLACEMENTS[0], []) if one_file else Cut(BY_NAME["gap"], found.groups)
+    return Cut(PLACEMENTS[0], [], f"the model is trained on one worker: {why}")
+
+
+def waits(training: Training) -> bool:
+    """Whether workers wait for each other if there is one group."""
+    asked = training.asked
+    return any(
+        learner_of(one.task).hops(one) and (asked.search is None or learner_of(one.task).keeps)
+        for one in asked.requests
+    )
 
 
 def named(training: Training) -> bool:
@@ -136,11 +192,3 @@ def refuse_chance(training: Training) -> None:
             "placement 'auto' chooses by seconds that it measures, which differ from run to run, "
             "and option 'deterministic' is given: expected one of them, or placement 'gtp'"
         )
-
-
-def apart(placement: Placement, catalogue: Catalogue) -> list[Group]:
-    """The groups that are trained by parts.
-
-    That depends on the groups alone and not on the workers, and so do the models' bits.
-    """
-    return list(placement.by_parts(catalogue.groups)) if catalogue.groups else []

@@ -33,9 +33,9 @@ def whole(request: Request) -> str | None:
     task, options = request.task, request.options
     known = ALGORITHMS.get(options.algorithm)
     if task.own is not None or not (task.smooth or (known is not None and known.noisy)):
-        return f"task '{task.name}' needs all rows of a group in one place"
+        return f"task '{task.name}' needs all rows in one place"
     if named(options) or (options.algorithm != "auto" and (known is None or not known.by_parts)):
-        return f"algorithm '{options.algorithm}' needs all rows of a group in one place"
+        return f"algorithm '{options.algorithm}' needs all rows in one place"
     for name, given in (
         ("validation", options.validation > 0),
         ("cluster", options.cluster is not None),
@@ -44,7 +44,7 @@ def whole(request: Request) -> str | None:
         ("device", options.device == "gpu"),
     ):
         if given:
-            return f"option '{name}' needs all rows of a group in one place"
+            return f"option '{name}' needs all rows in one place"
     return None
 
 

@@ -150,7 +150,6 @@ def test_explain_has_the_estimates_of_a_cluster(con: duckdb.DuckDBPyConnection) 
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ({"group_by": "[]"}, "executor is given without group_by"),
         (
             {"cluster": "ray"},
             r"'ray', and the database was not opened for this .*\(cluster='ray'\)",

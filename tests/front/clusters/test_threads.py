@@ -161,7 +161,6 @@ def test_weights_travel(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
         ({"executor": "rey"}, tuskml.OptionError, "did you mean 'ray'"),
         ({"executor": 4}, tuskml.OptionError, "executor is 4, expected 'ray', 'threads' or the"),
         ({"executor": None, "finished": "f"}, tuskml.OptionError, "finished is given without ex"),
-        ({"group_by": ()}, tuskml.OptionError, "executor is given without group_by"),
         (
             {"source": "rows", "finished": "f"},
             tuskml.OptionError,

@@ -71,6 +71,20 @@ def test_the_bits_of_threads(
     assert invariants.assert_worker_exclusivity(ran) == n, "all workers have parts"
 
 
+def test_a_model_without_groups_has_the_bits_of_threads(
+    local_ray: Any, con: duckdb.DuckDBPyConnection, source: str, ran: list[Ran]
+) -> None:
+    local_ray.grow(2)
+    given: dict[str, Any] = {"label": "y", "features": ["x", "z"], "deterministic": True}
+    one = tuskml.train(con, "logistic", source=source, executor="threads", **given)
+    ran.clear()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", tuskml.ClusterWarning)
+        found = tuskml.train(con, "logistic", source=source, executor="ray", **given)
+    assert [getattr(found, f) for f in sharded.FIELDS] == [getattr(one, f) for f in sharded.FIELDS]
+    assert len({ran_one.worker for ran_one in ran}) == 2
+
+
 def test_a_model_that_hops_has_the_bits_of_threads(
     local_ray: Any, con: duckdb.DuckDBPyConnection, source: str, ran: list[Ran]
 ) -> None:
