@@ -25,7 +25,8 @@ def storages(connection: duckdb.DuckDBPyConnection, paths: Iterable[str]) -> lis
         import fsspec
     except ImportError:  # then all are DuckDB's
         return []
-    return sorted(set(fsspec.available_protocols()).intersection(registered))
+    known = {*fsspec.available_protocols(), *fsspec.registry}  # and the program's own classes
+    return sorted(known.intersection(registered))
 
 
 def register(connection: duckdb.DuckDBPyConnection, names: Iterable[str]) -> None:

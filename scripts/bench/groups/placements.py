@@ -11,6 +11,7 @@ between the driver and a worker, and the peak of a worker's memory.
 
     python scripts/bench/run.py placements --groups 280 --executor ray
     python scripts/bench/run.py placements --groups 18 --task mlp --configurations 6 --search
+    python scripts/bench/run.py placements --groups 18 --executor threads --rate 25
 
 Source: S. Li and A. Kumar, Towards an Optimized GROUP BY Abstraction for Large-Scale Machine
 Learning, PVLDB 2021, section 5.
@@ -27,6 +28,7 @@ from tempfile import gettempdir
 from typing import Any
 
 import machine
+from slow_link import linked
 from watched import watched
 
 import tuskml
@@ -72,9 +74,14 @@ def main() -> None:
     memory = "GB of the node that workers share, of Ray; rows beyond go to disk"
     parser.add_argument("--memory", type=float, help=memory)
     parser.add_argument("--iterations", type=int, help="the most iterations of a linear model")
+    rate = "MB a second of each worker's link to the shards, with --executor threads"
+    parser.add_argument("--rate", type=float, help=rate)
     given = parser.parse_args()
     with tuskml.connect() as con:
         source = given.source or shards(con, given)
+        if given.rate:
+            given.link = linked(con, given.rate * 1e6)
+            source = f"slow://{source}"
         seconds = timed(con, source, given)
     for name, times in seconds.items():
         runs = ", ".join(f"{one:.2f}" for one in times)
@@ -119,6 +126,9 @@ def timed(con: object, source: str, given: argparse.Namespace) -> dict[str, list
                 with watched() as seen:  # the last call is shown
                     train(con, source, given, name, options)
             seconds.setdefault(name, []).append(time.perf_counter() - began)
+            if given.rate:
+                carried, given.link.carried = given.link.carried, 0
+                print(f"{name:4} {seconds[name][-1]:6.2f} s: {carried / 1e6:.0f} MB over links")
             if seen.busy:
                 print(f"{name:4} {seconds[name][-1]:6.2f} s: {seen}", flush=True)
     if given.executor == "ray":

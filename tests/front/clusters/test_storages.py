@@ -54,6 +54,23 @@ def test_shards_in_memory_have_the_models_of_a_table(
     assert by_parts["g0"].coef == pytest.approx(expected["g0"].coef, rel=1e-3)
 
 
+def test_a_class_of_the_program_s_own_is_opened_by_threads(
+    con: duckdb.DuckDBPyConnection, expected: tuskml.Models, tmp_path: Path
+) -> None:
+    class Own(type(fsspec.filesystem("file"))):  # type: ignore[misc]
+        protocol = "own"
+
+        @classmethod
+        def _strip_protocol(cls, path: str) -> str:
+            return str(super()._strip_protocol(path.removeprefix("own://")))
+
+    fsspec.register_implementation("own", Own, clobber=True)
+    con.register_filesystem(fsspec.filesystem("own"))
+    source = f"own://{sharded.shuffled(con, tmp_path / 's')}"
+    given = sharded.GIVEN | {"source": source, "executor": "threads"}
+    sharded.assert_same_bits(tuskml.train(con, "logistic", **given), expected)
+
+
 def test_finished_groups_of_another_file_system_are_found_again(
     con: duckdb.DuckDBPyConnection, expected: tuskml.Models, tmp_path: Path
 ) -> None:
