@@ -12,7 +12,7 @@ from tuskml.connection import connect
 from tuskml.databases.files import IN_MEMORY, file_of, removed_on_failure
 from tuskml.databases.opening import URLS
 from tuskml.databases.script import Result, run
-from tuskml.errors import DataError
+from tuskml.errors import DataError, OptionError
 from tuskml.terminal.bar import bar
 from tuskml.terminal.prompt import prompt
 from tuskml.terminal.usage import Commands, add_command, add_json, files
@@ -29,6 +29,8 @@ the same in PostgreSQL:
   tuskml sql sql/examples/first_model.sql --database postgresql:///shop
 a prompt for statements, on a terminal:
   tuskml sql --database flights.duckdb
+groups of Parquet files on a Ray cluster:
+  tuskml sql train.sql --cluster ray
 a statement from another program, its result to another:
   echo "SELECT * FROM models" | tuskml sql - --database flights.duckdb --json | jq '.[0]'
 """
@@ -52,6 +54,9 @@ def add_sql(commands: "Commands[Any]") -> None:
     add("-c", "--command", metavar="SQL", dest="statements", help=command_text)
     where = "a DuckDB file, or a URL such as postgresql://user@host/name (default: in memory)"
     files(add("--database", default=":memory:", metavar="PATH|URL", help=where))
+    cluster = "where FROM train(...) trains groups of Parquet files, and may train if its options "
+    cluster += "say so: ray, host:port of a Ray cluster, or threads"
+    add("--cluster", metavar="WHERE", help=cluster)
     add_json(command, "print each result as JSON, an array in one line")
 
 
@@ -65,11 +70,11 @@ def show_script(given: argparse.Namespace) -> None:
     if given.statements is not None and file is not None:
         raise DataError("-c and FILE are given, expected one of them")
     if file is None and given.statements is None and sys.stdin.isatty():
-        with session(database) as execute:
+        with session(database, given.cluster) as execute:
             prompt(execute, given.json)
         return
     text, name = (given.statements, "command") if given.statements is not None else script(file)
-    with session(database) as execute:
+    with session(database, given.cluster) as execute:
         for place, result in enumerate(execute(text, name)):
             print(result.as_json() if given.json else as_text(result, place))
 
@@ -86,9 +91,14 @@ def is_database(file: str) -> bool:
 
 
 @contextmanager
-def session(database: str) -> Iterator[Execute]:
+def session(database: str, cluster: str | None = None) -> Iterator[Execute]:
     """What runs a script, of a name, and yields what its statements return as they come."""
     if database.startswith(URLS):
+        if cluster is not None:
+            raise OptionError(
+                f"--cluster is {cluster!r}, and statements of PostgreSQL train in its server: "
+                "tuskml train --cluster trains rows of PostgreSQL on a cluster"
+            )
         from tuskml.databases.postgres_connection import connected
         from tuskml.postgres.script import run_in_postgres
 
@@ -96,7 +106,7 @@ def session(database: str) -> Iterator[Execute]:
             yield partial(run_in_postgres, connection)
     else:
         path = file_of(database, make=True)
-        with removed_on_failure(path), connect(path) as opened, bar():
+        with removed_on_failure(path), connect(path, cluster=cluster) as opened, bar():
             yield partial(run, opened)
 
 

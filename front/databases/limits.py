@@ -170,6 +170,14 @@ def is_own_cluster(account: int, place: str) -> bool:
     return limits is not None and place in limits.clusters
 
 
+def usual_cluster(account: int) -> str | None:
+    """The cluster that the program has opened the database for, if it is one alone."""
+    limits = _databases.get(account)
+    return (
+        next(iter(limits.clusters)) if limits is not None and len(limits.clusters) == 1 else None
+    )
+
+
 def external_access(connection: duckdb.DuckDBPyConnection) -> bool:
     """Whether statements may use any file, and the network."""
     query = "SELECT current_setting('enable_external_access')"

@@ -26,7 +26,7 @@ from tuskml.databases.duckdb_rounds import (
     relation_of,
     taken_by_name,
 )
-from tuskml.databases.limits import external_access, is_own_cluster
+from tuskml.databases.limits import external_access, is_own_cluster, usual_cluster
 from tuskml.databases.sources import Source
 from tuskml.errors import DataError, OptionError, TuskError
 from tuskml.groups.execution.choosing import checked_place, place_given
@@ -51,9 +51,10 @@ def on_workers(
     cursor: duckdb.DuckDBPyConnection, account: int, given: Sequence[str]
 ) -> str | None:
     """The statement that trains on a cluster, or says why it cannot; None where no option asks
-    for one. given: as for `duckdb_rounds.statement`.
+    for one, and it is not usual. given: as for `duckdb_rounds.statement`.
     """
     place, texts = without_place(given)
+    place = place or usual_place(cursor, account, texts)
     if not place:
         return None
     database = Unloaded(cursor)
@@ -97,6 +98,19 @@ def without_place(given: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
             place["cluster"] = named
         texts[number] = json.dumps(options, ensure_ascii=False) if options else ""
     return place, texts
+
+
+def usual_place(
+    cursor: duckdb.DuckDBPyConnection, account: int, texts: Sequence[str]
+) -> dict[str, Any]:
+    """The cluster that the program has opened the database for, if the statement trains groups of
+    Parquet files, as `tuskml.train` has it; nothing for other trainings.
+    """
+    usual = usual_cluster(account)
+    if usual is None or not FILES.fullmatch(texts[0]) or not json.loads(texts[-1]):
+        return {}
+    stored = '"store"' in texts[4]
+    return {} if stored or not external_access(cursor) else {"cluster": usual}
 
 
 def allowed(cursor: duckdb.DuckDBPyConnection, account: int, place: dict[str, Any]) -> Where:

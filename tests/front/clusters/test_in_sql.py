@@ -11,7 +11,9 @@ import pytest
 import sharded
 
 import tuskml
+from tuskml.commands.cli import main
 from tuskml.shards import temporary
+from tuskml.table_form import running
 from tuskml.training import units
 
 N_ROWS = 8_000
@@ -115,6 +117,43 @@ def test_parquet_files_are_read_where_they_are(
         (k, m.payload) for k, m in own.items()
     ]
     assert {coef for _, _, coef in found} == {None}, "trees are in the payload"
+
+
+def test_the_cluster_of_the_database_is_usual(
+    con: duckdb.DuckDBPyConnection,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """For groups of Parquet files, as in Python."""
+    clustered: list[str] = []
+    answers_of = running.answers_of
+
+    def noted(database: Any, training: Any, where: Any) -> Any:
+        clustered.append(where.executor)
+        return answers_of(database, training, where)
+
+    monkeypatch.setattr(running, "answers_of", noted)
+    files = f"'{sharded.shards(con, tmp_path / 's')}'"
+    expected = models(con, source=files, **EXACT)
+    assert not clustered
+    with tuskml.connect(cluster="threads") as own:
+        assert models(own, source=files, **EXACT) == expected
+        assert clustered == ["threads"]
+        own.execute(f"CREATE TABLE rows AS FROM {files}")
+        for given in ({}, {"group_by": "[]", "source": files}):
+            own.execute(f"FROM {train(**given)}").fetchall()
+        assert clustered == ["threads"]
+    statement = f"SELECT count(*) AS n FROM {train(source=files)}"
+    assert main(["sql", "--cluster", "threads", "--json", "-c", statement]) == 0
+    assert json.loads(capsys.readouterr().out) == [{"n": 7}]
+    assert clustered == ["threads", "threads"]
+    assert main(["sql", "--cluster", "rey", "-c", "SELECT 1"]) == 1
+    assert "did you mean 'ray'" in capsys.readouterr().err
+    assert (
+        main(["sql", "--cluster", "ray", "--database", "postgresql:///x", "-c", "SELECT 1"]) == 1
+    )
+    assert "statements of PostgreSQL train in its server" in capsys.readouterr().err
 
 
 def test_one_training_serves_a_statement(con: duckdb.DuckDBPyConnection) -> None:
