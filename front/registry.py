@@ -133,7 +133,7 @@ def register(
             f"{text(model.status)}, {text(model.plan)}, CAST({found} AS {_json(database)}), "
             f"CAST({text(json.dumps(model.options))} AS {_json(database)}), "
             f"{_text(database, _recipe(model) if recipe is None else recipe)}, "
-            f"{_value(database, model)})"
+            f"{as_value(database, model)})"
             for group, model in rows
         ]
         given = "name, group_key, version, task, status, plan, metrics, options, recipe, model"
@@ -326,7 +326,7 @@ def _json(database: Database) -> str:
     return "JSON" if isinstance(database, DuckDB) else "jsonb"
 
 
-def _value(database: Database, model: Model) -> str:
+def as_value(database: Database, model: Model) -> str:
     """A model value as SQL."""
     given = asdict(model) | {
         "options": model.options_text,

@@ -21,8 +21,9 @@ from tuskml.terminal.rows_arguments import (
 from tuskml.terminal.usage import Commands, add_command, add_json
 from tuskml.text.table import shown
 from tuskml.training.asked import asked_for
-from tuskml.training.clustered import trainable
+from tuskml.training.clustered import refuse_stored
 from tuskml.training.estimating import Execution, execution
+from tuskml.training.of_postgres.rows import local_rows
 from tuskml.training.parted.placing import PLACEMENTS, cut
 from tuskml.training.training import Training, options_text, resolve
 from tuskml.training.units import Units
@@ -98,7 +99,8 @@ def on_workers(
     place = checked_place(executor or "ray")
     if workers is not None and workers < 1:
         raise OptionError(f"--workers is {workers}, expected 1 or more")
-    with in_files(trainable(database, training), training) as readable:
+    refuse_stored(training)
+    with local_rows(database, training) as (here, copy), in_files(here, copy) as readable:
         if readable is None:
             raise DataError(f"{training.source.name} has no rows, expected some to train on")
         found, asked = readable.catalogue, readable.training

@@ -102,6 +102,13 @@ class Postgres:
         row = f"(SELECT tusk_row FROM (SELECT {columns}) AS tusk_row)"
         return f"{self.function('_tuskml_row')}({row})"
 
+    def columns_of_row(self, sql: str) -> str | None:
+        """The columns of a row that `row` made; None for another one."""
+        before, after = self.row({}).split("SELECT )")[0] + "SELECT ", ") AS tusk_row))"
+        if not (sql.startswith(before) and sql.endswith(after)):
+            return None
+        return sql[len(before) : -len(after)]
+
     def text(self, value: str) -> str:
         return "E'" + value.replace("\\", "\\\\").replace("'", "''") + "'::text"
 

@@ -129,7 +129,7 @@ class Writing:
         return {
             name: {"min": least, "max": most, "nulls": nulls or 0}
             for name, least, most, nulls in rows
-            if least is not None and math.isfinite(least) and math.isfinite(most)
+            if None not in (least, most) and math.isfinite(least) and math.isfinite(most)
         }
 
     def described(

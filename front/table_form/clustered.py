@@ -34,7 +34,7 @@ from tuskml.learners.receiving import NUMBERED, standing
 from tuskml.table_form.running import FAILED, Running
 from tuskml.text.expressions import quoted, renamed, shortened, unquoted
 from tuskml.training.asked import Where, asked_for
-from tuskml.training.clustered import trainable
+from tuskml.training.clustered import refuse_stored
 from tuskml.training.training import Given, Training
 
 ARGUMENTS = ("executor", "placement", "worker_timeout", "finished")
@@ -147,7 +147,7 @@ def allowed(cursor: duckdb.DuckDBPyConnection, account: int, place: dict[str, An
 def written(database: DuckDB, account: int, where: Where, texts: Sequence[str]) -> str:
     """The statement. TuskError for what is wrong with it."""
     training = training_of(database, texts)
-    trainable(database, training)
+    refuse_stored(training)
     types = []
     if training.keys:
         query = f"SELECT {keys_of(training)} {rows(training)}"

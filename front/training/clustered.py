@@ -16,7 +16,8 @@ import duckdb
 from tuskml.databases.database import Database
 from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.keeping import Into, keep
-from tuskml.errors import ClusterError, ClusterWarning, DataError, OptionError
+from tuskml.databases.postgres import Postgres
+from tuskml.errors import ClusterError, ClusterWarning, OptionError
 from tuskml.groups.execution.choosing import workers_of
 from tuskml.groups.execution.executor import Executor, Outcome
 from tuskml.learners.events import Event, tell
@@ -27,6 +28,8 @@ from tuskml.shards.readable import Readable, in_files
 from tuskml.training.asked import Where
 from tuskml.training.collected import collected
 from tuskml.training.estimating import Execution, balanced, execution
+from tuskml.training.of_postgres.answers import in_postgres
+from tuskml.training.of_postgres.rows import local_rows
 from tuskml.training.on_worker import WORK
 from tuskml.training.parted.groups import PartedGroups
 from tuskml.training.parted.placing import (
@@ -62,16 +65,19 @@ def train_clustered(
     Raises ClusterError, with the finished groups as its `models`, where some were not trained.
     """
     executor, placed = placement_of(where)
-    checked = trainable(database, training)
+    refuse_stored(training)
     if not training.source.files and where.finished is not None:
         raise OptionError(
             f"finished is given, and source is {training.source.name}, expected Parquet files: "
             "tuskml.split writes them once, and a table's rows are written anew for each training"
         )
-    with in_files(checked, training) as readable:
+    with local_rows(database, training) as (here, copy), in_files(here, copy) as readable:
         if readable is None:
-            return without_groups(checked, training, into, replace)
-        return train_in_files(readable, where, executor, placed, (into, replace))
+            return without_groups(database, training, into, replace)
+        train = partial(train_in_files, readable, where, executor, placed)
+        if isinstance(database, Postgres):
+            return in_postgres(database, training, train, into, replace)
+        return train((into, replace))
 
 
 def train_in_files(
@@ -79,7 +85,7 @@ def train_in_files(
     where: Where,
     executor: Executor,
     placed: Placement,
-    kept: tuple[Into | None, bool],
+    kept: tuple[Into | None, bool] = (None, False),
 ) -> Model | Models | int:
     """The same; kept: into and replace."""
     checked, training = readable.database, readable.training
@@ -166,7 +172,7 @@ def run_on_workers(
 
 
 def answers_of(
-    database: Database, training: Training, where: Where
+    database: DuckDB, training: Training, where: Where
 ) -> "tuple[pa.Table, Execution | None] | None":
     """The keys of all groups as text, in columns tusk_key_0 and so on, and their models as Arrow,
     and with the option explain what was estimated; None where there are no rows. ClusterError
@@ -175,7 +181,7 @@ def answers_of(
     import pyarrow as pa
 
     executor, placed = placement_of(where)
-    with in_files(trainable(database, training), training) as readable:
+    with in_files(database, training) as readable:
         if readable is None:
             return None
         done = run_on_workers(readable, where, executor, placed)
@@ -209,7 +215,7 @@ def chosen(
 
 
 def without_groups(
-    database: DuckDB, training: Training, into: Into | None, replace: bool
+    database: Database, training: Training, into: Into | None, replace: bool
 ) -> Model | Models | int:
     """What a training in the database returns, where there is nothing for a worker."""
     return trained(database, training, Where(), into, replace)
@@ -220,20 +226,14 @@ def explained(training: Training) -> bool:
     return any(request.options.explain for request in training.asked.requests)
 
 
-def trainable(database: Database, training: Training) -> DuckDB:
-    """The database. OptionError or DataError where workers cannot train this."""
-    if not isinstance(database, DuckDB):
-        raise DataError(
-            f"source is {training.source.name} of PostgreSQL, which workers cannot read: expected "
-            "Parquet files, which tuskml.split writes of any source"
-        )
+def refuse_stored(training: Training) -> None:
+    """OptionError where workers cannot train this."""
     for request in training.asked.requests:
         if request.options.store is not None:
             raise OptionError(
                 f"option 'store' is {request.options.store!r} and executor is given, expected one "
                 "of them: a store is a folder of one machine"
             )
-    return database
 
 
 def finished(

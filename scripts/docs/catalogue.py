@@ -28,7 +28,8 @@ MIXED = [
 HIDDEN, BEHIND = ("_", "tuskml_"), "_tusk_"
 
 REFUSED = (
-    r'VARIADIC "any"|\bfeatures (double precision|text|boolean|jsonb|timestamp with time zone)\b'
+    r'VARIADIC "any"|'
+    r"\bfeatures (double precision|text|boolean|jsonb|timestamp with time zone)\b(?!\[)"
 )
 """Arguments of PostgreSQL's functions that only say why they refuse a call."""
 

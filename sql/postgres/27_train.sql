@@ -66,23 +66,16 @@ SELECT CASE WHEN count(DISTINCT t.name) < cardinality(names) OR bool_or(t.term <
 FROM unnest(terms, names) AS t (term, name)
 $$;
 
--- A training on a table whose label and features are text: columns, or SQL expressions over the table's columns, in
--- which names that are not PostgreSQL's own carry their schema. features: numbers, text, dates and the like, or one array,
--- row or sparse(...) alone.
--- Queries run with their caller's rights, and in FOR loops, whose cursors take one SELECT and no second statement.
-CREATE FUNCTION @extschema@.train(source regclass, task text, label text, features text[], options text DEFAULT '',
-    weight text DEFAULT NULL, "offset" text DEFAULT NULL) RETURNS tuskml_model
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+-- What the texts of train(...) are in SQL, and its options: the label, the features, and arguments of train_model after the
+-- options.
+CREATE FUNCTION _tuskml_train_sql(source regclass, task text, label text, features text[], given text, weight text, "offset" text,
+    OUT y text, OUT x text, OUT options text, OUT extras text)
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     terms text[];
     columns text[];
-    x text;
-    extras text := '';
-    by_name jsonb := @extschema@._tuskml_by_name(options);
+    by_name jsonb := @extschema@._tuskml_by_name(given);
     mark text;
-    label_sql text;
-    sampled text;
-    model @extschema@.tuskml_model;
 BEGIN
     IF source IS NULL OR task IS NULL OR label IS NULL OR coalesce(cardinality(features), 0) = 0
        OR array_position(features, NULL) IS NOT NULL THEN
@@ -106,19 +99,36 @@ BEGIN
             x := @extschema@._tuskml_features_sql(@extschema@._tuskml_types(source, columns), columns, features, by_name);
         END IF;
     END LOOP;
-    options := coalesce(options, '');
+    options := coalesce(given, '');
     IF x LIKE 'ARRAY[%' THEN
         options := @extschema@._tuskml_with_names(options, columns, features);
     END IF;
+    extras := '';
     IF weight IS NOT NULL OR "offset" IS NOT NULL THEN
         extras := format(', %s::float8', terms[cardinality(terms) - 1]);
     END IF;
     IF "offset" IS NOT NULL THEN
         extras := extras || format(', %s::float8', terms[cardinality(terms)]);
     END IF;
-    label_sql := terms[1];
-    IF extras = '' THEN
-        sampled := @extschema@._tuskml_sampled(source, task, label_sql, x, options, current_setting('search_path'));
+    y := terms[1];
+END
+$$;
+
+-- A training on a table whose label and features are text: columns, or SQL expressions over the table's columns, in
+-- which names that are not PostgreSQL's own carry their schema. features: numbers, text, dates and the like, or one array,
+-- row or sparse(...) alone.
+-- Queries run with their caller's rights, and in FOR loops, whose cursors take one SELECT and no second statement.
+CREATE FUNCTION @extschema@.train(source regclass, task text, label text, features text[], options text DEFAULT '',
+    weight text DEFAULT NULL, "offset" text DEFAULT NULL) RETURNS tuskml_model
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    given record;
+    sampled text;
+    model @extschema@.tuskml_model;
+BEGIN
+    SELECT * INTO given FROM @extschema@._tuskml_train_sql(source, task, label, features, options, weight, "offset");
+    IF given.extras = '' THEN
+        sampled := @extschema@._tuskml_sampled(source, task, given.y, given.x, given.options, current_setting('search_path'));
     END IF;
     IF sampled LIKE 'plans for %' THEN
         task := sampled;
@@ -128,10 +138,41 @@ BEGIN
     END IF;
     FOR model IN EXECUTE format(
         'SELECT (t.m).* FROM (SELECT @extschema@.train_model($1, %s, %s, $2%s) AS m FROM %s OFFSET 0) AS t',
-        label_sql, x, extras, source) USING task, options LOOP
+        given.y, given.x, given.extras, source) USING task, given.options LOOP
     END LOOP;
     RETURN CASE WHEN model IS NULL THEN NULL ELSE model END;
 END
 $$;
 COMMENT ON FUNCTION train(regclass, text, text, text[], text, text, text) IS
     'Trains on a table: label and features are columns or SQL expressions';
+
+-- The same by group: a row per group, its keys in their order and its model. A key is a column or an expression, which may
+-- have a name, as in 'z > 2 AS large'. The caller's column definition list names the columns.
+CREATE FUNCTION @extschema@.train(source regclass, task text, label text, features text[], group_by text[], options text DEFAULT '',
+    weight text DEFAULT NULL, "offset" text DEFAULT NULL) RETURNS SETOF record
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    given record;
+    keys text;
+    places text;
+    found record;
+BEGIN
+    IF array_position(group_by, NULL) IS NOT NULL THEN
+        RAISE EXCEPTION 'train: a key of group_by is NULL, expected columns or SQL expressions'
+            USING ERRCODE = 'null_value_not_allowed';
+    END IF;
+    SELECT * INTO given FROM @extschema@._tuskml_train_sql(source, task, label, features, options, weight, "offset");
+    SELECT string_agg(CASE WHEN a.attname IS NULL THEN t.term || E'\n' ELSE quote_ident(t.term) END || ', ', '' ORDER BY t.place),
+           ' GROUP BY ' || string_agg(t.place::text, ', ')
+    INTO keys, places
+    FROM unnest(group_by) WITH ORDINALITY AS t (term, place)
+    LEFT JOIN pg_catalog.pg_attribute AS a
+        ON a.attrelid = source AND a.attname::text = t.term AND a.attnum > 0 AND NOT a.attisdropped;
+    FOR found IN EXECUTE format('SELECT %s@extschema@.train_model($1, %s, %s, $2%s) AS model FROM %s%s',
+        keys, given.y, given.x, given.extras, source, places) USING task, given.options LOOP
+        RETURN NEXT found;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION train(regclass, text, text, text[], text[], text, text, text) IS
+    'Trains on a table by group: label, features and keys are columns or SQL expressions';

@@ -305,8 +305,8 @@ def test_a_config_names_the_column_of_clusters(project: Any, built: dict[str, An
 MISTAKES = {
     "holdout": ("late", "['hour']", "holdout='held_out'", "no config holdout; did you mean held_out"),
     "groupby": ("late", "['hour']", "groupby='carrier'", "no config groupby; did you mean group_by"),
-    "executor": ("late", "['hour']", "executor='ray'", "a config executor, (expected group_by too|which is for DuckDB)"),
-    "cluster": ("late", "['hour']", "cluster='ray'", "a config cluster, (expected group_by too|which is for DuckDB)"),
+    "executor": ("late", "['hour']", "executor='rey'", "executor is 'rey', expected 'ray'|which is for DuckDB"),
+    "cluster": ("late", "['hour']", "cluster='rey'", "executor is 'rey', expected 'ray'|which is for DuckDB"),
     "finished": ("late", "['hour']", "finished='f'", r"a config finished, but .* tuskml\.train\("),
     "text_label": ("carrier", "['hour']", "task='linear'", "label is of type (VARCHAR|text), expected a number or"),
     "time_feature": ("late", "['hour', \"time '12:00'\"]", "", "feature .* is of type (TIME|time .*), expected a number or a boolean, text or a date"),

@@ -56,8 +56,7 @@
   {% if place and adapter.type() != 'duckdb' %}
     {% do exceptions.raise_compiler_error(
         "materialization 'model' has a config " ~ (place.keys() | first) ~ ", which is for DuckDB: PostgreSQL trains the "
-        ~ "rows of a query in its server, and tuskml split writes them as Parquet files, whose groups tuskml train "
-        ~ "--executor ray trains on a cluster") %}
+        ~ "rows of a query in its server, and tuskml train --cluster ray trains them on a cluster") %}
   {% endif %}
   {% if place.get('cluster') is not none and place.get('executor') is none %}
     {% do place.update({'executor': place.pop('cluster')}) %}

@@ -39,8 +39,3 @@ def test_the_command(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert " rows of 4 groups in 1 shard of " in capsys.readouterr().out
     assert main(["split", url, *given[:3], "shopp", "--into", f"{folder}2"]) == 1
     assert "did you mean" in capsys.readouterr().err
-
-
-def test_models_of_a_cluster_are_not_those_of_a_table(pg: Any) -> None:
-    with pytest.raises(tuskml.DataError, match=r"expected Parquet files, which tuskml.split wri"):
-        tuskml.train(pg, "linear", source="sales", group_by="shop", executor="threads", **GIVEN)

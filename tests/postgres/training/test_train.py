@@ -1,10 +1,13 @@
 """`train(...)`: a training on a table whose label and features are text."""
 
+import re
 from collections.abc import Callable
 
 import psycopg
 import pytest
 from queries import one
+
+import tuskml
 
 CALL = "SELECT train('rows', 'linear', %s, %s)"
 BY_HAND = "SELECT (train_model('linear', y, ARRAY[x, z]::float8[])).coef FROM rows"
@@ -52,6 +55,84 @@ def test_the_table_is_found_by_the_caller_s_path(pg: psycopg.Connection) -> None
         assert one(pg, status.replace("shop.", "")) == "ok"
     finally:
         pg.execute("RESET search_path")
+
+
+def test_a_row_per_group(pg: psycopg.Connection) -> None:
+    """Of keys that are columns and expressions, with the models of the aggregate; and a group
+    without a usable row."""
+    pg.execute("CREATE TABLE grouped AS SELECT *, nullif(x % 3, 0) AS g FROM rows")
+    call = (
+        "SELECT g, far, (model).coef, (model).features FROM train('grouped', 'linear', "
+        "'CASE WHEN g = 2 THEN NULL ELSE y END', ARRAY['x', 'z'], "
+        "group_by := ARRAY['g', 'x > 50 AS far'], options := '{\"deterministic\": true}') "
+        "AS t (g int, far boolean, model tuskml_model) ORDER BY g, far"
+    )
+    by_hand = (
+        "SELECT g, x > 50, (train_model('linear', CASE WHEN g = 2 THEN NULL ELSE y END, "
+        "ARRAY[x, z]::float8[], '{\"deterministic\": true}')).coef FROM grouped "
+        "GROUP BY 1, 2 ORDER BY 1, 2"
+    )
+    found, expected = pg.execute(call).fetchall(), pg.execute(by_hand).fetchall()
+    assert [row[:3] for row in found] == expected
+    assert len(found) == 6
+    assert {row[0] for row in found if row[2] is None} == {2}
+    assert {tuple(row[3]) for row in found if row[2] is not None} == {("x", "z")}
+
+
+def test_groups_are_those_of_duckdb(pg: psycopg.Connection) -> None:
+    """Weights, names and a key that is text; the same rows in both databases."""
+    given = "'linear', 'y', ARRAY['x', 'kind'], weight := 'w'"
+    with tuskml.connect() as con:
+        con.execute("CREATE TABLE kinds (g VARCHAR, x DOUBLE, kind VARCHAR, y DOUBLE, w DOUBLE)")
+        pg.execute("CREATE TABLE kinds (g text, x float8, kind text, y float8, w float8)")
+        rows = [
+            (f"g{i % 3}", i % 7 / 4, "abc"[i % 5 % 3], (i * i % 11) / 2 + i % 3, 1 + i % 2)
+            for i in range(120)
+        ]
+        con.executemany("INSERT INTO kinds VALUES (?, ?, ?, ?, ?)", rows)
+        with pg.cursor() as cursor:
+            cursor.executemany("INSERT INTO kinds VALUES (%s, %s, %s, %s, %s)", rows)
+        there = pg.execute(
+            "SELECT g, (model).coef, (model).features, (model).n_rows FROM train('kinds', "
+            f"{given}, group_by := ARRAY['upper(g) AS g']) "
+            "AS t (g text, model tuskml_model) ORDER BY g"
+        ).fetchall()
+        here = con.execute(
+            "SELECT g, model.coef, model.features, model.n_rows FROM train('kinds', "
+            f"{given.replace('ARRAY', '')}, group_by := ['upper(g) AS g']) ORDER BY g"
+        ).fetchall()
+    assert [row[0] for row in there] == ["G0", "G1", "G2"]
+    for one_there, one_here in zip(there, here, strict=True):
+        assert one_there[1] == pytest.approx(one_here[1], rel=1e-6, abs=1e-9)
+        assert (one_there[0], *one_there[2:]) == (one_here[0], *one_here[2:])
+
+
+@pytest.mark.parametrize(
+    ("keys", "columns", "sentence"),
+    [
+        ("NULL", "g int", "a key of group_by is NULL, expected columns"),
+        ("'nowhere'", "g int", 'column "nowhere" does not exist'),
+        ("'x'", "g text", "type integer does not match expected type text|wrong record type"),
+        ("'x; DROP TABLE rows; --'", "g int", "syntax error"),
+    ],
+)
+def test_keys_that_are_wrong_are_a_sentence(
+    pg: psycopg.Connection, keys: str, columns: str, sentence: str
+) -> None:
+    call = (
+        f"SELECT * FROM train('rows', 'linear', 'y', ARRAY['x'], group_by := ARRAY[{keys}]) "
+        f"AS t ({columns}, model tuskml_model)"
+    )
+    with pytest.raises(psycopg.Error) as caught:
+        pg.execute(call)
+    text = f"{caught.value} {caught.value.diag.message_detail}"
+    assert re.search(sentence, text), text
+    assert one(pg, "SELECT count(*) FROM rows") == 100
+
+
+def test_without_keys_it_is_one_row(pg: psycopg.Connection) -> None:
+    call = "train('rows', 'linear', 'y', ARRAY['x', 'z'], group_by := '{}') AS t (m tuskml_model)"
+    assert one(pg, f"SELECT (m).coef FROM {call}") == pytest.approx([2, 1])
 
 
 def test_no_usable_row_is_null(pg: psycopg.Connection) -> None:

@@ -1,0 +1,1 @@
+"""Trainings on a cluster whose rows are in PostgreSQL."""
