@@ -37,7 +37,14 @@ def add_split(commands: "Commands[Any]") -> None:
     add("--source", required=True, metavar="SOURCE", help=source)
     key = "columns or expressions with commas, `month(date) AS month` names one"
     add("--group-by", default="", metavar="SQL", help=key)
-    files(add("--into", required=True, metavar="FOLDER", help="a new folder for the shards"))
+    files(
+        add(
+            "--into",
+            required=True,
+            metavar="FOLDER",
+            help="a new folder for the shards, also s3://bucket/name",
+        )
+    )
     size = f"the most bytes of a shard ({SHARD_BYTES:,})"
     add("--shard-bytes", type=int, default=SHARD_BYTES, metavar="N", help=size)
     add("--replace", action="store_true", help="let --into replace an earlier folder of shards")

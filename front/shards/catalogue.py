@@ -6,7 +6,8 @@ from pathlib import Path
 
 from tuskml.databases.duckdb import DuckDB
 from tuskml.errors import DataError, TuskError
-from tuskml.shards.manifest import Manifest, read_manifest
+from tuskml.shards.manifest import NAME, Manifest, parsed, read_manifest
+from tuskml.shards.remote import is_remote
 from tuskml.text.expressions import quoted
 
 Key = tuple[str | None, ...]
@@ -53,23 +54,38 @@ def catalogue_of(
     files: as the caller gave them; source: what follows FROM; keys: names and SQL; without any,
     all rows are one group, whose key is (). DataError where a shard of the manifest is missing.
     """
-    manifest = manifest_beside(files, [sql for _, sql in keys])
+    manifest = manifest_beside(database, files, [sql for _, sql in keys])
     if manifest is not None:
-        found = of_manifest(manifest)
+        found = of_manifest(database, manifest)
         return found if keys else as_one_group(found)
     return of_files(database, files, source, [sql for _, sql in keys])
 
 
-def manifest_beside(files: Sequence[str], keys: Sequence[str]) -> Manifest | None:
+def manifest_beside(
+    database: DuckDB, files: Sequence[str], keys: Sequence[str]
+) -> Manifest | None:
     """The manifest of a folder of shards, if the files are all of it and the keys are its keys, or
     there are no keys."""
-    if len(files) != 1 or Path(files[0]).name != "*.parquet" or "://" in files[0]:
+    if len(files) != 1 or Path(files[0]).name != "*.parquet":
         return None
-    manifest = read_manifest(Path(files[0]).parent)
+    if is_remote(files[0]):
+        manifest = remote_manifest(database, files[0].removesuffix("/*.parquet"))
+    else:
+        manifest = read_manifest(Path(files[0]).parent)
     if manifest is None:
         return None
     same = [quoted(name) for name in manifest.group_by] == list(keys)
     return manifest if same or not keys else None
+
+
+def remote_manifest(database: DuckDB, folder: str) -> Manifest | None:
+    """The same of a folder that DuckDB reads; None where it has none or cannot read it."""
+    file = database.text(f"{folder}/{NAME}")
+    try:
+        found = database.fetch(f"SELECT content FROM read_text({file})")
+    except TuskError:  # the look at the shards says why, if they cannot be read either
+        return None
+    return parsed(folder, found[0][0]) if found else None
 
 
 def as_one_group(found: Catalogue) -> Catalogue:
@@ -78,10 +94,10 @@ def as_one_group(found: Catalogue) -> Catalogue:
     return Catalogue((), found.shards, (Group((), rows, tuple(range(len(found.shards)))),))
 
 
-def of_manifest(manifest: Manifest) -> Catalogue:
+def of_manifest(database: DuckDB, manifest: Manifest) -> Catalogue:
     """What a manifest says. DataError for a shard that is missing or has another size."""
-    listed = {shard.file for shard in manifest.shards}
-    more = sorted(one.name for one in manifest.folder.glob("*.parquet") if one.name not in listed)
+    there = sizes_of(database, manifest)
+    more = sorted(set(there) - {shard.file for shard in manifest.shards})
     if more:
         raise DataError(
             f"the folder {manifest.folder} has {more[0]!r}, which its manifest does not list: "
@@ -89,19 +105,25 @@ def of_manifest(manifest: Manifest) -> Catalogue:
         )
     shards = []
     for shard in manifest.shards:
-        path = manifest.folder / shard.file
-        try:
-            size = path.stat().st_size
-        except OSError:
+        path = f"{manifest.folder}/{shard.file}"
+        if shard.file not in there:
             raise DataError(
                 f"the shard {path} is missing, which the manifest lists: restore it, or write the "
                 "shards again with tuskml split"
-            ) from None
-        if size != shard.bytes:
-            raise DataError(damaged(str(path)))
-        shards.append(Shard(str(path), shard.bytes, shard.sha256))
+            )
+        if there[shard.file] not in {shard.bytes, None}:
+            raise DataError(damaged(path))
+        shards.append(Shard(path, shard.bytes, shard.sha256))
     groups = (Group(group.key, group.rows, group.shards) for group in manifest.groups)
     return Catalogue(manifest.key_types, tuple(shards), tuple(groups))
+
+
+def sizes_of(database: DuckDB, manifest: Manifest) -> dict[str, int | None]:
+    """Bytes of each Parquet file in the folder, by name; None where a storage does not know."""
+    if isinstance(manifest.folder, Path):
+        return {one.name: one.stat().st_size for one in manifest.folder.glob("*.parquet")}
+    query = f"SELECT filename, size FROM read_blob({database.text(manifest.source)})"
+    return {str(path).rsplit("/", 1)[-1]: size for path, size in database.fetch(query)}
 
 
 def damaged(path: str) -> str:

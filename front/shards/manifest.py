@@ -44,11 +44,11 @@ class GroupRows:
 class Manifest:
     """What `tuskml.split` wrote. Shards are sorted by the keys, NULL last.
 
-    folder: where the shards lie; group_by, key_types: names and DuckDB's types of the keys, which
-    are columns of the shards.
+    folder: where the shards lie, a text where it is not on this machine; group_by, key_types:
+    names and DuckDB's types of the keys, which are columns of the shards.
     """
 
-    folder: Path
+    folder: Path | str
     group_by: tuple[str, ...]
     key_types: tuple[str, ...]
     shards: tuple[ShardFile, ...]
@@ -68,18 +68,20 @@ class Manifest:
     @property
     def source(self) -> str:
         """The shards as the `source` of a training."""
-        return str(self.folder / "*.parquet")
+        return f"{self.folder}/*.parquet"
 
-    def moved(self, folder: Path) -> "Manifest":
+    def moved(self, folder: Path | str) -> "Manifest":
         """The same, of a folder that has been given this name."""
         return replace(self, folder=folder)
 
-    def write(self) -> None:
-        """Writes `manifest.json` into the folder."""
+    def write(self) -> Path:
+        """Writes `manifest.json` into the folder, which is on this machine."""
         content = asdict(self) | {"format": FORMAT, "rows": self.rows, "bytes": self.bytes}
         del content["folder"]
         text = json.dumps({"sha256": digest_of(content)} | content, ensure_ascii=False, indent=1)
-        (self.folder / NAME).write_text(text, encoding="utf-8")
+        path = Path(self.folder) / NAME
+        path.write_text(text, encoding="utf-8")
+        return path
 
 
 def read_manifest(folder: Path) -> Manifest | None:
@@ -91,6 +93,12 @@ def read_manifest(folder: Path) -> Manifest | None:
         return None
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path} cannot be read: {error}") from error
+    return parsed(folder, text)
+
+
+def parsed(folder: Path | str, text: str) -> Manifest:
+    """The manifest of a folder by its text. DataError for one that is damaged."""
+    path = f"{folder}/{NAME}"
     content = checked(path, text)
     if content.get("format") != FORMAT:
         raise DataError(
@@ -111,7 +119,7 @@ def read_manifest(folder: Path) -> Manifest | None:
     )
 
 
-def checked(path: Path, text: str) -> dict[str, Any]:
+def checked(path: str, text: str) -> dict[str, Any]:
     """The content, which is what was written. DataError where it is not."""
     try:
         content: dict[str, Any] = json.loads(text)

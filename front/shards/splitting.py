@@ -8,7 +8,6 @@ Learning, PVLDB 2021, section 5 (files of 25 MB).
 """
 
 import secrets
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from os import PathLike
@@ -22,7 +21,9 @@ from tuskml.databases.keeping import keep_file
 from tuskml.databases.opening import opened
 from tuskml.databases.sources import Rows, Source, listed, rows_of, scope_of
 from tuskml.errors import DataError, OptionError, TuskError
-from tuskml.shards.manifest import NAME, Manifest
+from tuskml.shards.local import LocalFolder
+from tuskml.shards.manifest import Manifest
+from tuskml.shards.remote import RemoteFolder, is_remote
 from tuskml.shards.writing import Writing
 from tuskml.text.calls import explained
 from tuskml.text.expressions import quoted
@@ -44,7 +45,8 @@ def split(
 
     connection, source, group_by: as for `train`; a key that is an expression becomes a column of
     its name. Without group_by the shards are for one model, and rows are mixed by a hash of their
-    values. into: the folder, which appears when it is complete. shard_bytes: the most bytes of a
+    values. into: the folder, which appears when it is complete, or one of a file system of fsspec,
+    such as `s3://bucket/rows`, whose manifest is written last. shard_bytes: the most bytes of a
     shard, unless one row has more. replace: whether into may replace an earlier folder of shards.
 
     Returns the Manifest, whose `source` is what `train` takes. Raises DataError for a wrong source
@@ -60,37 +62,17 @@ def split(
     """
     if not isinstance(shard_bytes, int) or shard_bytes < 1:
         raise OptionError(f"shard_bytes is {shard_bytes!r}, expected a whole number of bytes")
-    folder = Path(into)
-    refuse_taken(folder, replace)
+    folder = RemoteFolder(str(into)) if is_remote(str(into)) else LocalFolder(Path(into))
+    folder.refuse_taken(replace)
     with (
         opened(connection) as given,
         rows_of(given, source) as rows,
         local(given, *keyed(given, rows, group_by)) as (database, query, keys),
-        beside(folder) as partial,
         sorted_table(database, query, keys) as table,
+        folder.filled() as here,
     ):
-        manifest = Writing(database, table, keys, partial, shard_bytes).manifest()
-        manifest.write()
-        put(partial, folder)
-        return manifest.moved(folder)
-
-
-def refuse_taken(folder: Path, replace: bool) -> None:
-    """DataError where the shards have no place."""
-    if not folder.absolute().parent.is_dir():
-        raise DataError(f"into is {str(folder)!r}, in a folder that does not exist")
-    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
-        return
-    if not (folder / NAME).is_file():
-        raise DataError(
-            f"into is {str(folder)!r}, which exists and is not a folder of shards: expected a new "
-            "folder"
-        )
-    if not replace:
-        raise DataError(
-            f"the folder {str(folder)!r} already exists: give into another name, or replace=True "
-            "(--replace on the command line)"
-        )
+        writing = Writing(database, table, keys, here, shard_bytes, folder.take)
+        return folder.complete(writing.manifest())
 
 
 def keyed(
@@ -149,25 +131,3 @@ def sorted_table(database: DuckDB, query: str, keys: Sequence[str]) -> Iterator[
             database.fetch(f"DROP TABLE IF EXISTS {name}")
             if not kept:
                 database.fetch(f"SET {setting} = false")
-
-
-@contextmanager
-def beside(folder: Path) -> Iterator[Path]:
-    """A folder of the same parent, of which nothing stays."""
-    partial = folder.with_name(f".{folder.name}-{secrets.token_hex(8)}")
-    try:
-        partial.mkdir()
-        yield partial
-    except OSError as error:
-        raise DataError(f"{folder} cannot be written: {error.strerror or error}") from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-
-
-def put(partial: Path, folder: Path) -> None:
-    """Gives the complete folder its name; what had it goes."""
-    old = partial.with_name(f"{partial.name}-old")
-    if folder.exists():
-        folder.rename(old)
-    partial.rename(folder)
-    shutil.rmtree(old, ignore_errors=True)

@@ -2,7 +2,7 @@
 
 import bisect
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,9 +37,17 @@ class Writing:
     """One table, whose rows are in the order of the keys, into one folder."""
 
     def __init__(
-        self, database: DuckDB, table: str, keys: Sequence[str], folder: Path, limit: int
+        self,
+        database: DuckDB,
+        table: str,
+        keys: Sequence[str],
+        folder: Path,
+        limit: int,
+        taken: Callable[[Path], None] = lambda path: None,
     ) -> None:
+        """taken: is given each shard's file when it is complete and described."""
         self.database, self.table, self.folder, self.limit = database, table, folder, limit
+        self.taken = taken
         self.keys = tuple(keys)
         texts = [f"CAST({quoted(key)} AS VARCHAR)" for key in keys]
         by = ", ".join(map(quoted, keys)) or "()"
@@ -67,6 +75,7 @@ class Writing:
             path = self.path(len(shards))
             statistics = self.statistics(path)
             shards.append(ShardFile(path.name, rows.count, size, checksum(path), statistics))
+            self.taken(path)
             ranges.append(rows)
         groups = tuple(self.described(ranges, shards))
         return Manifest(self.folder, self.keys, self.types, tuple(shards), groups, VERSION)

@@ -149,11 +149,13 @@ def test_shards_of_an_object_store_on_ray(
     s3: str,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Workers are other processes, and find keys in their own environment."""
+    """Workers are other processes, and find keys in their own environment. Shards that `split`
+    wrote there are known by their manifest."""
     ray = pytest.importorskip("ray")
     files = fsspec.filesystem("s3")
     con.register_filesystem(files)
     put(con, tmp_path / "s", files, f"/{s3}/rows")
+    manifest = tuskml.split(con, source="rows", group_by="g", into=f"s3://{s3}/sorted")
     environment = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
     ray.init(
         num_cpus=1, address="local", include_dashboard=False, log_to_driver=False,
@@ -162,6 +164,8 @@ def test_shards_of_an_object_store_on_ray(
     caplog.set_level("DEBUG", "tuskml")
     try:
         given = sharded.GIVEN | {"source": f"s3://{s3}/rows/*.parquet", "executor": "ray"}
+        sharded.assert_same_bits(tuskml.train(con, "logistic", **given), expected)
+        given = sharded.GIVEN | {"source": manifest.source, "executor": "ray"}
         sharded.assert_same_bits(tuskml.train(con, "logistic", **given), expected)
     finally:
         ray.shutdown()
