@@ -239,6 +239,8 @@ TREES: dict[str, tuple[Any, list[Any]]] = {
     "tk_forests_copy": (None, [ADDRESS, INT64, ctypes.POINTER(trees.ForestArrays)]),
 }
 NET, NET_VISIT = ctypes.POINTER(nets.Net), ctypes.POINTER(nets.Visit)
+NET_PIECES, NET_HELD = ctypes.POINTER(nets.Pieces), ctypes.POINTER(nets.Held)
+NET_READ = ctypes.POINTER(nets.Read)
 NETS: dict[str, tuple[Any, list[Any]]] = {
     "tk_net_weights": (INT64, [NET, INT64]),
     "tk_net_bytes": (INT64, [NET, INT64, INT64]),
@@ -251,6 +253,16 @@ NETS: dict[str, tuple[Any, list[Any]]] = {
     "tk_net_moments": (INT64, [PASS, NET, ADDRESS]),
     "tk_net_centre": (INT, [NET, INT64, ADDRESS, ctypes.c_double, ADDRESS]),
     "tk_net_end": (INT, [NET, NET_VISIT, INT64, ADDRESS, ADDRESS]),
+    "tk_net_stride": (INT64, [NET, INT64]),
+    "tk_net_layers": (INT64, [NET, INT64]),
+    "tk_net_rows": (INT, [PASS, NET, ADDRESS, NET_VISIT, *[ADDRESS] * 3]),
+    "tk_net_room_open": (INT, [NET, INT64, INT64, ADDRESS, ADDRESS]),
+    "tk_net_room_close": (None, [ADDRESS]),
+    "tk_net_pieces_pass": (INT, [ADDRESS, NET, INT64, INT, INT64, NET_PIECES]),
+    "tk_net_step_layers": (INT, [NET, *[INT64] * 3, ADDRESS, ADDRESS]),
+    "tk_net_step_held": (INT, [NET, INT64, INT64, NET_HELD, NET_READ]),
+    "tk_net_gather": (None, [ADDRESS, ADDRESS, ADDRESS, INT64, ADDRESS]),
+    "tk_net_scatter": (None, [ADDRESS, ADDRESS, ADDRESS, INT64, ADDRESS]),
 }
 PATHS: dict[str, tuple[Any, list[Any]]] = {
     "tk_paths_new": (INT, [PASS, ctypes.POINTER(paths.Spec), *[ADDRESS] * 3]),

@@ -25,6 +25,7 @@ from tuskml.learners.near import Near
 from tuskml.learners.options.table import Options, OptionTable
 from tuskml.learners.row_groups import Piece, RowGroups, Storage
 from tuskml.learners.tasks import Task
+from tuskml.schedule.exchange.workers.crew import Member
 
 OneTask_co = TypeVar("OneTask_co", bound=Task, covariant=True)
 OneOptions_co = TypeVar("OneOptions_co", bound=Options, covariant=True)
@@ -252,6 +253,17 @@ class Learner(ABC):
         """Trains one group of which each part of the rows is elsewhere; None without a usable row.
 
         Its bits depend on how the rows are cut into parts, and not on where these are.
+        """
+        raise NotImplementedError
+
+    def alone(self, request: Request[Any, Any]) -> str | None:
+        """Why workers cannot train one group together, step by step; None where they can."""
+        return f"task '{request.task.name}' takes no steps together"
+
+    def train_in_crew(self, member: Member, message: bytes) -> bytes:
+        """What one of the workers does that train a group together, and its answer.
+
+        message: of the leader, which `train_by_parts` is where its parts have a crew.
         """
         raise NotImplementedError
 

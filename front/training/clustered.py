@@ -161,7 +161,8 @@ def run_on_workers(
     parts = cut(training, found, placed, where.placement is None)
     placed = parts.placement
     units = Units(checked, training, found, parts.groups, placed.apart)
-    parted = PartedGroups(units, parts.groups, placed.at_once)
+    crews = executor if placed.together else None
+    parted = PartedGroups(units, parts.groups, placed.at_once, crews)
     warn(filter(None, (parts.why, advice(checked, units))))
     began = time.monotonic()
     outcomes = list(finished(executor, units, parted, Finished(where.finished)))

@@ -25,8 +25,9 @@ class Unit:
 
     pin: what should stay on the worker that runs it, for the next unit with the same pin, such as
     a shard in memory; None: nothing. Any worker can run it all the same. work: `module:function`
-    in the place of the run's. together: the work that answers several such units of one ask, whose
-    number is `ask`; members: these units, of a unit that stands for them.
+    in the place of the run's. copied: whether another worker may run it too, where its own is
+    slow. together: the work that answers several such units of one ask, whose number is `ask`;
+    members: these units, of a unit that stands for them.
     """
 
     key: str
@@ -36,6 +37,7 @@ class Unit:
     pin: str | None = None
     work: str | None = None
     together: str | None = None
+    copied: bool = True
     ask: int = 0
     members: tuple["Unit", ...] = ()
 

@@ -206,7 +206,7 @@ class Run:
         copies = Counter(task.unit.key for task in self.working.values())
         for task in self.working.values():
             usual = max(SLOW_SECONDS, SLOW_TIMES * self.usual_seconds(task.unit))
-            fresh = copies[task.unit.key] == 1 and self.wanted(task.unit)
+            fresh = copies[task.unit.key] == 1 and task.unit.copied and self.wanted(task.unit)
             if fresh and self.took and time.monotonic() - task.began > usual:
                 self.notes.append("a worker was slow and another one trained its groups too")
                 return task.unit

@@ -3,9 +3,10 @@
 import json
 import os
 import socket
+import sys
 
 from tuskml.groups.execution.executor import Unit, attempt, encoded
-from tuskml.groups.execution.share import Share, limit
+from tuskml.groups.execution.share import LOOPBACK, Share, limit, own_addresses
 from tuskml.groups.execution.versions import versions
 
 
@@ -16,7 +17,7 @@ class Worker:
     """
 
     def __init__(self, memory: int) -> None:
-        limit(Share(threads=1, memory=memory or None))
+        limit(Share(1, memory or None, own_addresses(node_address())))
 
     def hello(self) -> str:
         """Who it is, and the versions it has, as JSON."""
@@ -29,3 +30,9 @@ class Worker:
     def run(self, work: str, payload: bytes) -> bytes:
         """The unit's answer after ANSWERED, or a sentence after FAILED."""
         return encoded(attempt(work, Unit("", 0, payload)))
+
+
+def node_address() -> str:
+    """The address at which other nodes reach this one."""
+    ray = sys.modules.get("ray")
+    return str(ray.util.get_node_ip_address()) if ray is not None else LOOPBACK

@@ -71,5 +71,34 @@ class Visit(ctypes.Structure):
     ]
 
 
-STRUCTURES = {"tk_net": Net, "tk_net_trained": TRAINED, "tk_net_visit": Visit}
+class Pieces(ctypes.Structure):
+    """`tk_net_pieces`."""
+
+    _fields_ = [
+        *((name, ADDRESS) for name in ("weights", "x", "y", "weight", "begin")),
+        *((name, INT64) for name in ("n", "first", "rows", "epoch", "step")),
+        *((name, ADDRESS) for name in ("gradient", "by_vectors", "loss")),
+    ]
+
+
+class Held(ctypes.Structure):
+    """`tk_net_held`."""
+
+    _fields_ = [("n", INT64), ("start", ADDRESS), ("numbers", ADDRESS), ("first", ADDRESS)]
+
+
+class Read(ctypes.Structure):
+    """`tk_net_read`."""
+
+    _fields_ = [("which", ADDRESS), ("n", INT64), ("gradient", ADDRESS)]
+
+
+STRUCTURES = {
+    "tk_net": Net,
+    "tk_net_trained": TRAINED,
+    "tk_net_visit": Visit,
+    "tk_net_pieces": Pieces,
+    "tk_net_held": Held,
+    "tk_net_read": Read,
+}
 """Each structure by its name in C, as `kernels.structures.STRUCTURES` has the others."""

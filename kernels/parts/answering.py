@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tuskml.kernels.nets.pieces import rows_in_units
 from tuskml.kernels.nets.training import ByGroup, Rules
 from tuskml.kernels.nets.visits import NetOnRows, Visited, lost, moments
 from tuskml.kernels.nets.visits import stepped as stepped_net
@@ -20,7 +21,7 @@ from tuskml.kernels.softmax import Softmax, Steps, classes_of
 from tuskml.kernels.trees.parted import bagged_part, binning, holding, part
 
 Given = Mapping[str, Any]
-Keeping = Callable[[Pass, list[Any], Given, Beside], list[Array]]
+Keeping = Callable[[Pass, list[Any], Given, Beside], Sequence[Array | None]]
 
 
 def answered(rows: PartRows, message: bytes, threads: int) -> bytes:
@@ -128,6 +129,14 @@ def of_net(visit: Callable[..., Visited]) -> Keeping:
     return answer
 
 
+def net_rows(rows: Pass, arrays: list[Any], given: Given, beside: Beside) -> list[Array | None]:
+    """The rows as a net reads them."""
+    classes, class_weight, units = arrays
+    by_group = ByGroup(classes=classes, class_weight=class_weight)
+    found = rows_in_units(rows, Rules.read(given["rules"]), by_group, units, beside.memory)
+    return [found.x, found.y, found.weight]
+
+
 METHODS: dict[str, Callable[[Pass, list[Any], Given], Any]] = {
     "labels": labels,
     "feature_moments": lambda rows, _, given: rows.feature_moments(given["sample"]),
@@ -151,6 +160,7 @@ METHODS: dict[str, Callable[[Pass, list[Any], Given], Any]] = {
 KEEPING: dict[str, Keeping] = {
     "net_steps": of_net(stepped_net),
     "net_losses": of_net(lost),
+    "net_rows": net_rows,
     "net_moments": lambda rows, _, given, __: [*moments(rows, Rules.read(given["rules"]))],
     "tree_hashes": lambda rows, _, given, __: holding.hashes(rows, given),
     "tree_ranks": lambda rows, arrays, given, __: holding.ranks(rows, arrays, given),

@@ -34,12 +34,22 @@ SETTINGS = ("loss", "fit_intercept", "smoothing", "loss_only", "stride", "by_sco
 ARRAYS = ("positive", "class_weight", "parameter")
 
 
+class Crew(Protocol):
+    """Workers that train one group together, step by step."""
+
+    def trained(self, task: str, message: bytes, most: int) -> Sequence[bytes]:
+        """What each of them answers (`Learner.train_in_crew`): a power of two of them, at most so
+        many."""
+        ...
+
+
 class Parts(Protocol):
     """The parts of a group's rows, in a fixed order.
 
     n_rows: all rows, those that are skipped included. Once it was asked what they are: found, the
     group (kernels.GROUP) without its rows, and counts, the usable rows of each part. folds: of
-    which folds these rows are, None: all; told: what rows with names became, None: they have none.
+    which folds these rows are, None: all; told: what rows with names became, None: they have none;
+    crew: who trains on them together, None: nobody.
     """
 
     n_rows: int
@@ -47,6 +57,7 @@ class Parts(Protocol):
     found: NDArray[np.void] | None
     counts: NDArray[np.int64]
     folds: tuple[int, ...] | None
+    crew: Crew | None
 
     def of(self, folds: tuple[int, ...] | None) -> "Parts":
         """The same parts with their rows of some folds, which nobody has asked for yet."""

@@ -9,10 +9,12 @@ from tuskml.learners.explaining.text import written
 from tuskml.learners.learner import Groups, Learner, Request
 from tuskml.learners.models import Models
 from tuskml.learners.nets import explanation, parted, training
+from tuskml.learners.nets.exchange import worker
 from tuskml.learners.nets.options import OPTIONS, NetOptions
 from tuskml.learners.nets.tables import embeds, tables_of
 from tuskml.learners.options.table import OptionTable
 from tuskml.learners.tasks import Task, built_in
+from tuskml.schedule.exchange.workers.crew import Member
 
 TASKS = built_in(
     Task(
@@ -83,6 +85,12 @@ class Nets(Learner):
 
     def train_by_parts(self, parts: Parts, request: Request[Task, NetOptions]) -> Models | None:
         return parted.train_by_parts(parts, request)
+
+    def alone(self, request: Request[Task, NetOptions]) -> str | None:
+        return parted.whole(request)
+
+    def train_in_crew(self, member: Member, message: bytes) -> bytes:
+        return worker.trained(member, message)
 
     def explain(
         self, groups: Groups, request: Request[Task, NetOptions], memory: int = 0

@@ -90,9 +90,18 @@ def train_by_parts(parts: Parts, request: Request[Task, NetOptions]) -> Models |
     (kind,) = kinds_of(rows, labels, request)
     alike = replace(kind, tables=tables_of(request, 0))
     with np.errstate(all="ignore"):  # what is not finite is looked for at the end
-        found = Hopping(rows, labels, alike, options).trained(began)
+        found = leading_of(parts)(rows, labels, alike, options).trained(began)
     models = models_of(rows, labels, alike, found, request)
     return replace(models, seconds=np.array([time.monotonic() - began]))
+
+
+def leading_of(parts: Parts) -> "type[Hopping]":
+    """How the group is trained."""
+    if parts.crew is None:
+        return Hopping
+    from tuskml.learners.nets.exchange.leading import Exchanging
+
+    return Exchanging
 
 
 @dataclass

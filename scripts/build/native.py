@@ -64,6 +64,7 @@ KERNEL_FOLDERS = [
         "trees/parts",
         "nets",
         "nets/arithmetic",
+        "nets/parted",
         "paths",
         "paths/blocks",
         "paths/products",

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.groups.execution.executor import Unit
+from tuskml.groups.execution.executor import Executor, Unit
 from tuskml.groups.execution.leading import Leader, Leaders
 from tuskml.groups.parted import trained_by_parts
 from tuskml.groups.preparation import preparing
 from tuskml.groups.selection.parted import AT_ONCE, searched_by_parts
+from tuskml.kernels.parts import sharded
 from tuskml.kernels.parts.message import packed
 from tuskml.kernels.parts.sharded import told_by
 from tuskml.kernels.rows.census import Told, as_json, summed
@@ -23,6 +24,7 @@ from tuskml.learners.models import Models
 from tuskml.learners.receiving import finished
 from tuskml.shards.catalogue import Group
 from tuskml.training.on_worker import as_bytes, cursor
+from tuskml.training.parted.crews import Crew, leave
 from tuskml.training.parted.on_parts import TOGETHER, WORK, forget, with_message
 from tuskml.training.parted.placing import named
 from tuskml.training.parted.together import Ask, Together, asking
@@ -41,11 +43,12 @@ class Shards:
         self.counts = np.zeros(0, np.int64)
         self.folds: tuple[int, ...] | None = None
         self.told: Told | None = None
+        self.crew: sharded.Crew | None = None
 
     def of(self, folds: tuple[int, ...] | None) -> "Shards":
         """The same parts with their rows of some folds."""
         same = Shards(self.asks, self.units, self.n_rows)
-        same.folds, same.told = folds, self.told
+        same.folds, same.told, same.crew = folds, self.told, self.crew
         return same
 
     def together(self, n: int) -> Iterator[AbstractContextManager["Shards"]]:
@@ -83,11 +86,18 @@ class Shards:
 class PartedGroups:
     """Groups that are trained by parts, each led by a thread of this process.
 
-    at_once: how many at a time; batches: by the key of its outcome, each as a batch of its own.
+    at_once: how many at a time; together: whose workers train each group together, None: nobody's;
+    batches: by the key of its outcome, each as a batch of its own.
     """
 
-    def __init__(self, units: Units, groups: Sequence[Group], at_once: int) -> None:
-        self.units, self.at_once = units, at_once
+    def __init__(
+        self,
+        units: Units,
+        groups: Sequence[Group],
+        at_once: int,
+        together: Executor | None = None,
+    ) -> None:
+        self.units, self.at_once, self.together = units, at_once, together
         self.run = secrets.token_hex(8)
         self.batches = {self.key(group): Batch((group,)) for group in groups}
 
@@ -105,18 +115,29 @@ class PartedGroups:
         finally:
             units = [unit for batch in self.batches.values() for unit in self.of(batch)]
             forget({unit.pin for unit in units if unit.pin is not None})
+            leave(self.run)
 
     def lead(self, key: str, leaders: Leaders) -> bytes:
         """Trains a group; the same bytes as of a unit (`on_worker.py`)."""
         batch = self.batches[key]
         parts = self.parts_of(batch, asking(leaders))
         asked, every = self.units.training.asked, parts.of(None)
+        if self.together is not None:
+            parts.crew = self.crew(batch, parts, leaders, self.together)
         if asked.search is None:
             models = trained_by_parts(parts, asked.requests[0])
         else:
             models = searched_by_parts(parts, asked.search, min(AT_ONCE, self.at_once))
         every.ask(b"")  # which frees their rows
         return self.answer(batch.groups[0], models)
+
+    def crew(self, batch: Batch, parts: Shards, leaders: Leaders, executor: Executor) -> Crew:
+        """The workers that train a group together."""
+        name = self.units.named(batch)
+        return Crew(
+            leaders.ask, lambda: [one.payload for one in parts.units], self.run,
+            executor.workers, batch.rows, name, executor.notes,
+        )  # fmt: skip
 
     def parts_of(self, batch: Batch, ask: Ask) -> Shards:
         """The parts of a group. Those of rows with names know what these become in all parts."""
@@ -138,7 +159,9 @@ class PartedGroups:
         """A digest of all that decides the model."""
         given = [self.units.parted(group, place) for place in group.shards]
         asked = self.units.training.asked
-        text = json.dumps([asked.task, asked.options, given], ensure_ascii=False)
+        how = [asked.task, asked.options, given]
+        how += ["together"] if self.together is not None else []
+        text = json.dumps(how, ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def of(

@@ -276,6 +276,12 @@ def threads() -> int:
     return share().threads or budget.threads()
 
 
+def holds(pin: str) -> bool:
+    """Whether the rows of a part are here."""
+    with _lock:
+        return pin in _held and _held[pin].stack is not None
+
+
 def forget(pins: set[str]) -> None:
     """Frees the rows that this process holds of these pins."""
     with _lock:

@@ -29,7 +29,8 @@ class Placement:
 
     name: the value of the argument; title: for the manual; by_parts: which groups are trained by
     parts; at_once: how many of these at a time; apart: whether each other group is a unit of its
-    own, and not one of several small ones.
+    own, and not one of several small ones; together: whether workers take the steps of a group
+    together.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Placement:
     by_parts: Callable[[Sequence[Group]], Sequence[Group]]
     at_once: int = AT_ONCE
     apart: bool = False
+    together: bool = False
 
     @property
     def approach(self) -> str:
@@ -53,6 +55,11 @@ def none(groups: Sequence[Group]) -> Sequence[Group]:
 def large(groups: Sequence[Group]) -> Sequence[Group]:
     """Those on several shards that are large enough."""
     return [one for one in groups if len(one.shards) > 1 and one.rows > units.BATCH_ROWS]
+
+
+def with_many_rows(groups: Sequence[Group]) -> Sequence[Group]:
+    """Those that are large enough, also on one shard: workers divide its rows."""
+    return [one for one in groups if one.rows > units.BATCH_ROWS]
 
 
 def upper_half(groups: Sequence[Group]) -> Sequence[Group]:
@@ -73,6 +80,13 @@ PLACEMENTS = (
     Placement("dp", "data parallelism: one group at a time on all workers", every, 1),
     Placement(
         "sp", "switching parallelism: dp for the larger half, gtp for others", upper_half, 1
+    ),
+    Placement(
+        "exchange",
+        "large groups by steps that all workers take together, over sockets of their own",
+        with_many_rows,
+        1,
+        together=True,
     ),
     Placement("auto", "the one of gtp, gap and dp that is estimated to take least", none),
 )
@@ -117,7 +131,7 @@ def cut(training: Training, found: Catalogue, placement: Placement, usual: bool)
     if usual and not training.keys:
         return alone(training, found)
     groups = list(placement.by_parts(found.groups)) if found.groups else []
-    why = whole(training) if groups else None
+    why = whole(training, placement.together) if groups else None
     if why is None:
         return Cut(placement, groups)
     trained = "each group" if training.keys else "the model"
@@ -137,6 +151,8 @@ def alone(training: Training, found: Catalogue) -> Cut:
     why = whole(training)
     if why is None and waits(training):
         why = "its parts would wait for each other; placement='gap' gains all workers' memory"
+        if whole(training, together=True) is None:
+            why += ", and 'exchange' takes steps on all of them together"
     one_file = len(found.shards) == 1
     if why is None and one_file and found.shards[0].checksum is None:  # else it is a small one
         why = "its rows are one file, which tuskml.split cuts"
@@ -159,10 +175,13 @@ def named(training: Training) -> bool:
     return training.n_features == 0 or training.text_label
 
 
-def whole(training: Training) -> str | None:
-    """Why no group of a training can be trained by parts; None where they can."""
+def whole(training: Training, together: bool = False) -> str | None:
+    """Why no group of a training can be trained by parts; None where they can. together: by
+    workers that take steps together."""
     search = training.asked.search
     if search is not None:
+        if together:
+            return "each configuration of a search is trained on one worker"
         if named(training) and len(alike(search)) > 1:
             return (
                 "candidates that make different features of rows with names need all rows of a "
@@ -170,7 +189,8 @@ def whole(training: Training) -> str | None:
             )
         return search_whole(search)
     request = training.asked.requests[0]
-    return learner_of(request.task).whole(request)
+    learner = learner_of(request.task)
+    return learner.alone(request) if together else learner.whole(request)
 
 
 def possible(training: Training, groups: Sequence[Group], workers: int) -> list[str]:

@@ -139,6 +139,72 @@ TK_API int tk_net_centre(const tk_net *net, int64_t d, const double *count, doub
 TK_API int tk_net_end(const tk_net *net, const tk_net_visit *visit, int64_t d, const float *state,
                       double *weights);
 
+/* A net on several workers: each has its layers, its own rows, and some of the vectors of tables.
+ * A batch has a fixed number of pieces, whose gradients are added by pairs, so that no bit depends
+ * on who computes which piece. The numbers of rows are in the net's units, as `tk_net_rows` says.
+ * Source: M. Naumov et al., Deep Learning Recommendation Model for Personalization and
+ * Recommendation Systems, 2019, section 4. */
+
+/* Pieces of a batch that a worker has, one behind the other. `net` has of each table a level for
+ * each vector that these rows read; of a level that two pieces read each has one of its own. */
+typedef struct tk_net_pieces {
+    const float *weights;        /* as kernels have them: of the layers, and these vectors */
+    const float *x, *y, *weight; /* the rows; weight: or NULL */
+    const int64_t *begin;        /* (n + 1,) the first row of each piece, and the number of rows */
+    int64_t n;
+    int64_t first;     /* the number of the first piece */
+    int64_t rows;      /* of the batch on all workers */
+    int64_t epoch;     /* and */
+    int64_t step;      /* within it: of dropout */
+    float *gradient;   /* set to the sum of the gradients by the layers; NULL: losses alone */
+    float *by_vectors; /* those by the vectors, where these lie behind the layers */
+    double *loss;      /* (n,) set to the sums of losses, in the net's units */
+} tk_net_pieces;
+/* Vectors that a worker has, the i-th one in floats `start[i]` to `start[i + 1]`. */
+typedef struct tk_net_held {
+    int64_t n;
+    const int64_t *start; /* (n + 1,) */
+    float *numbers;       /* (3, start[n]): weights, and the two numbers per weight of the steps */
+    int32_t *first;       /* (n,) -1, and again afterwards */
+} tk_net_held;
+/* What a batch reads of them, and the gradients one behind the other, which are changed. */
+typedef struct tk_net_read {
+    const int32_t *which; /* (n,) vectors, those of a piece before those of the next */
+    int64_t n;
+    float *gradient;
+} tk_net_read;
+typedef struct tk_net_room tk_net_room;
+
+/* The floats between two rows of a net of d features: plain features, of each table the number of
+ * the level or -1, and zeros. */
+TK_API int64_t tk_net_stride(const tk_net *net, int64_t d);
+/* Floats of the layers, which come before the vectors of tables; these begin at multiples of 16.
+ */
+TK_API int64_t tk_net_layers(const tk_net *net, int64_t d);
+/* Copies the rows of the pass's only group: x (n, stride), labels y (n,) and, unless NULL, their
+ * weights (n,). */
+TK_API int tk_net_rows(const tk_pass *pass, const tk_net *net, tusk_memory *memory,
+                       const tk_net_visit *visit, float *x, float *y, float *weight);
+/* Memory for so many pieces of a net of d features, for as long as it is trained. */
+TK_API int tk_net_room_open(const tk_net *net, int64_t d, int64_t pieces, tusk_memory *memory,
+                            tk_net_room **room);
+TK_API void tk_net_room_close(tk_net_room *room);
+/* Losses and gradients of pieces; d: the features of `net`. */
+TK_API int tk_net_pieces_pass(tk_net_room *room, const tk_net *net, int64_t d, int threads,
+                              int64_t cancel_mark, const tk_net_pieces *pieces);
+/* A step of the layers (3, floats of the layers), after so many steps with this one. */
+TK_API int tk_net_step_layers(const tk_net *net, int64_t d, int64_t epoch, int64_t steps,
+                              const float *gradient, float *layers);
+/* A step of vectors. */
+TK_API int tk_net_step_held(const tk_net *net, int64_t epoch, int64_t steps,
+                            const tk_net_held *held, const tk_net_read *read);
+/* Copies runs of numbers, the i-th one of `length[i]` numbers at `at[i]`, one behind the other,
+ * and back. */
+TK_API void tk_net_gather(const float *numbers, const int64_t *at, const int32_t *length,
+                          int64_t n, float *out);
+TK_API void tk_net_scatter(float *numbers, const int64_t *at, const int32_t *length, int64_t n,
+                           const float *given);
+
 #ifdef __cplusplus
 }
 #endif

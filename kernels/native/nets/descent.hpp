@@ -34,6 +34,55 @@ inline int64_t turned_floats(const Shape &shape) {
     return n;
 }
 
+// The weights with the matrices that a pass reads transposed.
+class Turned {
+public:
+    int take(tusk_memory *memory, const Shape &shape) {
+        int64_t n = turned_floats(shape);
+        int code = memory_.take(memory, n);
+        if (!code)
+            std::fill_n(memory_.data(), n, 0.0f);
+        return code;
+    }
+    // Looks at weights of this shape from now on.
+    void look_at(const Shape &shape, const float *weights) {
+        float *at = memory_.data();
+        view_.flat = weights;
+        view_.transposed.clear();
+        for (const Layer &layer : shape.layers) {
+            view_.transposed.push_back(layer.few ? weights + layer.weights : at);
+            at += layer.few ? 0 : layer.out * padded(layer.in);
+        }
+        view_.embedded = at;
+    }
+    // Renews the transposed matrices; of the first layer only the part of vectors is read.
+    void renew(const Shape &shape) {
+        const Layer &lowest = shape.layers[0];
+        const float *weights = view_.flat;
+        auto *embedded = const_cast<float *>(view_.embedded);
+        for (int64_t j = 0, width = padded(shape.embedded()); width && j < lowest.out; j++)
+            for (int64_t k = 0; k < shape.embedded(); k++)
+                embedded[j * width + k] = weights[lowest.place(shape.plain + k, j)];
+        for (size_t l = 1; l < shape.layers.size(); l++) {
+            const Layer &layer = shape.layers[l];
+            if (layer.few)
+                continue;
+            auto *to = const_cast<float *>(view_.transposed[l]);
+            const float *from = weights + layer.weights;
+            int64_t in = padded(layer.in), out = padded(layer.out);
+            for (int64_t first = 0; first < out; first += PAD) // a cache line of each row
+                for (int64_t i = 0; i < layer.in; i++)
+                    for (int64_t j = first; j < std::min(first + PAD, layer.out); j++)
+                        to[j * in + i] = from[i * out + j];
+        }
+    }
+    const Weights &view() const { return view_; }
+
+private:
+    Charged<float> memory_;
+    Weights view_{};
+};
+
 // Of the order of the rows in an epoch, and of its dropout.
 inline uint64_t seed_of_epoch(const tk_net &net, int64_t number) {
     return within(within(net.seed, 2), number);
@@ -111,7 +160,7 @@ public:
                 return TK_CANCELLED;
             if ((*late = deadline.over()))
                 return TK_OK;
-            transpose();
+            turned_.renew(shape_);
             uint64_t seed = within(visit.dropout, visit.rows_before + at + 1);
             add_up(at, std::min<int64_t>(net_.batch, n - at), seed, loss);
             if (cancelled(pass_.cancel_mark))
@@ -126,15 +175,15 @@ public:
     // Leaves the gradient of the mean loss of all rows in the first part's space.
     void whole_gradient() {
         std::iota(order_.data(), order_.data() + rows().n, 0U);
-        transpose();
+        turned_.renew(shape_);
         double loss = 0;
         add_up(0, rows().n, 0, &loss);
     }
 
     // The sum of the losses of rows, in the net's units, as the weights are now.
     int sum_losses(const Rows &rows, double *loss) {
-        transpose();
-        Batch batch{&net_, &shape_, &view_, rows, nullptr, rows.n, pass_.cancel_mark};
+        turned_.renew(shape_);
+        Batch batch{&net_, &shape_, &turned_.view(), rows, nullptr, rows.n, pass_.cancel_mark};
         double each[MOST_PARTS];
         constexpr int64_t ONCE = 1 << 14; // rows between two looks at the cancel count
         *loss = 0;
@@ -161,42 +210,15 @@ public:
 
 private:
     int take_weights() {
-        int64_t n = shape_.floats(), turned = turned_floats(shape_);
-        int code = flat_.take(memory_, 2 * n + turned);
+        int64_t n = shape_.floats();
+        int code = flat_.take(memory_, 2 * n);
+        code = code ? code : turned_.take(memory_, shape_);
         if (code)
             return code;
         weights_ = flat_.data();
         best_ = weights_ + n;
-        float *at = best_ + n;
-        std::fill_n(at, turned, 0.0f);
-        view_.flat = weights_;
-        for (const Layer &layer : shape_.layers) {
-            view_.transposed.push_back(layer.few ? weights_ + layer.weights : at);
-            at += layer.few ? 0 : layer.out * padded(layer.in);
-        }
-        view_.embedded = at;
+        turned_.look_at(shape_, weights_);
         return TK_OK;
-    }
-
-    // Renews the transposed matrices; of the first layer only the part of vectors is read.
-    void transpose() {
-        const Layer &lowest = shape_.layers[0];
-        auto *embedded = const_cast<float *>(view_.embedded);
-        for (int64_t j = 0, width = padded(shape_.embedded()); width && j < lowest.out; j++)
-            for (int64_t k = 0; k < shape_.embedded(); k++)
-                embedded[j * width + k] = weights_[lowest.place(shape_.plain + k, j)];
-        for (size_t l = 1; l < shape_.layers.size(); l++) {
-            const Layer &layer = shape_.layers[l];
-            if (layer.few)
-                continue;
-            auto *to = const_cast<float *>(view_.transposed[l]);
-            const float *from = weights_ + layer.weights;
-            int64_t in = padded(layer.in), out = padded(layer.out);
-            for (int64_t first = 0; first < out; first += PAD) // a cache line of each row
-                for (int64_t i = 0; i < layer.in; i++)
-                    for (int64_t j = first; j < std::min(first + PAD, layer.out); j++)
-                        to[j * in + i] = from[i * out + j];
-        }
     }
 
     void for_parts(int threads, Ref<void(int64_t)> body) { parallel_for(parts_, threads, body); }
@@ -204,7 +226,7 @@ private:
     // Leaves the gradient of the batch of the order's rows from `first` on in the first part's
     // space, and adds to the sum of losses.
     void add_up(int64_t first, int64_t n, uint64_t seed, double *loss) {
-        Batch batch{&net_, &shape_,           &view_,   rows_.rows(), order_.data() + first,
+        Batch batch{&net_, &shape_,           &turned_.view(), rows_.rows(), order_.data() + first,
                     n,     pass_.cancel_mark, &touched_};
         const int64_t floats = shape_.of_gradient();
         double each[MOST_PARTS];
@@ -251,7 +273,7 @@ private:
     Charged<uint32_t> order_;
     Charged<float> flat_;
     float *weights_ = nullptr, *best_ = nullptr;
-    Weights view_{};
+    Turned turned_;
     Stepper stepper_;
     TouchedVectors touched_;
     std::vector<Space> spaces_;

@@ -105,6 +105,14 @@ Units units_of(const tusk_group &group, const Shape &shape, const tk_net &net,
     return units;
 }
 
+Units units_of(const tk_net_visit &visit, int64_t d) {
+    const double *shift = visit.units, *scale = shift + d, *label = scale + d;
+    Units units{std::vector<double>(shift, scale), std::vector<double>(scale, label)};
+    units.label_shift = label[0];
+    units.label_scale = label[1];
+    return units;
+}
+
 float Labels::of(double y, const Units &units) const {
     if (net->loss == TK_NET_SQUARED)
         return units.label_scale ? (float)((y - units.label_shift) / units.label_scale) : 0;

@@ -22,6 +22,9 @@ double total_weight(const tusk_group &group);
 Units units_of(const tusk_group &group, const Shape &shape, const tk_net &net,
                int64_t cancel_mark);
 
+// The units of all parts, as the caller has them; d: features outside of tables.
+Units units_of(const tk_net_visit &visit, int64_t d);
+
 // How labels become what the net reads: numbers centred and scaled, two classes 0 and 1, several
 // classes their number.
 struct Labels {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "../shared/pool.hpp"
 
@@ -37,7 +38,71 @@ struct Momentum {
     }
 };
 
+// Calls body(move) with the algorithm's step for `rate`, the one of this number.
+template <class Body> void with_move(const tk_net &net, double rate, int64_t steps, Body &&body) {
+    auto t = (double)steps;
+    auto kept = (float)(1 - rate * net.weight_decay);
+    if (net.algorithm == TK_NET_ADAM)
+        body(Adam{(float)rate, kept, (float)(1 / (1 - std::pow(BETA1, t))),
+                  (float)(1 / (1 - std::pow(BETA2, t)))});
+    else
+        body(Momentum{(float)rate, kept, (float)net.momentum});
+}
+
+// Adds the gradients of a vector that occurs several times to its first one, in their order, and
+// calls body(vector, gradient) for each vector once.
+template <class Body>
+void each_read(const tk_net_held &held, const tk_net_read &read, Body &&body) {
+    constexpr int32_t NONE = -1;
+    std::vector<float *> sum((size_t)read.n);
+    float *gradient = read.gradient;
+    for (int64_t i = 0; i < read.n; i++) {
+        int32_t vector = read.which[i];
+        int64_t length = held.start[vector + 1] - held.start[vector];
+        int32_t &first = held.first[vector];
+        sum[(size_t)i] = first == NONE ? gradient : nullptr;
+        if (first == NONE)
+            first = (int32_t)i;
+        else
+            for (int64_t k = 0; k < length; k++)
+                sum[(size_t)first][k] += gradient[k];
+        gradient += length;
+    }
+    for (int64_t i = 0; i < read.n; i++) {
+        if (!sum[(size_t)i])
+            continue;
+        held.first[read.which[i]] = NONE;
+        body(read.which[i], sum[(size_t)i]);
+    }
+}
+
 } // namespace
+
+int step_held(const tk_net &net, double rate, int64_t steps, const tk_net_held &held,
+              const tk_net_read &read) {
+    const int64_t total = held.start[held.n];
+    float *w = held.numbers, *m = w + total, *v = m + total;
+    std::vector<float> whole(net.sparse ? 0 : (size_t)total);
+    with_move(net, rate, steps, [&](auto move) {
+        each_read(held, read, [&](int32_t vector, const float *gradient) {
+            int64_t at = held.start[vector], length = held.start[vector + 1] - at;
+            if (net.sparse)
+                move(gradient, w + at, m + at, v + at, length);
+            else
+                std::copy_n(gradient, length, whole.data() + at);
+        });
+        if (!net.sparse)
+            move(whole.data(), w, m, v, total);
+    });
+    return TK_OK;
+}
+
+void Stepper::use(const tk_net &net, const Shape &shape, float *first, float *second) {
+    net_ = &net;
+    shape_ = &shape;
+    first_ = first;
+    second_ = second;
+}
 
 int Stepper::take(tusk_memory *memory, const tk_net &net, const Shape &shape) {
     net_ = &net;
@@ -51,19 +116,9 @@ int Stepper::take(tusk_memory *memory, const tk_net &net, const Shape &shape) {
     return TK_OK;
 }
 
-template <class Body> void Stepper::with_move(double rate, Body &&body) const {
-    auto t = (double)steps_;
-    auto kept = (float)(1 - rate * net_->weight_decay);
-    if (net_->algorithm == TK_NET_ADAM)
-        body(Adam{(float)rate, kept, (float)(1 / (1 - std::pow(BETA1, t))),
-                  (float)(1 / (1 - std::pow(BETA2, t)))});
-    else
-        body(Momentum{(float)rate, kept, (float)net_->momentum});
-}
-
 void Stepper::step(double rate, const float *gradient, float *weights) {
     steps_++;
-    with_move(rate, [&](auto move) {
+    with_move(*net_, rate, steps_, [&](auto move) {
         auto over = [&](int64_t from, int64_t to, auto step) {
             step(gradient + from, weights + from, first_ + from, second_ + from, to - from);
         };
@@ -79,7 +134,7 @@ void Stepper::step(double rate, const float *gradient, float *weights) {
 
 void Stepper::step_vectors(double rate, TouchedVectors &touched, int64_t n, int threads,
                            float *weights) {
-    with_move(rate, [&](auto move) {
+    with_move(*net_, rate, steps_, [&](auto move) {
         parallel_for((int64_t)shape_->tables.size(), threads, [&](int64_t t) {
             touched.each(t, n, [&](const float *gradient, int64_t at, int64_t length) {
                 move(gradient, weights + at, first_ + at, second_ + at, length);

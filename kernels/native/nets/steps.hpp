@@ -10,6 +10,8 @@ class Stepper {
 public:
     int take(tusk_memory *memory, const tk_net &net, const Shape &shape);
     static int64_t floats(const Shape &shape) { return 2 * shape.floats(); }
+    // Takes the numbers per weight where they are, (floats,) each.
+    void use(const tk_net &net, const Shape &shape, float *first, float *second);
     // rate: the learning rate of this epoch; gradient: shape.of_gradient().
     void step(double rate, const float *gradient, float *weights);
     // Moves the vectors that n rows of a batch read; called after `step`.
@@ -21,15 +23,17 @@ public:
     void go_on(int64_t steps) { steps_ = steps; }
 
 private:
-    // Calls body(move) with the algorithm's step for `rate`.
-    template <class Body> void with_move(double rate, Body &&body) const;
-
     const tk_net *net_ = nullptr;
     const Shape *shape_ = nullptr;
     Charged<float> memory_;
     float *first_ = nullptr, *second_ = nullptr; // means of gradients, and of their squares
     int64_t steps_ = 0;
 };
+
+// Moves the vectors that a batch reads, after `steps` steps with this one. Of the others a dense
+// step moves all.
+int step_held(const tk_net &net, double rate, int64_t steps, const tk_net_held &held,
+              const tk_net_read &read);
 
 // The learning rate of an epoch, from 0 on.
 double rate_of(const tk_net &net, int64_t epoch);

@@ -6,13 +6,20 @@ import hmac
 import json
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 
 Address = tuple[str, int]
 PAUSE = 0.02
 """Seconds between two tries to reach a worker that does not listen yet."""
 LONGEST = 4096
 """Bytes of a greeting."""
+GREETING = 5.0
+"""Seconds for it."""
+LOOK = 0.1
+"""Seconds between two looks at whether to wait any longer."""
+LEFT = -2
+"""What a worker says in place of a link that will not come: nobody needs to wait for it."""
 
 
 def connected(
@@ -58,26 +65,49 @@ def reached(rank: int, link: int, address: Address, token: str, until: float) ->
 
 
 def accepted(
-    server: socket.socket, link: int, token: str, until: float
+    server: socket.socket,
+    link: int,
+    token: str,
+    until: float,
+    ended: Callable[[], bool] = lambda: False,
 ) -> tuple[int, socket.socket]:
-    """A worker that knows the token; others are sent away."""
+    """A worker that knows the token; others are sent away. ConnectionError where one has left, or
+    where there is nothing to wait for any more."""
     while True:
         left = until - time.monotonic()
         if left <= 0:
             raise TimeoutError("not all workers came in time")
-        server.settimeout(left)
+        if ended():
+            raise ConnectionError("the training has ended")
+        server.settimeout(min(left, LOOK))
         try:
             one, _ = server.accept()
         except TimeoutError:
             continue
-        one.settimeout(left)
+        one.settimeout(min(left, GREETING))
         try:
             rank, which, known = json.loads(_line(one))
-            if hmac.compare_digest(str(known), token) and which == link:
-                return int(rank), one
-        except (OSError, ValueError, TypeError):
-            pass
+            if hmac.compare_digest(str(known), token):
+                if which == LEFT:
+                    one.close()
+                    raise Left(f"worker {int(rank)} is gone")
+                if which == link:
+                    return int(rank), one
+        except (OSError, ValueError, TypeError) as error:
+            if isinstance(error, Left):
+                raise
         one.close()
+
+
+class Left(ConnectionError):
+    """A worker has said that it will not come."""
+
+
+def leave(rank: int, addresses: Iterable[Address], token: str) -> None:
+    """Says to whoever waits at these addresses that this worker will not come."""
+    for address in addresses:
+        with suppress(OSError), socket.create_connection(address, timeout=GREETING) as one:
+            one.sendall(json.dumps([rank, LEFT, token]).encode() + b"\n")
 
 
 def _line(one: socket.socket) -> bytes:

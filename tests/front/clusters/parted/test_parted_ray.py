@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -204,3 +205,34 @@ def test_a_worker_that_is_killed_costs_no_model(
         warnings.simplefilter("ignore", tuskml.ClusterWarning)
         found = tuskml.train(con, "logistic", source=source, executor="ray", **GIVEN)
     sharded.assert_same_bits(found, expected)
+
+
+def test_steps_that_workers_take_together_outlive_one_that_is_killed(
+    local_ray: Any, con: duckdb.DuckDBPyConnection, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All begin again with another worker, and reach the same numbers."""
+    local_ray.grow(2)
+    given = GIVEN | {"placement": "exchange", "max_iter": 4, "batch_size": 256, "layers": [8]}
+    given = {k: v for k, v in given.items() if k not in ("epsilon", "deterministic")}
+    expected = tuskml.train(con, "mlp", source=source, executor="threads", **given)
+    seats: list[Ran] = []
+
+    def kill(one: Ran) -> None:
+        seats.extend([one] if (one.unit.work or "").endswith("crews:seated") else [])
+        if len(seats) == 2:  # both are in the training from now on
+            threading.Timer(0.3, os.kill, (local_ray.workers()[0].pid, signal.SIGKILL)).start()
+            seats.append(one)
+
+    monkeypatch.setattr(leading, "heard", [kill])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tuskml.ClusterWarning)
+        found = tuskml.train(con, "mlp", source=source, executor="ray", **given)
+    sharded.assert_same_bits(large_of(found), large_of(expected))
+    assert len(seats) > 3, "they took seats anew"
+
+
+def large_of(found: tuskml.Models) -> tuskml.Models:
+    """Those of more rows than a unit: the bits of others follow the order in which rows come."""
+    large = {key: one for key, one in found.items() if one and one.n_rows > units.BATCH_ROWS}
+    assert len(large) > 1
+    return tuskml.Models(large.items())

@@ -1,17 +1,8 @@
 // A net that goes from part to part of a group's rows: what happens at each.
-#include "descent.hpp"
+#include "../descent.hpp"
 
 namespace tusk {
 namespace {
-
-// The units of all parts, as the caller has them.
-Units units_of(const tk_net_visit &visit, int64_t d) {
-    const double *shift = visit.units, *scale = shift + d, *label = scale + d;
-    Units units{std::vector<double>(shift, scale), std::vector<double>(scale, label)};
-    units.label_shift = label[0];
-    units.label_scale = label[1];
-    return units;
-}
 
 // A net with its state at a part.
 class Visit {

@@ -1,0 +1,90 @@
+"""The task `mlp` for a group that several workers train together: what its leader does.
+
+What the rows are, the units and the weights of classes are asked of the parts, as where the net
+hops from part to part. Then the workers train, and the leader puts the net together.
+"""
+
+import math
+import time
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from tuskml.kernels.nets.pieces import layers_of, padded, places_of, scattered
+from tuskml.kernels.nets.visits import State
+from tuskml.kernels.parts.message import Array, packed, unpacked
+from tuskml.kernels.parts.sharded import ShardedPass
+from tuskml.kernels.passes import Floats
+from tuskml.learners.nets.exchange.division import pieces_of
+from tuskml.learners.nets.outcome import head_of_net
+from tuskml.learners.nets.parted import Hopping
+from tuskml.learners.nets.weights import warm_start
+
+FIELDS = ("epochs", "kept", "ending")
+"""What the workers say of a training, in whole numbers."""
+TASK = "mlp"
+
+
+class Exchanging(Hopping):
+    """A net that a crew trains."""
+
+    lost = math.nan
+
+    def epochs(self, history: Floats) -> State:
+        """Fills the history; the state of the result."""
+        assert self.rows.parts is not None
+        crew = self.rows.parts.crew
+        assert crew is not None
+        answers = crew.trained(TASK, self.asked_of_crew(), pieces_of(self.rules.batch))
+        told, state = self.together(answers)
+        for name in FIELDS:
+            self.about[0][name] = told[name]
+        self.steps, self.lost = told["steps"], told["loss"]
+        if told["held_loss"] is not None:
+            self.about[0]["held_loss"] = self.unscaled(told["held_loss"])
+        for epoch, loss in enumerate(told["history"]):
+            history[0, epoch] = self.unscaled(loss)
+        return state
+
+    def asked_of_crew(self) -> bytes:
+        """What all workers get."""
+        head = head_of_net(self.rows, self.options, self.alike)
+        start = warm_start(self.options, head, 1, self.alike.classes)
+        left = max(self.until - time.monotonic(), 1e-9) if math.isfinite(self.until) else None
+        header = {
+            "rules": asdict(self.rules),
+            "seconds": left,
+            "counts": self.training.counts().tolist(),
+            "held": None if self.held is None else self.held.counts().tolist(),
+        }
+        held = None if self.held is None else self.of_rows(self.held)
+        messages = [self.of_rows(self.training), held]
+        return packed(header, [self.units, start, *messages])
+
+    def of_rows(self, rows: ShardedPass) -> Array:
+        """The message that asks a part for its rows, as bytes."""
+        given = {"rules": asdict(self.rules)}
+        text = rows.message("net_rows", [self.alike.classes, self.weights, self.units], given)
+        return np.frombuffer(text, np.uint8)
+
+    def together(self, answers: Any) -> tuple[dict[str, Any], State]:
+        """What the first worker says, and the net of all."""
+        rules, plain = self.rules, (len(self.units) - 3) // 2
+        layers = layers_of(rules, plain)
+        at, length = places_of(layers, rules.tables)
+        floats = layers + sum(padded(levels * size) for _, levels, size in rules.tables)
+        state = np.zeros((3, floats), np.float32)
+        told: dict[str, Any] = {}
+        for rank, answer in enumerate(answers):
+            header, (vectors, own) = unpacked(answer)
+            assert vectors is not None
+            some = slice(rank, None, len(answers))
+            scattered(state[0], at[some], length[some], vectors)
+            if own is not None:
+                told, state[0, :layers] = header, own
+        return told, state
+
+    def mean_loss(self, rows: ShardedPass, state: State) -> float:
+        """The mean loss of the training rows, which the workers have added up."""
+        return self.unscaled(self.lost)

@@ -1,0 +1,74 @@
+"""Vectors of tables that are divided over workers: who has which, and what a batch asks for.
+
+All vectors have a number, table by table. The worker of rank r has those whose number is r modulo
+the number of workers, so the levels of each table are on all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.nets.pieces import PAD, Numbers, Places, Single, gathered, scattered
+
+Tables = Sequence[tuple[int, int, int]]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the rows of a batch read of tables.
+
+    levels: of each table, the vectors that the rows read, a level of several pieces as often;
+    floats: of all of them where they lie table by table, padded; at, length: where each lies
+    there, and its numbers; owners: of each worker, the places of its vectors among these; ids:
+    their numbers there.
+    """
+
+    levels: list[int]
+    floats: int
+    at: Places
+    length: Numbers
+    owners: list[NDArray[np.intp]]
+    ids: list[Numbers]
+
+    def put(self, vectors: Single, came: Sequence[Single]) -> None:
+        """Puts what each worker has sent where the kernel reads it."""
+        for some, given in zip(self.owners, came, strict=True):
+            scattered(vectors, self.at[some], self.length[some], given)
+
+    def taken(self, by_vectors: Single) -> list[Single]:
+        """Of each worker, the gradients by its vectors."""
+        return [gathered(by_vectors, self.at[some], self.length[some]) for some in self.owners]
+
+
+def asked_by(
+    levels: NDArray[np.float32], pieces: NDArray[np.intp], tables: Tables, workers: int
+) -> tuple[Asked, NDArray[np.float32]]:
+    """What rows ask for, and the levels by which they read it.
+
+    levels: (n, tables), the number of the level in each table or -1; pieces: (n,), of each row.
+    The vectors come table by table, of each table piece by piece, in the order of the levels.
+    """
+    count = np.array([each for _, each, _ in tables], np.int64)
+    size = np.array([each for _, _, each in tables], np.int32)
+    base = np.cumsum(count) - count
+    most, n_pieces = int(count.max(initial=1)), int(pieces.max(initial=0)) + 1
+    there = levels >= 0
+    blocks = np.arange(len(tables)) * n_pieces + pieces[:, None]
+    keys = (blocks * most + levels.astype(np.int64))[there]
+    found, place = np.unique(keys, return_inverse=True)
+    table, level = found // (n_pieces * most), found % most
+    each = np.bincount(table, minlength=len(tables))
+    inside = np.arange(len(found)) - (np.cumsum(each) - each)[table]
+    floats = -(-each * size // PAD) * PAD
+    own = levels.copy()
+    own[there] = inside[place.reshape(-1)]
+    number = base[table] + level
+    owners = [np.flatnonzero(number % workers == rank) for rank in range(workers)]
+    ids = [(number[some] // workers).astype(np.int32) for some in owners]
+    at = (np.cumsum(floats) - floats)[table] + inside * size[table]
+    made = Asked(each.tolist(), int(floats.sum()), at, size[table], owners, ids)
+    return made, own

@@ -1,0 +1,322 @@
+"""What one of the workers does that train a net together.
+
+All have the layers. Each has the vectors of some levels, and in each batch the rows of some
+pieces. A step is: ids of vectors to their owners, vectors back, losses and gradients of the rows,
+gradients of vectors to their owners, and the sum of the gradients by the layers over all workers.
+Ids travel an iteration early. Between two passes over rows are two iterations without any, after
+which all workers know the same losses, and decide the same.
+
+Source: M. Naumov et al., Deep Learning Recommendation Model for Personalization and Recommendation
+Systems, 2019, section 4; its exchanges as in K. Mahajan, PhD thesis, 2021, figure 4.14.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tuskml.kernels import passes
+from tuskml.kernels.nets.pieces import (
+    Batch,
+    Room,
+    Single,
+    Vectors,
+    gathered,
+    padded,
+    places_of,
+    step_layers,
+)
+from tuskml.kernels.nets.training import DIVERGED, DONE, LATE, PATIENCE, Rules
+from tuskml.kernels.nets.visits import begun
+from tuskml.kernels.parts.message import packed, unpacked
+from tuskml.kernels.passes import Floats
+from tuskml.learners.nets.exchange.division import AT_ONCE, Division, pieces_of
+from tuskml.learners.nets.exchange.rows import Chosen, OwnRows, nothing, read
+from tuskml.learners.nets.exchange.vectors import Asked, asked_by
+from tuskml.schedule.exchange.dag import Dag, Operation
+from tuskml.schedule.exchange.workers.crew import Member
+from tuskml.schedule.exchange.workers.session import Session
+
+TRAINING, HELD_OUT = "training", "held out"
+
+
+@dataclass
+class Visit:
+    """A batch. rows: this worker's; epoch: of the step that follows, None: of no step; step: its
+    number in the epoch; of: which loss it adds to."""
+
+    rows: Chosen
+    epoch: int | None = None
+    step: int = 0
+    of: str = ""
+    asked: Asked = field(init=False)
+
+    @property
+    def steps(self) -> bool:
+        """Whether a step follows."""
+        return self.epoch is not None
+
+
+@dataclass
+class Told:
+    """What all workers know of the training. loss: of the result; steps: that were made."""
+
+    epochs: int = 0
+    kept: int = 0
+    ending: int = DONE
+    held_loss: float | None = None
+    loss: float = math.nan
+    steps: int = 0
+    history: list[float] = field(default_factory=list)
+
+
+class Training:
+    """A worker's share of a net, and its steps."""
+
+    def __init__(self, member: Member, header: dict[str, Any], arrays: list[Any]) -> None:
+        self.member, self.rules = member, Rules.read(header["rules"])
+        self.mark = passes.cancel_mark()
+        self.until = math.inf
+        if header["seconds"] is not None:
+            self.until = time.monotonic() + header["seconds"]
+        units, start, own, held = arrays
+        self.plain, self.tables = (len(units) - 3) // 2, self.rules.tables
+        self.pieces = pieces_of(self.rules.batch)
+        self.own = range(0)
+        self.sets = {TRAINING: self.rows(own.tobytes(), header["counts"], self.rules.batch)}
+        self.loss_rows = self.rows_again()
+        if held is not None and sum(header["held"]):
+            most = max(self.rules.batch, AT_ONCE)
+            self.sets[HELD_OUT] = self.rows(held.tobytes(), header["held"], most)
+            self.sets[HELD_OUT].arrange(0, None)
+        self.room = Room(self.rules, self.plain, len(self.own), member.threads, self.mark)
+        self.take_weights(units, start)
+        self.told, self.late = Told(), False
+        self.sums = {of: np.zeros(2) for of in (TRAINING, HELD_OUT)}
+        self.waiting: Visit | None = None
+        self.best: tuple[Single, Single] | None = None
+
+    def rows(self, message: bytes, counts: list[int], batch: int) -> OwnRows:
+        """This worker's rows of a set."""
+        division = Division(sum(counts), batch, self.pieces)
+        self.own = division.own(self.member.rank, self.member.count)
+        low, high = division.begin[self.own.start], division.begin[self.own.stop]
+        stride = self.stride()
+        found = read(self.member.ask, message, counts, int(low), int(high), stride)
+        return OwnRows(found, division, self.own)
+
+    def rows_again(self) -> OwnRows:
+        """The training rows in larger batches and as they lie, for the loss of the result."""
+        mine = self.sets[TRAINING]
+        most = max(self.rules.batch, AT_ONCE)
+        same = OwnRows(mine.rows, Division(mine.division.n, most, self.pieces), self.own)
+        same.arrange(0, None)
+        return same
+
+    def stride(self) -> int:
+        """Floats of a row."""
+        return padded(self.plain + len(self.tables))
+
+    def take_weights(self, units: Floats, start: Floats | None) -> None:
+        """The layers, and this worker's vectors, as they begin."""
+        flat, n = begun(self.rules, units, start)[0], self.room.layers
+        at, length = places_of(n, self.tables)
+        some = slice(self.member.rank, None, self.member.count)
+        at, length = at[some], length[some]
+        self.layers = np.zeros((3, n), np.float32)
+        self.layers[0] = flat[:n]
+        begin = np.concatenate([[0], np.cumsum(length, dtype=np.int64)]).astype(np.int64)
+        numbers = np.zeros((3, int(begin[-1])), np.float32)
+        numbers[0] = gathered(flat, at, length)
+        self.vectors = Vectors(begin, numbers)
+        self.flat = flat[:n].copy()  # and the vectors of a batch behind
+
+    def visits(self) -> Iterator[Visit]:
+        """All batches; it is asked for the next one when all before the last two are known."""
+        rules, told = self.rules, self.told
+        for epoch in range(rules.epochs):
+            self.sets[TRAINING].arrange(rules.seed, epoch if rules.shuffle else None)
+            yield from self.over(self.sets[TRAINING], TRAINING, epoch)
+            yield from (self.idle(), self.idle())
+            loss, _ = self.taken(TRAINING)
+            finite = bool(np.isfinite(self.layers[0]).all())
+            if not self.late:
+                told.history.append(loss / self.sets[TRAINING].division.n)
+                told.epochs += 1
+            if finite and math.isfinite(loss):
+                yield from self.judged()
+            elif not self.late:
+                told.ending = DIVERGED
+            told.ending = LATE if self.late else told.ending
+            if told.ending != DONE:
+                break
+        if self.best is not None:
+            self.layers[0], self.vectors.numbers[0] = self.best
+        self.late = False
+        yield from self.over(self.loss_rows, TRAINING, None)
+
+    def over(self, rows: OwnRows, of: str, epoch: int | None) -> Iterator[Visit]:
+        """A pass over rows, until the time is over."""
+        for step in range(rows.division.steps):
+            if self.late:
+                return
+            yield Visit(rows.batch(step), epoch, step, of)
+
+    def idle(self) -> Visit:
+        """An iteration without rows."""
+        return Visit(nothing(len(self.own), self.stride()))
+
+    def taken(self, of: str) -> tuple[float, float]:
+        """The sums of losses and of the weights of their rows, which begin anew."""
+        loss, weight = self.sums[of].tolist()
+        self.sums[of] = np.zeros(2)
+        return loss, weight
+
+    def judged(self) -> Iterator[Visit]:
+        """Looks at the rows held out, if there are any."""
+        told, rows = self.told, self.sets.get(HELD_OUT)
+        if rows is None:
+            told.kept = told.epochs
+            return
+        late, self.late = self.late, False
+        yield from self.over(rows, HELD_OUT, None)
+        yield from (self.idle(), self.idle())
+        self.late = late or self.late
+        loss, weight = self.taken(HELD_OUT)
+        loss /= weight
+        if told.held_loss is None or loss < told.held_loss:
+            told.held_loss, told.kept = loss, told.epochs
+            self.best = self.layers[0].copy(), self.vectors.numbers[0].copy()
+        elif told.epochs - told.kept >= self.rules.patience:
+            told.ending = PATIENCE
+
+    def run(self, session: Session) -> None:
+        """All iterations."""
+        visits, k = self.visits(), 0
+        now: Visit | None = next(visits)
+        while now is not None:
+            after = next(visits, None)
+            session.begin(after is not None)
+            if k == 0:
+                self.ask(session, now, 0)
+            self.iterate(session, k, now, after)
+            now, k = after, k + 1
+        self.end(session, k - 1)
+        session.finish()
+        loss, weight = self.taken(TRAINING)
+        self.told.loss = loss / weight
+
+    def ask(self, session: Session, visit: Visit, iteration: int) -> None:
+        """Sends the ids of a batch to those who have the vectors."""
+        rows = visit.rows
+        inside = slice(self.plain, self.plain + len(self.tables))
+        with session.computing("ask"):
+            visit.asked, own = asked_by(
+                rows.rows.x[:, inside], rows.pieces, self.tables, self.member.count
+            )
+            rows.rows.x[:, inside] = own
+        session.submit("data_prep", visit.asked.ids, iteration)
+
+    def iterate(self, session: Session, k: int, now: Visit, after: Visit | None) -> None:
+        """An iteration, in the order in which `operations` names what it does."""
+        came = session.result("data_prep")
+        with session.computing("look_up"):
+            session.submit("emb_fwd", [self.vectors.read(ids) for ids in came])
+        if after is not None:
+            self.ask(session, after, k + 1)
+        vectors = session.result("emb_fwd")
+        self.end(session, k - 1)
+        self.waiting = now
+        with session.computing("layers"):
+            self.compute(session, now, vectors)
+        by_vectors = session.result("emb_bwd")
+        with session.computing("step_vectors"):
+            if now.epoch is not None:
+                which, gradient = np.concatenate(came), np.concatenate(by_vectors)
+                self.vectors.step(self.rules, which, gradient, now.epoch, self.told.steps + 1)
+
+    def compute(self, session: Session, now: Visit, vectors: list[Single]) -> None:
+        """Losses and gradients of this worker's rows."""
+        n = self.room.layers
+        self.flat.resize(n + now.asked.floats, refcheck=False)
+        self.flat[:n] = self.layers[0]
+        now.asked.put(self.flat[n:], vectors)
+        rows = now.rows
+        batch = Batch(rows.rows, rows.begin, self.own.start, rows.total, now.epoch or 0, now.step)
+        loss, gradient, by_vectors = self.room.passed(
+            self.flat, now.asked.levels, batch, now.steps
+        )
+        words = np.zeros((3, self.pieces))
+        words[0, self.own.start : self.own.stop] = loss
+        words[1, self.own.start : self.own.stop] = weights_of(rows)
+        words[2, 0] = time.monotonic() >= self.until
+        session.submit("told", words)
+        session.submit("all_layers", gradient)
+        nothing_to_say = [np.empty(0, np.float32)] * self.member.count
+        session.submit("emb_bwd", now.asked.taken(by_vectors) if now.steps else nothing_to_say)
+
+    def end(self, session: Session, k: int) -> None:
+        """What an iteration leaves to the next one: the losses, and the step of the layers."""
+        visit, self.waiting = self.waiting, None
+        if visit is None:
+            return
+        words, gradient = session.result("told", k), session.result("all_layers", k)
+        if visit.of:
+            self.sums[visit.of] += words[:2].sum(axis=1)
+        if visit.epoch is not None:
+            self.late = self.late or bool(words[2, 0])
+            self.told.steps += 1
+            given = self.layers, gradient, visit.epoch, self.told.steps
+            step_layers(self.rules, self.plain, *given)
+
+
+def weights_of(rows: Chosen) -> Floats:
+    """The sum of the weights of the rows of each piece."""
+    if rows.rows.weight is None:
+        return np.diff(rows.begin).astype(np.float64)
+    n = len(rows.begin) - 1
+    return np.bincount(rows.pieces, rows.rows.weight, n).astype(np.float64)
+
+
+def operations(training: Training) -> Dag:
+    """An iteration, with the bytes that this worker brings to each exchange."""
+    rows = training.sets[TRAINING]
+    rows.arrange(training.rules.seed, None)
+    first = rows.batch(0)
+    inside = slice(training.plain, training.plain + len(training.tables))
+    asked, _ = asked_by(
+        first.rows.x[:, inside], first.pieces, training.tables, training.member.count
+    )
+    ids, vectors = 4.0 * len(asked.at), 4.0 * float(asked.length.sum())
+    layers, words = 4.0 * training.room.layers, 24.0 * training.pieces
+    a, b = "all_to_all", "all_reduce"
+    return Dag(
+        [
+            Operation("data_prep", kind=a, size=ids, submitted=("step_vectors",),
+                      after_previous=("look_up",)),
+            Operation("look_up", after=("data_prep",), after_previous=("step_vectors",)),
+            Operation("emb_fwd", kind=a, size=vectors, after=("look_up",)),
+            Operation("ask", after=("look_up",)),
+            Operation("layers", after=("emb_fwd", "ask"), after_previous=("told", "all_layers")),
+            Operation("told", kind=b, size=words, after=("layers",)),
+            Operation("all_layers", kind=b, size=layers, after=("layers",)),
+            Operation("emb_bwd", kind=a, size=vectors, after=("layers",)),
+            Operation("step_vectors", after=("emb_bwd",)),
+        ]
+    )  # fmt: skip
+
+
+def trained(member: Member, message: bytes) -> bytes:
+    """This worker's vectors, and of the first one also the layers and what is told."""
+    training = Training(member, *unpacked(message))
+    with member.session(operations(training)) as session:
+        training.run(session)
+    own = training.vectors.numbers[0]
+    if member.rank:
+        return packed({}, [own, None])
+    return packed(vars(training.told), [own, training.layers[0]])
