@@ -5,10 +5,13 @@ import re
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from tempfile import gettempdir
 from typing import Any
 
 from tuskml.errors import ClusterError, ExtensionError
 from tuskml.groups.execution import activity, packages
+from tuskml.groups.execution.activity import log
 from tuskml.groups.execution.executor import Unit
 
 OLDEST = (2, 50)
@@ -36,8 +39,8 @@ def imported() -> Any:
 def connected(address: str | None) -> Iterator[Any]:
     """Ray, connected. What is connected or started here is disconnected or stopped at the end.
 
-    address: None is the cluster that the process is connected to, else the one of RAY_ADDRESS or
-    of this machine, else a new one on this machine alone.
+    address: None is the cluster that the process is connected to, else the one of RAY_ADDRESS,
+    else this user's own of this machine, else a new one on this machine alone.
     """
     ray = imported()
     if ray.is_initialized():
@@ -58,16 +61,43 @@ def begin(ray: Any, address: str | None) -> None:
             refuse_unreachable(address)
             ray.init(address=address, **QUIET)
             return
-        try:
+        if os.environ.get("RAY_ADDRESS"):
             ray.init(address="auto", **QUIET)
-        except ConnectionError:
-            if os.environ.get("RAY_ADDRESS"):
-                raise
-            ray.init(address="local", include_dashboard=False, **QUIET)
+            return
+        own = own_cluster()
+        if own is not None:
+            ray.init(address=own, **QUIET)
+            return
+        ray.init(address="local", include_dashboard=False, **QUIET)
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:
         where = address or os.environ.get("RAY_ADDRESS") or "this machine"
         why = " ".join(str(error).split())[:300]
         raise ClusterError(f"the Ray cluster at {where} cannot be reached: {why}") from error
+
+
+def own_cluster() -> str | None:
+    """The address of the cluster that this user has started last on this machine by `ray start`,
+    if it answers. Ray itself would also take another user's, or one that ends with the program
+    that has made it.
+    """
+    file = Path(os.environ.get("RAY_TMPDIR") or gettempdir(), "ray", "ray_current_cluster")
+    try:
+        address, owner = file.read_text().strip(), file.stat().st_uid
+        if not re.fullmatch(r"[\w.-]+:\d+", address):
+            return None
+        refuse_unreachable(address)
+    except (OSError, ValueError, ClusterError):  # there is none, or it has ended
+        return None
+    if owner == os.geteuid():
+        log.info("joined the Ray cluster at %s", address)
+        return address
+    log.warning(
+        "the Ray cluster at %s is another user's, so Ray is started for this training alone: "
+        "executor='%s' trains on that cluster",
+        address,
+        address,
+    )
+    return None
 
 
 def refuse_unreachable(address: str) -> None:

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from tuskml.connection import connect
@@ -20,6 +19,7 @@ from tuskml.databases.postgres import Postgres
 from tuskml.databases.sources import Source
 from tuskml.errors import DataError
 from tuskml.shards.readable import FEATURES, LABEL, NULL, key_columns
+from tuskml.shards.temporary import temporary_folder
 from tuskml.text.expressions import quoted
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ def local_rows(database: Database, training: "Training") -> Iterator[tuple[DuckD
         return
     assert isinstance(database, Postgres)
     rows = Rows.of(database, training)
-    with TemporaryDirectory(prefix="tuskml-") as folder, connect() as connection:
-        file = Path(folder) / "rows.parquet"
+    with temporary_folder() as folder, connect() as connection:
+        file = folder / "rows.parquet"
         rows.write(database, file)
         here = DuckDB(connection)
         relation = f"read_parquet({here.text(str(file))}) AS source"
