@@ -3,6 +3,7 @@
 import os
 import re
 import socket
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,8 @@ from tuskml.groups.execution.executor import Unit
 OLDEST = (2, 50)
 REACH_SECONDS = 5.0
 QUIET = {"log_to_driver": False, "logging_level": "ERROR"}
+_ending: list[threading.Thread] = []
+"""The thread in which the last cluster that was started here ends."""
 INSTALL = "pip install 'tuskml[ray]'"
 
 
@@ -43,32 +46,51 @@ def connected(address: str | None) -> Iterator[Any]:
     else this user's own of this machine, else a new one on this machine alone.
     """
     ray = imported()
+    for one in _ending:
+        one.join()
     if ray.is_initialized():
         refuse_other(ray, address)
         yield ray
         return
+    started = False
     try:
-        begin(ray, address)
+        started = begin(ray, address)
         yield ray
     finally:
-        ray.shutdown()
+        if started:
+            end_behind(ray)
+        else:
+            ray.shutdown()
 
 
-def begin(ray: Any, address: str | None) -> None:
-    """Connects to a cluster, or starts one. ClusterError where none answers."""
+def end_behind(ray: Any) -> None:
+    """Disconnects from a cluster that was started here. Its processes end in a thread: they take a
+    second, and Ray lets nobody connect before.
+    """
+    _ending[:] = [threading.Thread(target=ray.shutdown, name="tuskml-ray-end")]
+    _ending[0].start()
+    while _ending[0].is_alive() and ray.is_initialized():
+        _ending[0].join(0.01)
+
+
+def begin(ray: Any, address: str | None) -> bool:
+    """Connects to a cluster, or starts one; whether it has started one. ClusterError where none
+    answers.
+    """
     try:
         if address is not None:
             refuse_unreachable(address)
             ray.init(address=address, **QUIET)
-            return
+            return False
         if os.environ.get("RAY_ADDRESS"):
             ray.init(address="auto", **QUIET)
-            return
+            return False
         own = own_cluster()
         if own is not None:
             ray.init(address=own, **QUIET)
-            return
+            return False
         ray.init(address="local", include_dashboard=False, **QUIET)
+        return True
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:
         where = address or os.environ.get("RAY_ADDRESS") or "this machine"
         why = " ".join(str(error).split())[:300]

@@ -2,6 +2,7 @@
 
 import os
 import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,43 @@ def running(
         (tmp_path / "ray").mkdir()
         (tmp_path / "ray" / "ray_current_cluster").write_text(address)
         yield address, server
+
+
+class Started:
+    """A Ray of this machine, whose processes end when they may."""
+
+    def __init__(self) -> None:
+        self.connected, self.may_end, self.ends = False, threading.Event(), 0
+
+    def init(self, **_: Any) -> None:
+        self.connected = True
+
+    def is_initialized(self) -> bool:
+        return self.connected
+
+    def shutdown(self) -> None:
+        self.connected = False
+        self.may_end.wait()
+        self.ends += 1
+
+
+def test_a_cluster_that_was_started_here_ends_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The caller is disconnected, and does not wait for the processes; the next one does."""
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    ray = Started()
+    monkeypatch.setattr(ray_session, "imported", lambda: ray)
+    with ray_session.connected(None):
+        assert ray.is_initialized()
+    assert (ray.is_initialized(), ray.ends) == (False, 0)
+    threading.Timer(0.05, ray.may_end.set).start()
+    with ray_session.connected(None):
+        assert ray.ends == 1
+    for thread in ray_session._ending:
+        thread.join()
+    assert ray.ends == 2
 
 
 def joined() -> str:
