@@ -16,7 +16,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tuskml.schedule.fair.agent import Table
-from tuskml.schedule.fair.auction import Award, Bid, kept_workers, partial_allocation, worst_off
+from tuskml.schedule.fair.auction import (
+    STAY,
+    Award,
+    Bid,
+    kept_workers,
+    partial_allocation,
+    worst_off,
+)
 from tuskml.schedule.fair.claims import Claim
 from tuskml.schedule.fair.leases import Leases, Workers, largest, left_over, without_zeros
 from tuskml.schedule.fair.solving import Uses, exactly, greedily
@@ -195,7 +202,10 @@ class Arbiter:
             for app in asking
             if self.apps[app].demand > 0 and self.apps[app].waits <= self.rounds
         ]
-        bidders = worst_off({app: self.rank(app, now) for app in asking}, self.rules.f)
+        ranks = {app: self.rank(app, now) for app in asking}
+        if all_leases:
+            ranks = {app: n * (1 + STAY * bool(self.leases.of(app))) for app, n in ranks.items()}
+        bidders = worst_off(ranks, self.rules.f)
         self.round = Round(self.rounds, offer, all_leases, bidders, now + self.rules.answer)
 
     def share(self, app: str, now: float) -> float:
@@ -231,8 +241,9 @@ class Arbiter:
         answered = [app for app in auction.bidders if app in auction.tables]
         others = [app for app in self.apps if app not in answered]
         for apps in (others, [app for app in answered if app in self.apps]):
-            wanted = {app: self.unmet(app) for app in apps}
-            for app, more in left_over(free, wanted, before, self.draw).items():
+            order = sorted(apps, key=lambda app: -self.rank(app, now))
+            wanted = {app: self.unmet(app) for app in order}
+            for app, more in left_over(free, wanted, before).items():
                 self.leases.give(app, more)
                 free = without_zeros({node: n - more.get(node, 0) for node, n in free.items()})
 

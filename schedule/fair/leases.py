@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-import numpy as np
-
 Workers = dict[str, int]
 """Of each node."""
 
@@ -54,25 +52,23 @@ def largest(workers: Mapping[str, int], most: int) -> Workers:
 
 
 def left_over(
-    free: Workers,
-    wanted: Mapping[str, int],
-    before: Mapping[str, Mapping[str, int]],
-    draw: np.random.Generator,
+    free: Workers, wanted: Mapping[str, int], before: Mapping[str, Mapping[str, int]]
 ) -> dict[str, Workers]:
-    """Gives free workers to apps that can use them, one by one and at random.
+    """Gives free workers to apps that can use them, one by one, the first ones first.
 
     A worker goes first to those that had workers on its node before, who run on there, then to
-    those that have some there now, then to any. wanted: workers that each app can still use.
+    those that have some there now, then to any; of these to who has got the least. wanted: workers
+    that each app can still use, in order.
     """
     unmet, found = dict(wanted), {app: Workers() for app in wanted}
     for node in sorted(free):
         for _ in range(free[node]):
-            open_ = [app for app in sorted(unmet) if unmet[app] > 0]
+            open_ = [app for app in unmet if unmet[app] > 0]
             if not open_:
                 break
             there = [app for app in open_ if found[app].get(node, 0) < before[app].get(node, 0)]
             there = there or [app for app in open_ if found[app].get(node)] or open_
-            app = there[int(draw.integers(len(there)))]
+            app = min(there, key=lambda one: sum(found[one].values()))
             found[app][node] = found[app].get(node, 0) + 1
             unmet[app] -= 1
     return found

@@ -82,7 +82,7 @@ class Running:
     def changed(self, now: float, machines: Machines, restart: float) -> None:
         """It holds other workers than before, after a moment in which it loads a checkpoint."""
         self.rate = speed(self.now_in, self.held, machines.racks, self.spec.slowdowns)
-        self.resumes = now + restart
+        self.resumes = max(self.resumes, now + restart)  # it may load already
         self.version += 1
 
     def ends_stage(self) -> float:

@@ -13,18 +13,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from fair_runs import POLICIES, Row, as_dicts, measured, simulated, spread_out
+from fair_runs import AS_IN_THESIS, POLICIES, Row, as_dicts, measured, simulated, spread_out
 
+from tuskml.schedule.fair.simulation.bound import least_rho, may_have_incentive
+from tuskml.schedule.fair.simulation.events import Rules
 from tuskml.schedule.fair.simulation.generated import searches
 
 WORKERS = (256, 128, 64)
+ALL = AS_IN_THESIS | POLICIES
 
 
 def one(task: tuple[str, int, int, int, float]) -> tuple[Row, list[float], list[float]]:
     """A run: its figures, the rho of all apps, and their placement scores."""
     name, workers, seed, apps, load = task
     specs = searches(apps, load, 256, seed)
-    run, seconds = simulated(specs, workers, POLICIES[name](), seed)
+    run, seconds = simulated(specs, workers, ALL[name](), seed)
     rho = [app.rho for app in run.apps]
     score = [app.work / (app.spent - app.lost) for app in run.apps]
     return measured(name, workers, seed, run, seconds), rho, score
@@ -38,7 +41,7 @@ def table(rows: list[Row]) -> str:
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for workers in WORKERS:
-        for name in POLICIES:
+        for name in ALL:
             mine = [row for row in rows if (row.policy, row.workers) == (name, workers)]
             if mine:
                 lines.append(line(name, workers, mine))
@@ -57,6 +60,24 @@ def line(name: str, workers: int, mine: list[Row]) -> str:
         f"{middle('p99'):.2f} | {middle('within_1'):.0%} | {middle('within_105'):.0%} | "
         f"{middle('gpu_hours'):,.0f} | {middle('lost_hours'):.0f} | {middle('hours'):.1f} |"
     )
+
+
+def bounds(seeds: int, apps: int, load: float) -> str:
+    """Markdown: of each size what no scheduler can do better, medians over seeds."""
+    lines = [
+        "| GPUs | least greatest rho | its range | most apps with rho <= 1, none above 1.5 |",
+        "|---|---|---|---|",
+    ]
+    restart = Rules().restart
+    made = [searches(apps, load, 256, seed) for seed in range(seeds)]
+    for workers in WORKERS:
+        rho = [least_rho(specs, workers, restart) for specs in made]
+        part = [may_have_incentive(specs, workers, restart, 1.5) for specs in made]
+        lines.append(
+            f"| {workers} | {np.median(rho):.2f} | {min(rho):.2f}..{max(rho):.2f} | "
+            f"{np.median(part):.0%} |"
+        )
+    return "\n".join(lines)
 
 
 def plots(found: list[Any], folder: Path) -> None:
@@ -108,11 +129,12 @@ def main() -> None:
         (name, workers, seed, given.apps, given.load)
         for workers in reversed(WORKERS)
         for seed in range(given.seeds)
-        for name in POLICIES
+        for name in ALL
     ]
     found = spread_out(one, tasks, given.processes)
     rows = [row for row, _, _ in found]
     print(table(rows))
+    print(bounds(given.seeds, given.apps, given.load))
     if given.json:
         given.json.write_text(json.dumps(as_dicts(rows)))
     if given.plots:

@@ -28,6 +28,10 @@ POLICIES: dict[str, Callable[[], Any]] = {
     "Optimus": lambda: levels.optimus,
     "Gandiva": lambda: orders.gandiva,
 }
+AS_IN_THESIS: dict[str, Callable[[], Any]] = {
+    "Themis, thesis": lambda: Themis(stay=0.0, random=True),
+}
+"""Without what this project changes."""
 FAIR = ("Themis", "Gavel", "Shockwave", "DRF", "Tiresias")
 """Those with some notion of fairness among apps."""
 

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping
 
-import numpy as np
 import pytest
 
 from tuskml.schedule.fair.agent import Table, subsets, table_of
@@ -221,13 +220,13 @@ def test_nodes_that_vanish_are_not_given_again() -> None:
 
 
 def test_left_over_workers_stay_where_they_were() -> None:
-    draw = np.random.default_rng(0)
     before = {"x": {"a": 1}, "y": {"b": 2}, "z": {}}
-    wanted = {"x": 1, "y": 2, "z": 0}
-    found = left_over({"a": 1, "b": 2}, wanted, before, draw)
+    wanted = {"z": 3, "x": 1, "y": 2}
+    found = left_over({"a": 1, "b": 2}, wanted, before)
     assert found == {"x": {"a": 1}, "y": {"b": 2}, "z": {}}
-    shares = [left_over({"a": 1}, {"y": 1, "z": 1}, before, draw)["z"] for _ in range(400)]
-    assert sum(map(len, shares)) == pytest.approx(200, abs=50)
+    assert left_over({"a": 1}, {"z": 1, "y": 1}, before) == {"z": {"a": 1}, "y": {}}
+    assert left_over({"a": 1}, {"y": 1, "z": 1}, before) == {"z": {}, "y": {"a": 1}}
+    assert left_over({"c": 1, "d": 1}, {"z": 2, "y": 2}, before) == {"z": {"c": 1}, "y": {"d": 1}}
     assert largest({"a": 1, "b": 3}, 3) == {"b": 3}
 
 
@@ -280,3 +279,25 @@ def test_an_arbiter_killed_in_an_auction() -> None:
         assert cluster.within_nodes()
     assert cluster.arbiter.rounds >= 2
     assert cluster.held() == {"one": 2, "two": 2}
+
+
+def test_a_lease_is_renewed_where_another_app_is_hardly_worse_off() -> None:
+    cluster = Cluster({"a": 1}, Rules(f=0.5, lease=10.0, answer=2.0))
+    had = []
+    for _ in range(12):
+        for app in ("one", "two"):
+            cluster.ask(app, jobs=1, work=1000.0)
+        had += list(cluster.held())
+        cluster.now += 10.0
+    assert had[:3] == ["one"] * 3
+    assert "two" in had
+
+
+def test_what_is_left_over_goes_to_the_worst_off() -> None:
+    """Three answer no offer; one of them said that it is little work, and has waited as long."""
+    cluster = Cluster({"a": 1}, Rules(f=0.0, lease=10.0, answer=2.0, silent=100.0))
+    for app, work in (("long", 5000.0), ("short", 50.0), ("longer", 9000.0)):
+        cluster.arbiter.ask(app, 1, work)
+    cluster.now += 3.0
+    cluster.arbiter.ask("long", 1, 5000.0)
+    assert cluster.held() == {"short": 1}

@@ -15,12 +15,13 @@ from tuskml.schedule.fair.simulation.apps import (
     speed_of,
     successive_halving,
 )
+from tuskml.schedule.fair.simulation.bound import least_rho, may_have_incentive
 from tuskml.schedule.fair.simulation.events import Rules, Simulation
 from tuskml.schedule.fair.simulation.generated import NETWORK, SHAPES, jobs_like, searches
 from tuskml.schedule.fair.simulation.machines import Machines, Room, mixed
 from tuskml.schedule.fair.simulation.policies import levels, orders
-from tuskml.schedule.fair.simulation.policies.themis import Themis
-from tuskml.schedule.fair.simulation.running import View, filled
+from tuskml.schedule.fair.simulation.policies.themis import Themis, dealt
+from tuskml.schedule.fair.simulation.running import Running, View, filled
 
 POLICIES: dict[str, Any] = {
     "themis": Themis,
@@ -187,3 +188,84 @@ def test_searches_are_as_in_the_thesis() -> None:
     assert one == pytest.approx(0.1, abs=0.03)
     slow = np.mean([spec.slowdowns is not NO_SLOWDOWN for spec in specs])
     assert slow == pytest.approx(0.5, abs=0.05)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_no_scheduler_is_below_the_bound(name: str) -> None:
+    specs, rules = searches(25, 0.8, 32, seed=7), Rules()
+    run = Simulation(specs, mixed(32), POLICIES[name](), rules).ran()
+    assert max(app.rho for app in run.apps) >= least_rho(specs, 32, rules.restart) - 1e-9
+
+
+def test_the_bound_of_an_app_alone_is_what_it_takes() -> None:
+    rules, specs = Rules(restart=30.0), [Spec(5.0, (Stage(2, 300.0, 4),), NO_SLOWDOWN)]
+    run = Simulation(specs, mixed(64), orders.srsf, rules).ran()
+    assert run.apps[0].rho == pytest.approx((30 + 75) / 75)
+    assert least_rho(specs, 64, rules.restart) == pytest.approx(run.apps[0].rho, rel=1e-6)
+    assert may_have_incentive(specs, 64, 30.0, 2.0) == 0.0
+    assert may_have_incentive(specs, 64, 0.0, 2.0) == 1.0
+
+
+def test_more_apps_may_have_a_smaller_rho() -> None:
+    """Two that can use the whole cluster: one may be done in half of its ideal, the other in
+    all of it."""
+    two = [Spec(0.0, (Stage(1, 1000.0, 8),), NO_SLOWDOWN)] * 2
+    assert least_rho(two, 8, 0.0) == pytest.approx(0.5, rel=1e-6)
+    one_after_the_other = Simulation(two, mixed(8), orders.srsf, Rules(restart=0.0)).ran()
+    assert max(app.rho for app in one_after_the_other.apps) >= 0.5
+
+
+def test_apps_that_stay_lose_less() -> None:
+    def lost(stay: float) -> float:
+        runs = [
+            Simulation(searches(30, 3.6, 32, seed), mixed(32), Themis(stay=stay), seed=seed).ran()
+            for seed in (100, 101, 102)
+        ]
+        return sum(app.lost for run in runs for app in run.apps)
+
+    assert lost(0.1) < 0.9 * lost(0.0)
+
+
+def one_that_wants(jobs: int, number: int) -> Running:
+    """An app that has arrived."""
+    return Running(number, Spec(0.0, (Stage(jobs, 600.0, 1),), NO_SLOWDOWN), 0.0, 0.0)
+
+
+def test_the_worst_off_get_what_is_left_over() -> None:
+    apps = [one_that_wants(4, number) for number in range(3)]
+    rhos = dict(zip(apps, (1.0, 3.0, 2.0), strict=True))
+    view = View(0.0, apps, 2, [2, 2, 2, 2], 8, 0.0, 600.0, np.random.default_rng(0))
+    order = Themis().ordered(view, apps, rhos)
+    assert [app.number for app in order] == [1, 2, 0]
+    shares: dict[Running, int] = {}
+    assert dealt(order, shares, 2) == 0
+    assert [shares.get(app, 0) for app in apps] == [0, 1, 1]
+    apps[0].before, shares = {0: 2}, {}
+    assert dealt(order, shares, 2) == 0
+    assert [shares.get(app, 0) for app in apps] == [2, 0, 0], "a restart is spared"
+    drawn = {Themis(random=True).ordered(view, apps, rhos)[0].number for _ in range(40)}
+    assert drawn == {0, 1, 2}
+
+
+def test_draws_of_an_app_do_not_depend_on_others() -> None:
+    app, other = one_that_wants(4, 7), one_that_wants(4, 8)
+
+    def drawn(now: float, *asked: Running) -> float:
+        policy, draw = Themis(), np.random.default_rng(5)
+        view = View(now, [app, other], 2, [2, 2, 2, 2], 8, 0.0, 600.0, draw)
+        for one in asked:
+            policy.coin(view, one).random()
+        return float(policy.coin(view, app).random())
+
+    assert drawn(60.0) == drawn(60.0, other, app)
+    assert drawn(60.0) != drawn(660.0)
+
+
+def test_more_workers_do_not_cut_a_restart_short() -> None:
+    app = one_that_wants(4, 0)
+    app.held = {0: 1}
+    app.changed(0.0, mixed(8), 45.0)
+    app.advance(1.0)
+    app.held = {0: 2}
+    app.changed(1.0, mixed(8), 22.5)
+    assert app.resumes == 45.0

@@ -1,4 +1,10 @@
-"""Themis: auctions among the worst-off, and what is left over to the others at random."""
+"""Themis: auctions among the worst-off, and what is left over to the others, the worst-off first.
+
+In two points it is not as in the thesis, which gives what is left over at random, and where an app
+that has workers bids like one that has none. Here claims are held against what apps received, so
+they may say who is first; and an app keeps its workers where the others are hardly worse off, as
+each change costs a restart.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,7 +12,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from tuskml.schedule.fair.auction import Bid, kept_workers, partial_allocation, worst_off
+from tuskml.schedule.fair.auction import (
+    STAY,
+    Bid,
+    kept_workers,
+    partial_allocation,
+    worst_off,
+)
 from tuskml.schedule.fair.claims import Claim
 from tuskml.schedule.fair.pieces import SIZES, split, use
 from tuskml.schedule.fair.simulation.apps import Stage, speed_of
@@ -26,21 +38,25 @@ class Themis:
 
     said: by the number of an app, by which factor it overstates its rho, all other apps tell the
     truth; audited: whether claims are held against what apps received; errors: by number, the
-    factor by which an app is wrong about its work.
+    factor by which an app is wrong about its work; stay: as `STAY`; random: what is left over goes
+    to the others at random; key: of the draws, -1 before the first auction.
     """
 
     f: float = 0.8
+    stay: float = STAY
+    random: bool = False
     solver: Solver = greedily
     said: Mapping[int, float] = field(default_factory=dict)
     errors: Mapping[int, float] = field(default_factory=dict)
     audited: bool = True
     claims: dict[int, Claim] = field(default_factory=dict)
     auctions: int = 0
+    key: int = -1
 
     def __call__(self, view: View) -> Shares:
         """One round of pseudocode 3."""
         wanting = view.wanting
-        rhos = {app: self.rank(view, app) for app in wanting}
+        rhos = {app: self.rank(view, app) * (1 + self.stay * bool(app.before)) for app in wanting}
         bidders = worst_off(rhos, self.f)
         bids = [bid_of(view, app, self.claimed(app).work) for app in bidders]
         capacity = np.array(view.capacity, np.int64)
@@ -50,13 +66,28 @@ class Themis:
         for app, bid, award in zip(bidders, bids, awards, strict=True):
             if award.bundle >= 0 and bid.size is not None:
                 workers = int(bid.size[award.bundle])
-                shares[app] = kept_workers(workers, award.kept, view.draw)
+                shares[app] = kept_workers(workers, award.kept, self.coin(view, app))
         left = view.free - sum(shares.values())
         if left:
             won = set(bidders)
-            left = at_random(view, [app for app in wanting if app not in won], shares, left)
-            at_random(view, bidders, shares, left)
+            others = [app for app in wanting if app not in won]
+            left = dealt(self.ordered(view, others, rhos), shares, left)
+            dealt(self.ordered(view, bidders, rhos), shares, left)
         return [(app, n) for app, n in shares.items() if n]
+
+    def coin(self, view: View, app: Running) -> np.random.Generator:
+        """Draws of an app at this time, the same whatever others do and whatever it has said."""
+        if self.key < 0:
+            self.key = int(view.draw.integers(1 << 62))
+        return np.random.default_rng([self.key, app.number, round(view.now)])
+
+    def ordered(
+        self, view: View, apps: list[Running], rhos: Mapping[Running, float]
+    ) -> list[Running]:
+        """In which order apps get what is left over."""
+        if self.random:
+            return [apps[place] for place in view.draw.permutation(len(apps)).tolist()]
+        return sorted(apps, key=lambda app: -rhos[app])
 
     def claimed(self, app: Running) -> Claim:
         """What the app says of its work, held against what it received."""
@@ -81,13 +112,12 @@ class Themis:
         return truth * self.said.get(app.number, 1.0) / self.errors.get(app.number, 1.0)
 
 
-def at_random(view: View, apps: list[Running], shares: dict[Running, int], left: int) -> int:
-    """Gives what is left over to apps that can use it; how many workers nobody can.
+def dealt(order: list[Running], shares: dict[Running, int], left: int) -> int:
+    """Gives what is left over to apps that can use it, in order; how many workers nobody can.
 
-    In random order: first as many as an app held before, as these run on without a restart, then
-    the workers of one job after another.
+    First as many as an app held before, as these run on without a restart, then the workers of one
+    job after another.
     """
-    order = [apps[place] for place in view.draw.permutation(len(apps)).tolist()]
     for app in order:
         more = min(left, app.unmet - shares.get(app, 0), sum(app.before.values()))
         if more > 0:
