@@ -188,6 +188,50 @@ def for_all_cursors(text: str) -> str:
     return text.replace("TEMP MACRO", "MACRO")
 
 
+SHARED = "tuskml_macros"
+"""A database in memory, beside the one that was opened, whose macros several cursors see."""
+IS_SHARED = f"SELECT path IS NULL FROM duckdb_databases() WHERE database_name = '{SHARED}'"
+SEARCHED = """
+SELECT coalesce(nullif(current_setting('search_path'), ''),
+                '"' || replace(current_database(), '"', '""') || '"."'
+                || replace(current_schema(), '"', '""') || '"')
+"""
+
+
+def share_macros(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Makes the macros once for all cursors of a file that `see_macros`; whether that is possible.
+
+    To make them costs each cursor 0.1 s, and the file is to keep none of them. What tells that a
+    connection is loaded is not among them, as other cursors do not see them.
+    """
+    if holds(connection, IN_MEMORY):
+        return False  # which has them for all cursors
+    try:
+        connection.execute(f"ATTACH IF NOT EXISTS ':memory:' AS {SHARED}")
+        if not holds(connection, IS_SHARED):
+            return False
+        connection.execute(as_shared(sql_text("macros.sql")))
+        connection.execute(as_shared(registry_macros(connection)))
+    except duckdb.Error:  # the program may attach nothing
+        return False
+    return True
+
+
+def see_macros(cursor: duckdb.DuckDBPyConnection) -> bool:
+    """Adds the shared macros to what a cursor searches; whether its configuration allows that."""
+    try:
+        path = cursor.execute(SEARCHED).fetchall()[0][0].replace("'", "''")
+        cursor.execute(f"SET search_path = '{path},{SHARED}.main'")
+    except duckdb.Error:
+        return False
+    return True
+
+
+def as_shared(text: str) -> str:
+    """The macros as those of the database that is shared."""
+    return text.replace("TEMP MACRO ", f"MACRO {SHARED}.main.")
+
+
 REGISTRY_SCHEMA = """
 SELECT 1 FROM duckdb_schemas()
 WHERE database_name = current_database() AND schema_name = 'tuskml'
@@ -219,12 +263,19 @@ COMMIT;
 
 def run_registry_macros(connection: duckdb.DuckDBPyConnection) -> None:
     """Models by name, where the current database has a registry (sql/duckdb/registry.sql)."""
-    if not connection.execute(REGISTRY_SCHEMA).fetchall():
-        return
-    found = connection.execute(REGISTRY).fetchone()
-    if found is not None:
-        text = sql_text("registry_macros.sql") if found[0] else OLDER_REGISTRY
+    text = registry_macros(connection)
+    if text:
         create_macros(connection, text)
+
+
+def registry_macros(connection: duckdb.DuckDBPyConnection) -> str:
+    """What makes these macros; "" where there is no registry."""
+    if not connection.execute(REGISTRY_SCHEMA).fetchall():
+        return ""
+    found = connection.execute(REGISTRY).fetchone()
+    if found is None:
+        return ""
+    return sql_text("registry_macros.sql") if found[0] else OLDER_REGISTRY
 
 
 def renew_registry(connection: duckdb.DuckDBPyConnection) -> None:

@@ -22,7 +22,7 @@ from dbt.adapters.duckdb.plugins import BasePlugin
 
 import tuskml
 from tuskml import registry
-from tuskml.connection import UNSIGNED, load, run_macros
+from tuskml.connection import UNSIGNED, ensure_macros, load, see_macros, share_macros
 from tuskml.errors import ClusterWarning, DataError, ExtensionError, TuskError
 
 CONFIG = ("registry", "store_root")
@@ -36,7 +36,8 @@ class Plugin(BasePlugin):
     """
 
     def initialize(self, plugin_config: dict[str, Any]) -> None:
-        unknown = sorted(set(plugin_config) - set(CONFIG))
+        settings = (self.creds and self.creds.settings) or {}  # which dbt-duckdb adds
+        unknown = sorted(set(plugin_config) - set(CONFIG) - set(settings))
         if unknown:
             allowed = " or ".join(CONFIG)
             raise ValueError(
@@ -44,6 +45,7 @@ class Plugin(BasePlugin):
             )
         self.registry = plugin_config.get("registry", True)
         self.store_root = plugin_config.get("store_root")
+        self.shared = False
 
     def update_connection_config(self, creds: Any, config: dict[str, Any]) -> None:
         config[UNSIGNED] = True
@@ -52,9 +54,11 @@ class Plugin(BasePlugin):
         load(conn, self.store_root)
         if self.registry:
             registry.create(conn)
+        self.shared = share_macros(conn)
 
     def configure_cursor(self, cursor: duckdb.DuckDBPyConnection) -> None:
-        run_macros(cursor)
+        if not (self.shared and see_macros(cursor)):
+            ensure_macros(cursor)
 
 
 def train_on_workers(cursor: Any, given: dict[str, Any], said: str) -> duckdb.DuckDBPyRelation:

@@ -85,7 +85,7 @@ def test_predictions_metrics_and_summaries(project: Any, built: dict[str, Any]) 
     assert 0.5 < project.sql(f"SELECT {named}")[0][0] < 1
 
 
-@pytest.mark.sample(1)
+# The tests of deployment below go on from here, so it is never left to the night.
 def test_a_version_that_fails_its_tests_is_not_deployed(
     project: Any, built: dict[str, Any]
 ) -> None:
