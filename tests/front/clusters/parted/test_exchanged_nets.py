@@ -183,6 +183,14 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             found.extend([plan.version] if done else [])
             return done
 
+    iterate = worker.Training.iterate
+
+    def slowly(training: Any, session: Session, k: int, *visits: Any) -> None:
+        if k > 10 and not found:
+            time.sleep(0.2)  # for an optimizer that has little of the machine
+        iterate(training, session, k, *visits)
+
+    monkeypatch.setattr(worker.Training, "iterate", slowly)
     monkeypatch.setattr(central, "Central", Eager)
     monkeypatch.setattr(central, "WARM", 2)
     monkeypatch.setattr(central.serve, "__defaults__", (1, Search(0.02), 30.0))
