@@ -12,6 +12,11 @@ Weights are all that plans have in common, so whatever one of them has reached i
 (the thesis calls it progress propagation): a candidate begins at the best weights that are known,
 those of an earlier plan where they are better, and has the decades of its error left that these
 lack. The policy (`schedule/replanning/policy.py`) says which one goes on.
+
+Resources that have just changed may change back. What another plan takes to begin, as a pass for
+the curvature, is lost then. So it goes on once the running plan, which takes longer, has lost as
+much, as one rents skis until they would be paid: the training takes at most twice what it would,
+had it known how long the change lasts (Karlin et al., Competitive snoopy caching, 1988).
 """
 
 import math
@@ -28,13 +33,12 @@ from tuskml.learners.linear.algorithms.parts.kept import Beginning
 from tuskml.learners.linear.estimates.question import Question
 from tuskml.learners.linear.guard.beside import Beside, NoThreadError
 from tuskml.learners.linear.guard.progress import Point, iterations_left
+from tuskml.learners.linear.guard.resources import Resources, judge
 from tuskml.learners.linear.operators import Loop, Operators, State
 from tuskml.learners.linear.plan import Plan
-from tuskml.learners.linear.planner.choice import Candidate, Choice, assess, dependable
-from tuskml.learners.linear.planner.costs import PlanCosts
+from tuskml.learners.linear.planner.choice import Candidate, Choice
 from tuskml.learners.linear.problem import Problem
-from tuskml.optimizer import constants, disk
-from tuskml.optimizer.constants import Constants
+from tuskml.optimizer import disk
 from tuskml.optimizer.disk import not_cached
 from tuskml.schedule import shares
 from tuskml.schedule.replanning.policy import next_plan, worth_considering
@@ -46,40 +50,12 @@ FEWEST = 4
 """Errors that tell how many iterations are left of a plan that follows gradients."""
 LEAST_ITERATIONS = 1.0
 """Of a plan that takes over."""
+PAID = 1.0
+"""Of what another plan takes to begin, how much has to be lost by the one that runs."""
 LOOK_EVERY = 0.05
 """Seconds for which is believed what the system said of its memory."""
 OF_FREE = 0.5
 """Of that memory, what a plan that takes over may add: a container without any left is killed."""
-
-
-@dataclass
-class Resources:
-    """What a training may use: threads, and bytes beside what it has.
-
-    on_disk: bytes of spilled rows that memory does not hold, so that each pass reads them; free:
-    bytes that the system has for files, or for what a plan that takes over keeps.
-    """
-
-    threads: int
-    room: float
-    on_disk: float = 0.0
-    free: float = math.inf
-
-    def changed_to(self, other: "Resources") -> str:
-        """In words, for the model's plan."""
-        told = []
-        if self.threads != other.threads:
-            told.append(f"share {self.threads} -> {other.threads}")
-        if (self.on_disk > 0) != (other.on_disk > 0):
-            told.append("rows " + ("memory -> disk" if other.on_disk else "disk -> memory"))
-        memory = f"memory {mebibytes(self.room)} -> {mebibytes(other.room)} MiB"
-        return " and ".join(told) or memory
-
-
-def mebibytes(size: float) -> str:
-    """So many, to the hundredth where they are few."""
-    found = size / 2**20
-    return f"{found:,.0f}" if found >= 1 else f"{found:.2f}"
 
 
 @dataclass
@@ -102,7 +78,8 @@ class Replanning:
     that follows gradients has needed, which the condition of the problem makes all such plans
     need; judged: candidates by threads and bytes on the disk; spilled: bytes of the rows that
     were; free: bytes of memory for files, when the system was asked, which was at looked; started:
-    when the training began, both by the monotonic clock.
+    when the training began, both by the monotonic clock; lost: seconds that another plan would
+    have spared since it was better, at the look that was at lost_at, None: none is.
     """
 
     chosen: Choice
@@ -123,6 +100,8 @@ class Replanning:
     free: float = math.inf
     started: float = field(default_factory=time.monotonic)
     looked: float = -math.inf
+    lost: float = 0.0
+    lost_at: float | None = None
 
     def watching(self, operators: Operators) -> Operators:
         """The same operators, which stop where another plan is to go on."""
@@ -143,6 +122,7 @@ class Replanning:
         same = (now.threads, now.on_disk) == (self.seen.threads, self.seen.on_disk)
         if same and now.room >= self.least_room(now):
             self.beside.drop()
+            self.lost_at = None
             return
         if not self.points or self.age() < SHORT:
             return
@@ -152,17 +132,35 @@ class Replanning:
         running = self.running(candidates)
         if running is None or self.takes_short(candidates[running]):
             return
-        before, self.seen = self.seen, now
         self.keep(state)
         self.learn(candidates[running])
         order = considered(candidates, running)
         left = [self.left(candidates[i], i == running, now) for i in order]
         place = next_plan(left, order.index(running))
         if place is None or order[place] == running:
+            self.seen, self.lost_at = now, None
             return
-        self.next = self.taking_over(candidates[order[place]], left[place])
+        best = candidates[order[place]]
+        if not self.paid(left[order.index(running)], left[place], best.cost.setup):
+            return
+        before, self.seen, self.lost_at = self.seen, now, None
+        self.next = self.taking_over(best, left[place])
         names = f"{self.chosen.plan.algorithm} -> {self.next.plan.algorithm}"
         self.told.append(f"{names} at iteration {{made}}: {before.changed_to(now)}")
+
+    def paid(self, mine: float, other: float, setup: float) -> bool:
+        """Whether the running plan has lost what the other one takes to begin.
+
+        mine, other: seconds that are left of them, the latter with setup.
+        """
+        now = time.monotonic()
+        if self.lost_at is None:
+            self.lost, self.lost_at = 0.0, now
+        if math.isinf(mine):
+            return True
+        self.lost += (now - self.lost_at) * (1.0 - max(other - setup, 0.0) / mine)
+        self.lost_at = now
+        return self.lost >= PAID * setup
 
     def resources(self) -> Resources:
         """Those of now."""
@@ -324,34 +322,6 @@ class Watched:
             return False
         self.replanning.look(state)
         return self.replanning.next is None
-
-
-def judge(chosen: Choice, question: Question, now: Resources) -> tuple[Candidate, ...]:
-    """The candidates of a choice that are known well, at other resources. Reads and changes
-    nothing else, as it may run in another thread than the training."""
-    names = [one.plan.algorithm for one in chosen.candidates if dependable(one)]
-    known = constants.of_host()
-    asked = with_resources(question, now, known)
-    found = assess(asked, known, chosen.known, names)
-    common = PlanCosts(asked, known).common()
-    return tuple(
-        replace(one, cost=replace(one.cost, setup=max(one.cost.setup - common, 0.0)))
-        for one in found
-    )
-
-
-def with_resources(question: Question, now: Resources, known: Constants) -> Question:
-    """The question of a training that has these; passes that were timed take longer."""
-    seen = replace(question.seen, on_disk=now.on_disk)
-    asked = replace(question, threads=now.threads, seen=seen, spent=0.0)
-    before, after = PlanCosts(question, known), PlanCosts(asked, known)
-    timed = dict(question.measured)
-    for name, one in timed.items():
-        kind = name.removeprefix("pass ")
-        if kind != name and one.failure is None:
-            slower = before.speedup(kind) / after.speedup(kind)
-            timed[name] = replace(one, iteration=slower * one.iteration)
-    return replace(asked, measured=timed)
 
 
 def solves(one: Candidate) -> bool:

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 import tuskml
 from tuskml.learners.linear.guard import replanning, switching
-from tuskml.learners.linear.guard.replanning import Resources
+from tuskml.learners.linear.guard.resources import Resources
 from tuskml.schedule import replay
 from tuskml.schedule.replanning.adversaries import Profile
 from tuskml.schedule.replanning.model import Queries, Rules, simulate
