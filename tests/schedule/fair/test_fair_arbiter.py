@@ -128,6 +128,18 @@ def test_who_does_not_ask_is_forgotten() -> None:
     cluster.ask("one", jobs=4)
     cluster.ask("one", jobs=4)
     assert cluster.held() == {"one": 4}
+    assert set(cluster.arbiter.apps) == {"one"}
+
+
+def test_who_never_answers_is_made_fewer_offers() -> None:
+    """It is the worst off of all in every round: it has waited as long, and is less work."""
+    cluster = Cluster({"a": 1}, Rules(f=0.8, lease=10.0, answer=2.0))
+    for _ in range(240):
+        cluster.now += 2.0
+        cluster.arbiter.ask("mute", 1)
+        cluster.ask("honest", 1, 1e6)
+    assert cluster.arbiter.rounds >= 30
+    assert 2 <= cluster.arbiter.unanswered <= 6, "after 2, 4, 8, 16 and 32 rounds"
 
 
 def test_an_app_that_ends_leaves_its_workers() -> None:
