@@ -57,17 +57,19 @@ def test_shards_in_memory_have_the_models_of_a_table(
 def test_a_class_of_the_program_s_own_is_opened_by_threads(
     con: duckdb.DuckDBPyConnection, expected: tuskml.Models, tmp_path: Path
 ) -> None:
-    class Own(type(fsspec.filesystem("file"))):  # type: ignore[misc]
+    """In memory: where a file's seek gives up the GIL, DuckDB 2.0 reads at the wrong place."""
+
+    class Own(type(fsspec.filesystem("memory"))):  # type: ignore[misc]
         protocol = "own"
 
         @classmethod
         def _strip_protocol(cls, path: str) -> str:
-            return str(super()._strip_protocol(path.removeprefix("own://")))
+            return str(super()._strip_protocol(path.replace("own://", "memory://", 1)))
 
     fsspec.register_implementation("own", Own, clobber=True)
     con.register_filesystem(fsspec.filesystem("own"))
-    source = f"own://{sharded.shuffled(con, tmp_path / 's')}"
-    given = sharded.GIVEN | {"source": source, "executor": "threads"}
+    put(con, tmp_path / "s", fsspec.filesystem("own"), "/rows")
+    given = sharded.GIVEN | {"source": "own://rows/*.parquet", "executor": "threads"}
     sharded.assert_same_bits(tuskml.train(con, "logistic", **given), expected)
 
 
