@@ -21,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--epochs", type=int, default=3, help="at most")
     parser.add_argument("--contenders", default="tuskml,libfm,xlearn")
     parser.add_argument("--rates", help="JSON, in the place of RATES")
+    shares = "of tuskml: parts of the rows to train on, for the seconds to a given log-loss"
+    parser.add_argument("--shares", type=float, nargs="+", default=[1.0], help=shares)
     return parser.parse_args()
 
 
@@ -86,18 +89,20 @@ def by_tuskml(rows: Rows, rate: float, given: argparse.Namespace) -> Iterator[Fo
     connection = tuskml.connect()
     keep(connection, "rows", rows.ids, rows.labels)
     keep(connection, "held", rows.held_ids, rows.held)
-    for threads in (1, 2):
+    for threads, share in product((1, 2), given.shares):
         for epochs in range(1, given.epochs + 1):
             options = {"objective": "logistic", "rank": RANK, "max_iter": epochs,
                        "learning_rate": rate, "threads": threads}  # fmt: skip
-            train = f"SELECT train_model('fm', y, x, '{json.dumps(options)}') AS m FROM rows"
+            some = f"(FROM rows LIMIT {round(share * given.rows)})"
+            train = f"SELECT train_model('fm', y, x, '{json.dumps(options)}') AS m FROM {some}"
             began = time.perf_counter()
             connection.execute(f"CREATE OR REPLACE TABLE model AS {train}")
             seconds = time.perf_counter() - began
             ((loss,),) = connection.execute(
                 "SELECT log_loss(y, predict_proba((SELECT m FROM model), x)) FROM held"
             ).fetchall()
-            yield Found(f"tuskml, threads {threads}", rate, epochs, seconds, loss)
+            of = "" if share == 1 else f", {share:.0%} of the rows"
+            yield Found(f"tuskml, threads {threads}{of}", rate, epochs, seconds, loss)
 
 
 def keep(connection: Any, name: str, ids: Ids, labels: Labels) -> None:
