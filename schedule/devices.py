@@ -2,7 +2,8 @@
 
 Trainings that wait get it in the order in which they asked. One that others wait for gives it back
 after a second, between two iterations, and asks again. A training whose turn does not come within
-a minute goes on beside the one that has the GPU, so that no training stops because of another.
+a minute goes on beside the one that has the GPU, so that no training stops because of another. One
+that can train elsewhere says how long it waits, and is told that the GPU is busy.
 """
 
 import threading
@@ -19,6 +20,10 @@ Check = Callable[[], None]
 """Raises an error where the training was cancelled."""
 
 
+class BusyError(Exception):
+    """Others have the device for longer than a training waits."""
+
+
 class Turn(threading.local):
     """Of the calling thread's training; device: 0: none."""
 
@@ -31,12 +36,16 @@ _turn = Turn()
 
 
 @contextmanager
-def turn(check: Check, device: int = 1) -> Iterator[None]:
-    """The calling thread's training has the device, from 1 on, in turn with those of others."""
+def turn(check: Check, device: int = 1, patience: float | None = None) -> Iterator[None]:
+    """The calling thread's training has the device, from 1 on, in turn with those of others.
+
+    patience: seconds of its first wait, after which BusyError is raised; None: it goes on beside
+    the one that has the device.
+    """
     if _turn.device:
         yield
         return
-    wait(check, device)
+    wait(check, device, patience)
     _turn.device, _turn.began, _turn.check = device, time.monotonic(), check
     try:
         yield
@@ -46,13 +55,13 @@ def turn(check: Check, device: int = 1) -> Iterator[None]:
 
 
 @contextmanager
-def gpu_in_turn(mark: int) -> Iterator[None]:
+def gpu_in_turn(mark: int, patience: float | None = None) -> Iterator[None]:
     """The calling thread's training has the GPU until the context ends.
 
     mark: of `cancel_mark()`, by which it is seen that the training is cancelled while it waits,
-    which raises Interrupted.
+    which raises Interrupted; patience: as of `turn`.
     """
-    with turn(lambda: raise_if_cancelled(mark)):
+    with turn(lambda: raise_if_cancelled(mark), patience=patience):
         yield
 
 
@@ -67,16 +76,20 @@ def pass_on() -> None:
     _turn.began = time.monotonic()
 
 
-def wait(check: Check, device: int) -> None:
+def wait(check: Check, device: int, patience: float | None = None) -> None:
     """Until it is the training's turn, or for as long as its patience lasts."""
     library = pool.library()
     if not library.ts_device_ask(device):
         return
-    end = time.monotonic() + PATIENCE
-    while not library.ts_device_take() and time.monotonic() < end:
-        try:
+    end = time.monotonic() + (PATIENCE if patience is None else min(patience, PATIENCE))
+    try:
+        while not library.ts_device_take():
+            if time.monotonic() >= end:
+                if patience is None:
+                    return
+                raise BusyError
             check()
-        except BaseException:
-            library.ts_device_leave()
-            raise
-        time.sleep(LOOK_EVERY)
+            time.sleep(LOOK_EVERY)
+    except BaseException:
+        library.ts_device_leave()
+        raise

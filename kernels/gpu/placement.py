@@ -83,9 +83,22 @@ def least_bytes() -> int:
     The passes that it spares the CPU's threads then take longer than to get the GPU, unless this
     process has it already, to compile kernels and to copy the rows.
     """
-    by_cpu = PASSES / (THREAD_BANDWIDTH * budget.threads())
-    each = max(by_cpu - 1 / BUS_BANDWIDTH, 1 / BUS_BANDWIDTH)
-    return int((SHAPE + START * (not cuda.in_use())) / each)
+    return int(beginning() / max(spared_by_byte(), 1 / BUS_BANDWIDTH))
+
+
+def spared(groups: NDArray[np.void]) -> float:
+    """Seconds by which dense rows are expected to train sooner on the GPU than by threads."""
+    return max(spared_by_byte() * dense_bytes(groups) - beginning(), 0.0)
+
+
+def spared_by_byte() -> float:
+    """Seconds of the CPU's threads for all passes over a byte, less those of its copy."""
+    return PASSES / (THREAD_BANDWIDTH * budget.threads()) - 1 / BUS_BANDWIDTH
+
+
+def beginning() -> float:
+    """Seconds to get the GPU, unless this process has it, and to compile kernels."""
+    return SHAPE + START * (not cuda.in_use())
 
 
 def without_kernels(what: str) -> Answer:

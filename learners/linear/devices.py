@@ -30,6 +30,17 @@ def wants_gpu(groups: NDArray[np.void], request: Request) -> bool:
     return answer(groups, request).taken(request.options.device)
 
 
+def patience(groups: NDArray[np.void], request: Request) -> float | None:
+    """Seconds to wait for a turn at the GPU until the CPU trains: as many as the GPU spares.
+
+    So waiting and training take at most twice what the better choice would have taken (Karlin et
+    al., Competitive snoopy caching, 1988). None where `device` asks for the GPU, or where bits
+    must not depend on what others do.
+    """
+    options = request.options
+    return None if options.device == "gpu" or options.deterministic else placement.spared(groups)
+
+
 def placed(plan: Plan, task: LinearTask) -> Plan:
     """The plan on the GPU, where an algorithm may have to follow smoothed corners."""
     if BUILT_IN[plan.family].smoothed_on_gpu(task):

@@ -57,7 +57,7 @@ from tuskml.learners.linear.request import LinearOptions, Request
 from tuskml.learners.models import Models, Strings, joined
 from tuskml.learners.validation import held_out_counts
 from tuskml.schedule import shares
-from tuskml.schedule.devices import gpu_in_turn
+from tuskml.schedule.devices import BusyError, gpu_in_turn
 
 MOST_WEIGHTS = 1 << 20
 """Weights, or entries of curvature, that train together: copies of them stay in a cache."""
@@ -274,18 +274,22 @@ def alike_in_values(rows: Pass, plan: Plan, options: LinearOptions) -> Iterator[
 def fit_alike(
     given: Inputs, plan: Plan, request: Request, began: float, question: Question | None
 ) -> Models:
-    """The same on rows that are in their order, on the GPU if they go there."""
+    """The same on rows that are in their order, on the GPU if they go there and it is not busy."""
+    groups = given.rows.groups
 
     def train(rows: Pass) -> Models:
         return fit_placed(given, rows, plan, request, began, question)
 
     def there() -> Models:
-        with gpu_in_turn(given.rows.cancel_mark):
+        with gpu_in_turn(given.rows.cancel_mark, devices.patience(groups, request)):
             return placement.trained_on_gpu(given.rows, train)
 
-    if not devices.wants_gpu(given.rows.groups, request):
+    if not devices.wants_gpu(groups, request):
         return train(given.rows)
-    return unless_it_fails(request.options.device, there, lambda: train(given.rows))
+    try:
+        return unless_it_fails(request.options.device, there, lambda: train(given.rows))
+    except BusyError:
+        return train(given.rows)
 
 
 def fit_placed(

@@ -109,6 +109,20 @@ def test_who_is_cancelled_waits_no_longer():
             assert of_activity("has_device") == [True]
 
 
+def test_who_can_train_elsewhere_is_told_that_it_is_busy():
+    with Holder() as first:
+        assert first.has.wait(30)
+        with (
+            shares.training(b"logistic", 1),
+            pytest.raises(devices.BusyError),
+            devices.turn(never, patience=0.01),
+        ):
+            pytest.fail("it is the first one's")
+        assert waits() == [False], "it waits no longer"
+    with shares.training(b"logistic", 1), devices.turn(never, patience=0.0):
+        assert of_activity("has_device") == [True], "nobody else wants it"
+
+
 def test_patience_ends(monkeypatch):
     monkeypatch.setattr(devices, "PATIENCE", 0.05)
     with Holder() as first:

@@ -21,8 +21,11 @@ from tuskml.kernels.gpu import cuda, placement
 from tuskml.kernels.nets.training import ByGroup
 from tuskml.learners import registry
 from tuskml.learners.learner import Request
+from tuskml.learners.linear.devices import patience
 from tuskml.learners.models import joined
 from tuskml.learners.nets.devices import trained_somewhere
+from tuskml.schedule import shares
+from tuskml.schedule.devices import gpu_in_turn
 
 rng = np.random.default_rng(11)
 X = (rng.normal(size=(900, 5)) * [0.1, 1, 30, 2, 1] + [3, 0, 100, -1, 0]).astype(np.float32)
@@ -155,6 +158,58 @@ def test_auto_trains_on_the_cpu_where_the_gpu_fails(on, device, monkeypatch, err
     alone = trained(groups, task, device="cpu", max_iter=5)
     assert np.allclose(models.loss, alone.loss, rtol=0.05)
     assert not any(device.name in plan for plan in plans(models))
+
+
+@contextmanager
+def gpu_of_another_training(table, monkeypatch):
+    """Within it, another thread's training has the GPU until the event that it yields is set."""
+    monkeypatch.setenv(shares.SETTING, str(table))
+    has, go = threading.Event(), threading.Event()
+
+    def hold():
+        with shares.training(b"mlp", 1), gpu_in_turn(passes.cancel_mark()):
+            has.set()
+            go.wait(60)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    try:
+        assert has.wait(30)
+        yield go
+    finally:
+        go.set()
+        thread.join()
+
+
+def test_a_busy_gpu_is_waited_for_as_long_as_it_spares(on, device, monkeypatch, tmp_path):
+    monkeypatch.setattr(placement, "least_bytes", lambda: 0)
+    monkeypatch.setattr(placement, "spared", lambda groups: 0.01)
+    groups = block(X, NUMBERS, "dense float32")
+    with gpu_of_another_training(tmp_path / "table", monkeypatch), shares.training(b"linear", 1):
+        models = trained(groups, "linear", device="auto")
+    assert not any(device.name in plan for plan in plans(models))
+    assert np.array_equal(models.coef.values, trained(groups, "linear", device="cpu").coef.values)
+
+
+def test_who_asks_for_the_gpu_waits_for_it(on, device, monkeypatch, tmp_path):
+    monkeypatch.setattr(placement, "spared", lambda groups: 0.0)
+    with gpu_of_another_training(tmp_path / "table", monkeypatch) as go:
+        timer = threading.Timer(0.2, go.set)
+        timer.start()
+        with shares.training(b"linear", 1):
+            models = trained(block(X, NUMBERS, "dense float32"), "linear", device="gpu")
+    assert all(device.name in plan for plan in plans(models))
+
+
+@pytest.mark.parametrize(
+    ("options", "waits"),
+    [({}, 0.5), ({"device": "gpu"}, None), ({"deterministic": True}, None)],
+)
+def test_bits_and_wishes_do_not_depend_on_others(monkeypatch, options, waits):
+    monkeypatch.setattr(placement, "spared", lambda groups: 0.5)
+    task = registry.task_named("linear")
+    request = Request(task, registry.options_of(task, json.dumps(options)))
+    assert patience(block(X, NUMBERS, "dense float32"), request) == waits
 
 
 def test_nets_too(on, device, monkeypatch):
