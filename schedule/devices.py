@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from tuskml.kernels.library import raise_if_cancelled
 from tuskml.schedule import pool
@@ -21,7 +22,13 @@ Check = Callable[[], None]
 
 
 class BusyError(Exception):
-    """Others have the device for longer than a training waits."""
+    """Others have the device for longer than a training waits.
+
+    weights: those that it has reached until then, if any; iterations: that it has made.
+    """
+
+    weights: Any = None
+    iterations: int = 0
 
 
 class Turn(threading.local):
@@ -30,6 +37,7 @@ class Turn(threading.local):
     device: int = 0
     began: float = 0.0
     check: Check | None = None
+    patience: float | None = None
 
 
 _turn = Turn()
@@ -39,13 +47,13 @@ _turn = Turn()
 def turn(check: Check, device: int = 1, patience: float | None = None) -> Iterator[None]:
     """The calling thread's training has the device, from 1 on, in turn with those of others.
 
-    patience: seconds of its first wait, after which BusyError is raised; None: it goes on beside
+    patience: seconds of all its waits, after which BusyError is raised; None: it goes on beside
     the one that has the device.
     """
     if _turn.device:
         yield
         return
-    wait(check, device, patience)
+    _turn.patience = wait(check, device, patience)
     _turn.device, _turn.began, _turn.check = device, time.monotonic(), check
     try:
         yield
@@ -66,30 +74,34 @@ def gpu_in_turn(mark: int, patience: float | None = None) -> Iterator[None]:
 
 
 def pass_on() -> None:
-    """Between two iterations: lets others have the device, where they wait and a turn is over."""
+    """Between two iterations: lets others have the device, where they wait and a turn is over.
+
+    BusyError where they have it for longer than the training waits.
+    """
     if not _turn.device or time.monotonic() - _turn.began < TURN:
         return
     library = pool.library()
     if library.ts_device_wanted() and _turn.check is not None:
         library.ts_device_leave()
-        wait(_turn.check, _turn.device)
+        _turn.patience = wait(_turn.check, _turn.device, _turn.patience)
     _turn.began = time.monotonic()
 
 
-def wait(check: Check, device: int, patience: float | None = None) -> None:
-    """Until it is the training's turn, or for as long as its patience lasts."""
+def wait(check: Check, device: int, patience: float | None) -> float | None:
+    """Until it is the training's turn, or its patience ends; returns what is left of that."""
     library = pool.library()
     if not library.ts_device_ask(device):
-        return
+        return patience
     end = time.monotonic() + (PATIENCE if patience is None else min(patience, PATIENCE))
     try:
         while not library.ts_device_take():
             if time.monotonic() >= end:
                 if patience is None:
-                    return
+                    return None
                 raise BusyError
             check()
             time.sleep(LOOK_EVERY)
     except BaseException:
         library.ts_device_leave()
         raise
+    return None if patience is None else max(end - time.monotonic(), 0.0)

@@ -17,7 +17,7 @@ from tuskml.kernels.charged import FLOOR, Charges, look_at_limits, memory_use
 from tuskml.kernels.gpu import placement
 from tuskml.kernels.gpu.cuda import unless_it_fails
 from tuskml.kernels.gpu.passes import DevicePass
-from tuskml.kernels.passes import Pass
+from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.rows.gather import gathered
 from tuskml.kernels.rows.renumber import renumbered
 from tuskml.learners import events
@@ -55,6 +55,7 @@ from tuskml.learners.linear.problem import Index, Problem
 from tuskml.learners.linear.renumbered import apart, own_request, restored
 from tuskml.learners.linear.request import LinearOptions, Request
 from tuskml.learners.models import Models, Strings, joined
+from tuskml.learners.near import Near
 from tuskml.learners.validation import held_out_counts
 from tuskml.schedule import shares
 from tuskml.schedule.devices import BusyError, gpu_in_turn
@@ -288,8 +289,19 @@ def fit_alike(
         return train(given.rows)
     try:
         return unless_it_fails(request.options.device, there, lambda: train(given.rows))
-    except BusyError:
-        return train(given.rows)
+    except BusyError as busy:
+        if busy.weights is None or request.near is not None:
+            return train(given.rows)
+        near = near_to(groups["place"], busy.weights)
+        moved = replace(plan, after=f"gpu -> cpu at iteration {busy.iterations:,}: others have it")
+        return fit_placed(given, given.rows, moved, replace(request, near=near), began, question)
+
+
+def near_to(places: NDArray[np.int32], weights: Floats) -> Near:
+    """Groups at these places start at weights (G, d + 1) in the caller's units."""
+    known = np.full((int(places.max()) + 1, weights.shape[1]), np.nan)
+    known[places] = weights
+    return Near(len(known), known.shape[1] - 1, known)
 
 
 def fit_placed(
@@ -302,13 +314,14 @@ def fit_placed(
 ) -> Models:
     """The same on the rows where they are."""
     labels, options, gpu = given.labels, request.options, isinstance(rows, DevicePass)
+    after = plan.after
     problem = describe(rows, labels, plan, request)
     timing, chosen = Timing(), Choice(plan, ())
     if question is not None:
         question = replace(question, gpu=gpu)
         asked = time.monotonic()
         chosen = decide(problem, start(problem, labels, options), plan, question)
-        plan = chosen.plan
+        plan = replace(chosen.plan, after=after)
         timing.planned(chosen, time.monotonic() - asked)
     if gpu:
         plan = devices.placed(plan, request.task)

@@ -10,6 +10,7 @@ from tuskml.learners.linear.guard.progress import Point, iterations_left
 from tuskml.learners.linear.operators import Loop, Operators, State
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.problem import Problem
+from tuskml.schedule.devices import BusyError
 
 FEWEST = 3
 """Errors that tell something."""
@@ -20,6 +21,7 @@ class Telling:
     """Loop: as the inner one, telling how far the stage is; before: iterations of earlier ones."""
 
     inner: Loop
+    problem: Problem
     plan: Plan
     pace: events.Pace
     meter: Meter
@@ -29,8 +31,17 @@ class Telling:
     def __call__(self, state: State) -> bool:
         if state.running.any() and self.pace.is_due():
             self.points.append((state.iteration, float(state.violation[state.active].max())))
-            self.pace.tell(self.part(state), self.passes(state))
+            self.tell(state)
         return self.inner(state)
+
+    def tell(self, state: State) -> None:
+        """BusyError with the weights, where the training loses its turn at the GPU."""
+        try:
+            self.pace.tell(self.part(state), self.passes(state))
+        except BusyError as busy:
+            busy.weights = self.problem.to_caller(state.v)
+            busy.iterations = self.before + state.iteration
+            raise
 
     def part(self, state: State) -> float:
         """Of the iterations that the stage is expected to take, how many were made."""
@@ -59,4 +70,4 @@ def telling(operators: Operators, problem: Problem, plan: Plan, before: int) -> 
     if rows.stride > 1 or meter is None:
         return operators
     pace = events.Pace(problem.n_groups, int(rows.groups["n_rows"].sum()))
-    return replace(operators, loop=Telling(operators.loop, plan, pace, meter, before))
+    return replace(operators, loop=Telling(operators.loop, problem, plan, pace, meter, before))

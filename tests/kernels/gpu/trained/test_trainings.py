@@ -5,6 +5,7 @@ Linear models are held against closed forms and SciPy, nets and factorizations a
 
 import json
 import threading
+import time
 from contextlib import contextmanager
 from types import SimpleNamespace
 
@@ -19,11 +20,12 @@ from tuskml.errors import Interrupted
 from tuskml.kernels import passes
 from tuskml.kernels.gpu import cuda, placement
 from tuskml.kernels.nets.training import ByGroup
-from tuskml.learners import registry
+from tuskml.learners import events, registry
 from tuskml.learners.learner import Request
 from tuskml.learners.linear.devices import patience
 from tuskml.learners.models import joined
 from tuskml.learners.nets.devices import trained_somewhere
+from tuskml.schedule import devices as turns
 from tuskml.schedule import shares
 from tuskml.schedule.devices import gpu_in_turn
 
@@ -189,6 +191,41 @@ def test_a_busy_gpu_is_waited_for_as_long_as_it_spares(on, device, monkeypatch, 
         models = trained(groups, "linear", device="auto")
     assert not any(device.name in plan for plan in plans(models))
     assert np.array_equal(models.coef.values, trained(groups, "linear", device="cpu").coef.values)
+
+
+def test_a_training_that_loses_its_turn_goes_on_by_the_cpu(on, device, monkeypatch, tmp_path):
+    """From the weights that it has reached, to the same optimum."""
+    monkeypatch.setattr(placement, "least_bytes", lambda: 0)
+    monkeypatch.setattr(placement, "spared", lambda groups: 0.01)
+    monkeypatch.setattr(turns, "TURN", 0.0)
+    monkeypatch.setattr(events, "FIRST", 0.0)
+    monkeypatch.setattr(events, "EVERY", 0.0)
+    monkeypatch.setenv(shares.SETTING, str(tmp_path / "table"))
+    groups, go, others = block(X, CLASSES, "dense float32"), threading.Event(), []
+
+    def hold():
+        with shares.training(b"mlp", 1), gpu_in_turn(passes.cancel_mark()):
+            go.wait(60)
+
+    def another_wants_it():
+        if not others:
+            others.append(threading.Thread(target=hold))
+            others[0].start()
+            while not any(one.device and not one.has_device for one in shares.activity()):
+                time.sleep(0.001)
+
+    given = {"algorithm": "lbfgs", "l2": 0.01, "epsilon": 1e-6}
+    try:
+        with launches(device, monkeypatch, another_wants_it), shares.training(b"logistic", 1):
+            models = trained(groups, "logistic", device="auto", **given)
+    finally:
+        go.set()
+        others[0].join()
+    (plan,) = plans(models)
+    assert "gpu -> cpu at iteration" in plan
+    assert device.name not in plan
+    alone = trained(groups, "logistic", device="cpu", **given)
+    assert np.allclose(models.coef.values, alone.coef.values, rtol=1e-3, atol=1e-5)
 
 
 def test_who_asks_for_the_gpu_waits_for_it(on, device, monkeypatch, tmp_path):
