@@ -21,14 +21,22 @@ Check = Callable[[], None]
 """Raises an error where the training was cancelled."""
 
 
-class BusyError(Exception):
-    """Others have the device for longer than a training waits.
+class TurnError(Exception):
+    """A training is to go on elsewhere.
 
     weights: those that it has reached until then, if any; iterations: that it has made.
     """
 
     weights: Any = None
     iterations: int = 0
+
+
+class BusyError(TurnError):
+    """Others have the device for longer than a training waits."""
+
+
+class FreeError(TurnError):
+    """Nobody has the device that a training hopes for."""
 
 
 class Turn(threading.local):
@@ -38,6 +46,7 @@ class Turn(threading.local):
     began: float = 0.0
     check: Check | None = None
     patience: float | None = None
+    hope: tuple[int, float] | None = None
 
 
 _turn = Turn()
@@ -105,3 +114,39 @@ def wait(check: Check, device: int, patience: float | None) -> float | None:
         library.ts_device_leave()
         raise
     return None if patience is None else max(end - time.monotonic(), 0.0)
+
+
+@contextmanager
+def hoping(least: float, device: int = 1) -> Iterator[None]:
+    """The calling thread's training, which is elsewhere, would go on at a free device, as long as
+    it has at least so many seconds left.
+    """
+    before, _turn.hope = _turn.hope, (device, least)
+    try:
+        yield
+    finally:
+        _turn.hope = before
+
+
+def hopes() -> bool:
+    """Whether the calling thread's training would go on at a device that it does not have."""
+    return _turn.hope is not None and not _turn.device
+
+
+def look(left: float) -> None:
+    """Between two iterations of a training that hopes, with so many seconds left: FreeError where
+    it is better off at the device.
+    """
+    if _turn.hope is not None and left >= _turn.hope[1] and is_free(_turn.hope[0]):
+        raise FreeError
+
+
+def is_free(device: int) -> bool:
+    """Whether nobody has the device or waits for it."""
+    library = pool.library()
+    if not library.ts_device_ask(device):
+        return False
+    try:
+        return bool(library.ts_device_take())
+    finally:
+        library.ts_device_leave()

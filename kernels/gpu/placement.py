@@ -23,6 +23,8 @@ GPU, measured beside an H200 with 16 threads (`docs/benchmarks.md`). The GPU's p
 beside these."""
 START, SHAPE = 2.0, 0.6
 """Seconds that a process takes to get a GPU, and to compile the kernels for a width of rows."""
+LEAST_LEFT, HYSTERESIS = 0.05, 0.2
+"""Seconds, and the part that is to be gained, from which on a training moves to the GPU."""
 PARTS = 4
 """Of the rows that are on the GPU at a time where its memory did not do for all."""
 SLOW_DOUBLES = 8
@@ -89,6 +91,11 @@ def least_bytes() -> int:
 def spared(groups: NDArray[np.void]) -> float:
     """Seconds by which dense rows are expected to train sooner on the GPU than by threads."""
     return max(spared_by_byte() * dense_bytes(groups) - beginning(), 0.0)
+
+
+def least_left(groups: NDArray[np.void]) -> float:
+    """Seconds that a training must have left by the CPU to go on by the GPU, which has kernels."""
+    return LEAST_LEFT + dense_bytes(groups) / BUS_BANDWIDTH / (1 - HYSTERESIS)
 
 
 def spared_by_byte() -> float:

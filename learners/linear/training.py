@@ -14,10 +14,8 @@ from numpy.typing import NDArray
 
 from tuskml.kernels import passes
 from tuskml.kernels.charged import FLOOR, Charges, look_at_limits, memory_use
-from tuskml.kernels.gpu import placement
-from tuskml.kernels.gpu.cuda import unless_it_fails
 from tuskml.kernels.gpu.passes import DevicePass
-from tuskml.kernels.passes import Floats, Pass
+from tuskml.kernels.passes import Pass
 from tuskml.kernels.rows.gather import gathered
 from tuskml.kernels.rows.renumber import renumbered
 from tuskml.learners import events
@@ -29,6 +27,7 @@ from tuskml.learners.linear.estimates.question import Question
 from tuskml.learners.linear.explaining.plan_text import resolved
 from tuskml.learners.linear.explaining.timing import Timing
 from tuskml.learners.linear.explaining.trained import explained
+from tuskml.learners.linear.guard.moving import trained_in_turns
 from tuskml.learners.linear.guard.switching import Run, run_guarded
 from tuskml.learners.linear.inference import determined, outcome
 from tuskml.learners.linear.inference.covariance import covariances
@@ -55,10 +54,8 @@ from tuskml.learners.linear.problem import Index, Problem
 from tuskml.learners.linear.renumbered import apart, own_request, restored
 from tuskml.learners.linear.request import LinearOptions, Request
 from tuskml.learners.models import Models, Strings, joined
-from tuskml.learners.near import Near
 from tuskml.learners.validation import held_out_counts
 from tuskml.schedule import shares
-from tuskml.schedule.devices import BusyError, gpu_in_turn
 
 MOST_WEIGHTS = 1 << 20
 """Weights, or entries of curvature, that train together: copies of them stay in a cache."""
@@ -276,32 +273,13 @@ def fit_alike(
     given: Inputs, plan: Plan, request: Request, began: float, question: Question | None
 ) -> Models:
     """The same on rows that are in their order, on the GPU if they go there and it is not busy."""
-    groups = given.rows.groups
 
-    def train(rows: Pass) -> Models:
+    def fit(rows: Pass, plan: Plan, request: Request) -> Models:
         return fit_placed(given, rows, plan, request, began, question)
 
-    def there() -> Models:
-        with gpu_in_turn(given.rows.cancel_mark, devices.patience(groups, request)):
-            return placement.trained_on_gpu(given.rows, train)
-
-    if not devices.wants_gpu(groups, request):
-        return train(given.rows)
-    try:
-        return unless_it_fails(request.options.device, there, lambda: train(given.rows))
-    except BusyError as busy:
-        if busy.weights is None or request.near is not None:
-            return train(given.rows)
-        near = near_to(groups["place"], busy.weights)
-        moved = replace(plan, after=f"gpu -> cpu at iteration {busy.iterations:,}: others have it")
-        return fit_placed(given, given.rows, moved, replace(request, near=near), began, question)
-
-
-def near_to(places: NDArray[np.int32], weights: Floats) -> Near:
-    """Groups at these places start at weights (G, d + 1) in the caller's units."""
-    known = np.full((int(places.max()) + 1, weights.shape[1]), np.nan)
-    known[places] = weights
-    return Near(len(known), known.shape[1] - 1, known)
+    if not devices.wants_gpu(given.rows.groups, request):
+        return fit(given.rows, plan, request)
+    return trained_in_turns(given.rows, plan, request, fit)
 
 
 def fit_placed(

@@ -1,5 +1,6 @@
 """How far a stage of a linear training is, by its errors, for the host's list of trainings."""
 
+import time
 from dataclasses import dataclass, field, replace
 
 from tuskml.kernels.rows.meter import Meter
@@ -10,7 +11,7 @@ from tuskml.learners.linear.guard.progress import Point, iterations_left
 from tuskml.learners.linear.operators import Loop, Operators, State
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.problem import Problem
-from tuskml.schedule.devices import BusyError
+from tuskml.schedule import devices
 
 FEWEST = 3
 """Errors that tell something."""
@@ -27,6 +28,7 @@ class Telling:
     meter: Meter
     before: int
     points: list[Point] = field(default_factory=list)
+    began: float = field(default_factory=time.monotonic)
 
     def __call__(self, state: State) -> bool:
         if state.running.any() and self.pace.is_due():
@@ -35,13 +37,23 @@ class Telling:
         return self.inner(state)
 
     def tell(self, state: State) -> None:
-        """BusyError with the weights, where the training loses its turn at the GPU."""
+        """TurnError with the weights, where the training loses its turn at the GPU, or gets it."""
+        part = self.part(state)
         try:
-            self.pace.tell(self.part(state), self.passes(state))
-        except BusyError as busy:
-            busy.weights = self.problem.to_caller(state.v)
-            busy.iterations = self.before + state.iteration
+            self.pace.tell(part, self.passes(state))
+            if devices.hopes():
+                devices.look(self.seconds_left(state, part))
+        except devices.TurnError as turn:
+            turn.weights = self.problem.to_caller(state.v)
+            turn.iterations = self.before + state.iteration
             raise
+
+    def seconds_left(self, state: State, part: float) -> float:
+        """At the pace of this stage; 0 where nothing tells. part: of the work that is done."""
+        if not (state.iteration and part > 0):
+            return 0.0
+        each = (time.monotonic() - self.began) / state.iteration
+        return each * (self.before + state.iteration) * (1 - part) / part
 
     def part(self, state: State) -> float:
         """Of the iterations that the stage is expected to take, how many were made."""

@@ -193,15 +193,18 @@ def test_a_busy_gpu_is_waited_for_as_long_as_it_spares(on, device, monkeypatch, 
     assert np.array_equal(models.coef.values, trained(groups, "linear", device="cpu").coef.values)
 
 
-def test_a_training_that_loses_its_turn_goes_on_by_the_cpu(on, device, monkeypatch, tmp_path):
-    """From the weights that it has reached, to the same optimum."""
+@pytest.mark.parametrize("comes_back", [False, True])
+def test_a_training_follows_its_turn(on, device, monkeypatch, tmp_path, comes_back):
+    """To the CPU, and back if the GPU is free, from the weights that it has reached."""
     monkeypatch.setattr(placement, "least_bytes", lambda: 0)
     monkeypatch.setattr(placement, "spared", lambda groups: 0.01)
+    monkeypatch.setattr(placement, "least_left", lambda groups: 0.0)
     monkeypatch.setattr(turns, "TURN", 0.0)
     monkeypatch.setattr(events, "FIRST", 0.0)
     monkeypatch.setattr(events, "EVERY", 0.0)
     monkeypatch.setenv(shares.SETTING, str(tmp_path / "table"))
     groups, go, others = block(X, CLASSES, "dense float32"), threading.Event(), []
+    real_look = turns.look
 
     def hold():
         with shares.training(b"mlp", 1), gpu_in_turn(passes.cancel_mark()):
@@ -214,6 +217,13 @@ def test_a_training_that_loses_its_turn_goes_on_by_the_cpu(on, device, monkeypat
             while not any(one.device and not one.has_device for one in shares.activity()):
                 time.sleep(0.001)
 
+    def look(left):
+        if comes_back:
+            go.set()
+            others[0].join()
+        real_look(left)
+
+    monkeypatch.setattr(turns, "look", look)
     given = {"algorithm": "lbfgs", "l2": 0.01, "epsilon": 1e-6}
     try:
         with launches(device, monkeypatch, another_wants_it), shares.training(b"logistic", 1):
@@ -223,7 +233,8 @@ def test_a_training_that_loses_its_turn_goes_on_by_the_cpu(on, device, monkeypat
         others[0].join()
     (plan,) = plans(models)
     assert "gpu -> cpu at iteration" in plan
-    assert device.name not in plan
+    assert ("cpu -> gpu at iteration" in plan) == comes_back
+    assert (device.name in plan) == comes_back
     alone = trained(groups, "logistic", device="cpu", **given)
     assert np.allclose(models.coef.values, alone.coef.values, rtol=1e-3, atol=1e-5)
 
