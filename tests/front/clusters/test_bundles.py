@@ -25,7 +25,7 @@ from tuskml.kernels.parts.together import added_up, adds
 
 
 def unit(pin: str, ask: int = 1, together: str | None = "tuskml.x:many") -> Unit:
-    return Unit(f"{pin}/{ask}", 1.0, pin.encode(), "g", pin, "tuskml.x:one", together, ask)
+    return Unit(f"{pin}/{ask}", 1.0, pin.encode(), "g", pin, "tuskml.x:one", together, ask=ask)
 
 
 @given(st.lists(st.binary(max_size=40)))

@@ -184,7 +184,7 @@ def test_version(argv: list[str], capsys) -> None:
 
 
 def test_ctrl_c_is_130(script, monkeypatch, capsys) -> None:
-    def interrupt(*_: object) -> None:
+    def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("tuskml.commands.sql.connect", interrupt)
