@@ -71,6 +71,7 @@ def test_the_bits_of_threads(
     assert invariants.assert_worker_exclusivity(ran) == n, "all workers have parts"
 
 
+@pytest.mark.nightly
 def test_a_model_without_groups_has_the_bits_of_threads(
     local_ray: Any, con: duckdb.DuckDBPyConnection, source: str, ran: list[Ran]
 ) -> None:
@@ -117,13 +118,10 @@ def trees(con: duckdb.DuckDBPyConnection, task: str, source: str, executor: str)
     return tuskml.Models(large.items())
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("task", "n"),
-    [
-        pytest.param("gbdt", 1, marks=pytest.mark.nightly),
-        ("gbdt", 2),
-        pytest.param("random_forest", 2, marks=pytest.mark.nightly),
-    ],
+    [("gbdt", 1), ("gbdt", 2), ("random_forest", 2)],
 )
 def test_trees_have_the_bits_of_threads(
     local_ray: Any, con: duckdb.DuckDBPyConnection, source: str, ran: list[Ran], task: str, n: int
@@ -206,6 +204,7 @@ def test_a_worker_that_is_killed_costs_no_model(
     sharded.assert_same_bits(found, expected)
 
 
+@pytest.mark.nightly
 def test_steps_that_workers_take_together_outlive_one_that_is_killed(
     local_ray: Any, con: duckdb.DuckDBPyConnection, source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
