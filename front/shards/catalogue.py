@@ -121,7 +121,8 @@ def of_manifest(database: DuckDB, manifest: Manifest) -> Catalogue:
 def sizes_of(database: DuckDB, manifest: Manifest) -> dict[str, int | None]:
     """Bytes of each Parquet file in the folder, by name; None where a storage does not know."""
     if isinstance(manifest.folder, Path):
-        return {one.name: one.stat().st_size for one in manifest.folder.glob("*.parquet")}
+        files = manifest.folder.glob("*.parquet")
+        return {one.name: one.stat().st_size for one in files if one.exists()}
     query = f"SELECT filename, size FROM read_blob({database.text(manifest.source)})"
     return {str(path).rsplit("/", 1)[-1]: size for path, size in database.fetch(query)}
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tuskml.errors import DataError
-from tuskml.shards.manifest import NAME, Manifest
+from tuskml.shards.manifest import NAME, Manifest, refuse_existing
 
 
 class LocalFolder:
@@ -23,16 +23,7 @@ class LocalFolder:
             raise DataError(f"into is {str(folder)!r}, in a folder that does not exist")
         if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
             return
-        if not (folder / NAME).is_file():
-            raise DataError(
-                f"into is {str(folder)!r}, which exists and is not a folder of shards: expected a "
-                "new folder"
-            )
-        if not replace:
-            raise DataError(
-                f"the folder {str(folder)!r} already exists: give into another name, or "
-                "replace=True (--replace on the command line)"
-            )
+        refuse_existing(str(folder), (folder / NAME).is_file(), replace)
 
     @contextmanager
     def filled(self) -> Iterator[Path]:

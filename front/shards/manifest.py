@@ -84,6 +84,20 @@ class Manifest:
         return path
 
 
+def refuse_existing(folder: str, has_manifest: bool, replace: bool) -> None:
+    """DataError where a folder that is there must not become one of new shards."""
+    if not has_manifest:
+        raise DataError(
+            f"into is {folder!r}, which exists and is not a folder of shards: expected a new "
+            "folder"
+        )
+    if not replace:
+        raise DataError(
+            f"the folder {folder!r} already exists: give into another name, or replace=True "
+            "(--replace on the command line)"
+        )
+
+
 def read_manifest(folder: Path) -> Manifest | None:
     """The manifest of a folder; None where it has none. DataError for one that is damaged."""
     path = folder / NAME

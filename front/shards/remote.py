@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from tuskml.errors import DataError
-from tuskml.shards.manifest import NAME, Manifest
+from tuskml.shards.manifest import NAME, Manifest, refuse_existing
 
 
 def is_remote(path: str) -> bool:
@@ -29,18 +29,8 @@ class RemoteFolder:
     def refuse_taken(self, replace: bool) -> None:
         """DataError where the shards have no place."""
         names = self.names()
-        if not names:
-            return
-        if NAME not in names:
-            raise DataError(
-                f"into is {self.url!r}, which exists and is not a folder of shards: expected a "
-                "new folder"
-            )
-        if not replace:
-            raise DataError(
-                f"the folder {self.url!r} already exists: give into another name, or replace=True "
-                "(--replace on the command line)"
-            )
+        if names:
+            refuse_existing(self.url, NAME in names, replace)
 
     def names(self) -> list[str]:
         """Of the files in it."""

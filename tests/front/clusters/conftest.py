@@ -13,6 +13,9 @@ from typing import Any
 import psutil
 import pytest
 
+from tuskml.groups.execution import leading
+from tuskml.groups.execution.leading import Ran
+
 sys.path.append(str(Path(__file__).parent))
 STORE = 80_000_000
 """Bytes of a node's object store, near the least that Ray allows."""
@@ -104,3 +107,11 @@ def started() -> LocalRay:
             if not left:
                 raise
     raise AssertionError("a cluster started or an error was raised")
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch) -> list[Ran]:
+    """What workers ran for leaders."""
+    found: list[Ran] = []
+    monkeypatch.setattr(leading, "heard", [found.append])
+    return found

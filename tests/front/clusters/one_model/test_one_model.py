@@ -42,14 +42,6 @@ def source(con: duckdb.DuckDBPyConnection, tmp_path_factory: pytest.TempPathFact
     return sharded.shards(con, tmp_path_factory.mktemp("one") / "s", 20_000)
 
 
-@pytest.fixture
-def ran(monkeypatch: pytest.MonkeyPatch) -> list[Ran]:
-    """What workers ran for leaders."""
-    found: list[Ran] = []
-    monkeypatch.setattr(leading, "heard", [found.append])
-    return found
-
-
 def bits(model: tuskml.Model) -> list[Any]:
     """What deterministic trainings have in common."""
     return [getattr(model, field) for field in sharded.FIELDS]

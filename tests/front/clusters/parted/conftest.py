@@ -15,8 +15,6 @@ import pytest
 import sharded
 
 import tuskml
-from tuskml.groups.execution import leading
-from tuskml.groups.execution.leading import Ran
 from tuskml.training import units
 
 
@@ -74,14 +72,6 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
 def source(con: duckdb.DuckDBPyConnection, tmp_path_factory: pytest.TempPathFactory) -> str:
     """Shards of some 2,000 rows: two groups are on several, and one is not large."""
     return sharded.shards(con, tmp_path_factory.mktemp("parted") / "s", 40_000)
-
-
-@pytest.fixture
-def ran(monkeypatch: pytest.MonkeyPatch) -> list[Ran]:
-    """What workers ran for leaders."""
-    found: list[Ran] = []
-    monkeypatch.setattr(leading, "heard", [found.append])
-    return found
 
 
 @pytest.fixture

@@ -15,20 +15,12 @@ from tuskml.schedule import budget, shares
 
 pytestmark = pytest.mark.native
 
-N, D = 40_000, 24
-ROWS = f"""
-CREATE TABLE rows AS
-SELECT (hash(i, 99) % 1000 / 1000 < 1 / (1 + exp(-3 * x[1] + 2 * x[2])))::INT AS y, x
-FROM (SELECT i, [(hash(i, j) % 1000 + 5 * (hash(i) % 1000)) / 3000 - 1
-                 FOR j IN range({D})]::FLOAT[] AS x
-      FROM range({N}) r(i))
-"""
 PATIENCE = 60.0
 """Seconds that a test waits for an event before it fails."""
 
 
 @pytest.fixture
-def rows(con, monkeypatch):
+def rows(correlated, monkeypatch):
     """With two threads lbfgs takes least, and with one newton does."""
     monkeypatch.setattr(budget, "processors", lambda: 2)
     monkeypatch.setattr(replanning, "SHORT", 0.0)
@@ -39,9 +31,7 @@ def rows(con, monkeypatch):
         return (10.0 if alone else 0.02) if kind == "curvature" else (0.02 if alone else 1.0)
 
     monkeypatch.setattr(Costs, "speedup", speedup)
-    con.execute("SET threads = 2")
-    con.execute(ROWS)
-    return con
+    return correlated
 
 
 class Judge:

@@ -17,22 +17,10 @@ from tuskml.schedule import budget, replay
 
 pytestmark = pytest.mark.native
 
-N, D = 40_000, 24
-ROWS = f"""
-CREATE TABLE rows AS
-SELECT (hash(i, 99) % 1000 / 1000 < 1 / (1 + exp(-3 * x[1] + 2 * x[2])))::INT AS y, x
-FROM (SELECT i, [(hash(i, j) % 1000 + 5 * (hash(i) % 1000)) / 3000 - 1
-                 FOR j IN range({D})]::FLOAT[] AS x
-      FROM range({N}) r(i))
-"""
-"""Correlated features, so that plans which follow gradients take a while."""
-
 
 @pytest.fixture
-def rows(con):
-    con.execute("SET threads = 2")
-    con.execute(ROWS)
-    return con
+def rows(correlated):
+    return correlated
 
 
 @pytest.fixture(autouse=True)
