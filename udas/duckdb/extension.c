@@ -68,7 +68,7 @@ void database_release(void *p) {
 
 DUCKDB_EXTENSION_ENTRYPOINT(duckdb_connection connection, duckdb_extension_info info,
                             struct duckdb_extension_access *access) {
-    // Registration is one long chain of "and": #lizard forgives
+    // #lizard forgives the one long chain of "and"
     database *d = database_new();
     bool done = d && d->memory && d->specs && d->eras && d->models && d->plans &&
                 store_root_default(d) && read_loaded(connection, d) &&
