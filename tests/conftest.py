@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "tests" / "helpers"))
 sys.path.append(str(ROOT / "tests" / "catalogue"))
+sys.path.append(str(ROOT))  # for `research`, which is not in the package
 
 from sampling import leave_the_rest_to_the_night  # noqa: E402
 from tried import WHOLE, Catalogue, family_of, tally  # noqa: E402, F401

@@ -39,7 +39,7 @@ ON_RAY = Costs(
     start=1.9,
 )
 """On a Ray cluster that runs; row and byte come from the pilot. Measured by
-`scripts/bench/run.py cluster_simulation --calibrate`."""
+`-m research.kingpin.cluster_simulation --calibrate`."""
 IN_THREADS = replace(ON_RAY, dispatch=0.0, sync=0.0, send=0.0, start=0.0)
 NEGLIGIBLE = 0.03
 """Of the workers' time: a choice that gains less is not worth a pilot."""

@@ -4,7 +4,7 @@ One simulation serves the optimizer, which asks for few iterations, and the comp
 orders, which asks for many. A stream does one thing at a time. What becomes ready is ordered by a
 key; a plan is enforced instead: a stream begins the next of its sequence, or waits for it.
 
-`schedule/simulation/events.py` is another simulation: its tasks wait for one gate each and go to
+`research/kingpin/events.py` is another simulation: its tasks wait for one gate each and go to
 any idle worker. Here an operation waits for several, and streams differ.
 """
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from research.kingpin.timetable import broken, timetable
 from tuskml.schedule.placement.order import claimed_makespan, heaviest_first
 from tuskml.schedule.placement.shards import (
     constrained_wrap_around,
@@ -14,7 +15,6 @@ from tuskml.schedule.placement.shards import (
     least_makespan,
     wrap_around,
 )
-from tuskml.schedule.placement.timetable import broken, timetable
 
 SIZES = st.lists(st.integers(0, 500), min_size=0, max_size=40).map(
     lambda sizes: np.array(sizes, np.int64)

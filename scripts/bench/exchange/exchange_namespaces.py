@@ -31,6 +31,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / ".links"))
 
+from research.syndicate.recommend import Shape, Worker, operations, planted
 from tuskml.schedule.exchange.network import Channel
 from tuskml.schedule.exchange.ordering import plain
 from tuskml.schedule.exchange.plan import Plan, greedy
@@ -38,7 +39,6 @@ from tuskml.schedule.exchange.search import Search, spread
 from tuskml.schedule.exchange.sockets import Links
 from tuskml.schedule.exchange.workers import central, measured, mesh
 from tuskml.schedule.exchange.workers.ballot import Ballot
-from tuskml.schedule.exchange.workers.recommend import Shape, Worker, operations, planted
 from tuskml.schedule.exchange.workers.session import Session
 from tuskml.schedule.exchange.workers.windows import Workers
 

@@ -11,13 +11,17 @@ topics.
 
 import argparse
 import json
+import sys
 import time
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import corpora
 import numpy as np
 from numpy.typing import NDArray
+
+sys.path.append(str(Path(__file__).resolve().parents[3] / "tests" / "helpers"))
 
 Documents = list[list[str]]
 
@@ -116,7 +120,8 @@ class Ours:
 
     def perplexity(self) -> float:
         """Of the second halves by the topics of the first ones."""
-        from tuskml.kernels.topics.blob import read
+        from topic_blob import read
+
         from tuskml.learners.topics.payload import topics_of_payload
 
         rows = self.con.execute("SELECT predict_topics(model, words) FROM half, m ORDER BY i")

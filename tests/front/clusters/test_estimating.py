@@ -12,10 +12,10 @@ import pytest
 import sharded
 
 import tuskml
+from research.kingpin.calibrating import Measured, calibrated, line
 from tuskml.commands.cli import main
 from tuskml.databases.duckdb import DuckDB
 from tuskml.groups.execution import threads
-from tuskml.schedule.simulation.calibrating import Measured, calibrated, line
 from tuskml.schedule.simulation.estimates import estimates
 from tuskml.schedule.simulation.workload import Workload
 from tuskml.shards.catalogue import catalogue_of

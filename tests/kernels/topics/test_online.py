@@ -5,10 +5,10 @@ import pytest
 import scipy.sparse
 from documents import documents, pass_over, planted, recovered, text_of
 from rows import together
+from topic_blob import read
 
 from tuskml.errors import DataError, Interrupted
 from tuskml.kernels.library import OutOfTime, cancel, cancel_mark
-from tuskml.kernels.topics.blob import read
 from tuskml.kernels.topics.online import Online, Steps
 from tuskml.kernels.topics.sampling import Cut, Prior, Sampler
 

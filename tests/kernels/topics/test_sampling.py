@@ -10,10 +10,10 @@ from documents import documents, pass_over, planted, recovered, text_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rows import together
+from topic_blob import read
 
 from tuskml.errors import DataError, Interrupted
 from tuskml.kernels.library import OutOfTime, cancel, cancel_mark
-from tuskml.kernels.topics.blob import read
 from tuskml.kernels.topics.sampling import Cut, Prior, Sampler
 
 pytestmark = pytest.mark.native

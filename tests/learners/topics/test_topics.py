@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from documents import documents, planted, text_of
 from rows import account, block, together
+from topic_blob import read
 
 from tuskml.errors import DataError, Interrupted, OptionError
 from tuskml.kernels.library import cancel
-from tuskml.kernels.topics.blob import read
 from tuskml.kernels.working import counted
 from tuskml.learners import events
 from tuskml.learners.learner import Request

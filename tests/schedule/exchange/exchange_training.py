@@ -14,17 +14,20 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+sys.path.append(str(Path(__file__).resolve().parents[3]))  # of a program
+
+from research.syndicate.recommend import Shape, Worker, operations, planted
 from tuskml.schedule.exchange.network import Channel, Network
 from tuskml.schedule.exchange.plan import Plan, options
 from tuskml.schedule.exchange.search import Search, rehearsed, spread
 from tuskml.schedule.exchange.sockets import Links
 from tuskml.schedule.exchange.workers import central, measured, mesh
 from tuskml.schedule.exchange.workers.ballot import Ballot
-from tuskml.schedule.exchange.workers.recommend import Shape, Worker, operations, planted
 from tuskml.schedule.exchange.workers.session import Session
 from tuskml.schedule.exchange.workers.windows import Workers
 

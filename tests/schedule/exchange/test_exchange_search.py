@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
-from tuskml.schedule.exchange import baselines, dlrm
+from research.syndicate import baselines, dlrm
 from tuskml.schedule.exchange.dag import Dag, Operation
 from tuskml.schedule.exchange.events import Rules, Streams
 from tuskml.schedule.exchange.network import Channel, Network

@@ -240,7 +240,7 @@ def test_strangers_do_not_become_workers() -> None:
 def test_gradients_are_those_of_differences() -> None:
     """Of the loss by a parameter of each layer, at double precision of the difference."""
     draw = np.random.default_rng(3)
-    from tuskml.schedule.exchange.workers.recommend import Layers
+    from research.syndicate.recommend import Layers
 
     layers = Layers(6, 5, 2, draw)
     x, by = draw.standard_normal((9, 6)), draw.standard_normal((9, 2))

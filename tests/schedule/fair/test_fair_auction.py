@@ -9,8 +9,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from research.themis.pieces import SIZES, capacity, fits, packed, split, use
 from tuskml.schedule.fair.auction import Bid, kept_workers, partial_allocation, worst_off
-from tuskml.schedule.fair.pieces import SIZES, capacity, fits, packed, split, use
 from tuskml.schedule.fair.solving import Bundles, exactly, greedily, program, total_gain
 from tuskml.schedule.fair.valuation import Phase, Slowdowns, halving, ideal_seconds, rho
 

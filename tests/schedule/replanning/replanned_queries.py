@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tuskml.schedule.replanning.model import Queries
+from research.qoop.model import Queries
 
 
 def random_queries(draws, k, n=6, halving=False, most=2000.0):

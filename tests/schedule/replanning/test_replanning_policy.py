@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from replanned_queries import profiles, random_queries, theorem
 
-from tuskml.schedule.replanning.adversaries import NearCompletion, Profile, Starving
-from tuskml.schedule.replanning.model import Queries, Rules, simulate
+from research.qoop.adversaries import NearCompletion, Profile, Starving
+from research.qoop.model import Queries, Rules, simulate
 from tuskml.schedule.replanning.policy import next_plan, worth_considering
 
 INSTANCES = 10_000

@@ -1,0 +1,1 @@
+"""Learning over groups (Kingpin): a simulated cluster, its calibration, timetables."""

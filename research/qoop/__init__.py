@@ -1,0 +1,1 @@
+"""Re-planning while queries run (QOOP): the model of its analysis, and adversaries."""

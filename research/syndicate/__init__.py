@@ -1,0 +1,1 @@
+"""Exchanges of bulk data (Syndicate): baselines, and recommendation models that exchange."""

@@ -1,0 +1,1 @@
+"""Finish-time fairness (Themis): a simulated cluster of GPUs, ten schedulers, and traces."""
