@@ -244,7 +244,7 @@ def start(
             )
         v[:, : len(coef)] = coef
         v[:, -1] = options.warm_start.intercept
-        return problem.from_caller(v)
+        return problem.from_given(v)
     if options.fit_intercept:
         v[:, -1] = best_constant(problem, labels)
     return nearer(v, problem, near)

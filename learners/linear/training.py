@@ -43,6 +43,7 @@ from tuskml.learners.linear.objective import (
     needs_no_scale,
     start,
 )
+from tuskml.learners.linear.moved import moved, origins
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.own.checks import refuse_labels, task_members
 from tuskml.learners.linear.own.tasks import refuse_together
@@ -290,10 +291,38 @@ def fit_placed(
     began: float,
     question: Question | None,
 ) -> Models:
-    """The same on the rows where they are."""
-    labels, options, gpu = given.labels, request.options, isinstance(rows, DevicePass)
-    after = plan.after
-    problem = describe(rows, labels, plan, request)
+    """The same on the rows where they are, or on copies of those that lie far from zero."""
+    problem = describe(rows, given.labels, plan, request)
+    origin = origins(problem, given.labels, request.options)
+    if origin is None:
+        return fit_described(given, problem, plan, request, began, question)
+    far = origin.any(axis=1)
+    parts = []
+    if not far.all():
+        some = np.flatnonzero(~far)
+        near = given.of(some), problem.of(some)
+        models = fit_described(*near, plan, request, began, question)
+        parts.append(models.numbered(some))
+    some = np.flatnonzero(far)
+    request = replace(request, near=None)  # which has the rows as they were given
+    with moved(rows.of(some), given.of(some).held, origin[some]) as (rows, held):
+        near_rows = replace(given.of(some), rows=rows, labels=rows.labels(), held=held)
+        problem = describe(rows, near_rows.labels, plan, request)
+        models = fit_described(near_rows, problem, plan, request, began, question)
+    return joined([*parts, models.numbered(some)]) if parts else models
+
+
+def fit_described(
+    given: Inputs,
+    problem: Problem,
+    plan: Plan,
+    request: Request,
+    began: float,
+    question: Question | None,
+) -> Models:
+    """The same by an objective."""
+    rows, labels, options = problem.rows, given.labels, request.options
+    after, gpu = plan.after, isinstance(rows, DevicePass)
     timing, chosen = Timing(), Choice(plan, ())
     if question is not None:
         question = replace(question, gpu=gpu)

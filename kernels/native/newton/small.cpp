@@ -19,7 +19,6 @@
 namespace tusk {
 namespace {
 
-constexpr double ROUNDING = 4e-15; // for terms of size 1
 constexpr double SUFFICIENT = 1e-4, LEAST_SHRUNK = 0.5, MOST_SHRUNK = 0.1;
 constexpr int MOST_TRIALS = 40;
 constexpr double NEAR = 0.05; // violation below which the curvature may be kept
@@ -68,9 +67,10 @@ public:
                .scale = how_.scale + g * d_,
                .l2 = how_.l2,
                .fit_intercept = one_.fit_intercept != 0,
-               .zero = how_.rounding[g],
                .label_size = how_.label_size ? how_.label_size[g] : 1,
-               .unit = how_.gradient_unit ? how_.gradient_unit[g] : 1};
+               .unit = how_.gradient_unit ? how_.gradient_unit[g] : 1,
+               .weight_unit = how_.weight_unit ? how_.weight_unit[g] : 1,
+               .of_label = how_.weight_unit != nullptr};
         damping_ = 0;
         violation_before_ = std::numeric_limits<double>::infinity();
         stale_ = false;
@@ -165,7 +165,8 @@ private:
         const double of = std::abs(found.objective), rounding = found.rounding;
         point.slack =
             ROUNDING * of +
-            (how_.quadratic ? std::sqrt(2 * of) * rounding + rounding * rounding : rounding);
+            (how_.quadratic ? std::sqrt(2 * of) * rounding + rounding * rounding
+                            : at_.change(rounding));
         return TK_OK;
     }
 

@@ -224,9 +224,9 @@ def free_weights(problem: Problem) -> NDArray[np.int64]:
 
 
 def directions(problem: Problem) -> Floats:
-    """The intercept in the caller's units is v times this, (G, p): (-scale * shift, 1)."""
+    """The intercept in the caller's units is v times this, (G, p): (-scale * centre, 1)."""
     direction = np.ones((problem.n_groups, problem.d + 1))
-    direction[:, :-1] = -problem.scale * problem.shift
+    direction[:, :-1] = -problem.scale * problem.centre
     return direction
 
 

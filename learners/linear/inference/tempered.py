@@ -44,7 +44,7 @@ class Tempered(Problem):
         found = super().evaluate(v, curvature)
         pull = self._ridge * self.scale**2 * v[:, :-1]
         found.gradient[:, :-1] += pull
-        rounding = self.rounding * self._size_of_terms(v, self.to_caller(v)[:, :-1])
+        rounding = self._rounding(v, self.to_caller(v)[:, :-1])
         return replace(found, violation=self._violation(found.gradient, v, rounding))
 
     @property

@@ -107,6 +107,5 @@ def fits(part: Problem) -> bool:
 
 def coordinates(part: Problem) -> Coordinates:
     """Those of the problem."""
-    rounding = np.broadcast_to(part.rounding, (part.n_groups,))
-    units = part.label_size, part.gradient_unit
-    return Coordinates(part.shift, part.scale, part.l2, ROUNDING, rounding, *units)
+    units = part.label_size, part.gradient_unit, part.weight_unit
+    return Coordinates(part.shift, part.scale, part.l2, *units)

@@ -72,9 +72,8 @@ def descents(
     v, seen, gradient = v.copy(), np.empty((n, 3)), np.empty_like(v)
     done, stuck = np.empty(n, np.int64), np.empty(n, np.int64)
     history = np.empty((n, most))
-    rounding = np.broadcast_to(part.rounding, (n,)).copy()
     shift, scale = np.ascontiguousarray(part.shift), np.ascontiguousarray(part.scale)
-    given = [shift, scale, part.label_size, part.gradient_unit, rounding]
+    given = [shift, scale, part.label_size, part.gradient_unit, part.weight_unit]
     out = [v, seen, gradient, done, stuck, history]
     how = Newton(
         *map(pointer, given),
