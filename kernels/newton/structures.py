@@ -41,6 +41,7 @@ class Newton(ctypes.Structure):
         ("weight_unit", ADDRESS),
         ("l2", DOUBLE),
         ("epsilon", DOUBLE),
+        ("damping", DOUBLE),
         ("quadratic", INT32),
         ("most", INT32),
         ("deadline", DOUBLE),

@@ -23,9 +23,7 @@ FAR = 1e4
 """Times what they vary by, from where on rows are moved."""
 
 
-def origins(
-    problem: Problem, labels: NDArray[np.void], options: LinearOptions
-) -> Floats | None:
+def origins(problem: Problem, labels: NDArray[np.void], options: LinearOptions) -> Floats | None:
     """What to take off features and labels, (G, d + 1), 0 where they are near; None: nothing."""
     rows, task = problem.rows, problem.task
     own = task.own is not None or bool(named(options)) or options.algorithm in OWN_ALGORITHMS

@@ -70,6 +70,9 @@ def parameters(
     if task.parameter is None:
         return None
     found = np.ones((len(labels), 2))
+    if task.parameter == "delta":  # of least squares, from which the others are approached
+        found[:, 0] = np.inf
+        return found
     given = getattr(options, task.parameter)
     found[:, 0] = by_moments(labels) if given is None else given
     if not task.smooth:

@@ -29,7 +29,7 @@ Index = NDArray[np.intp]
 ROUNDING = 4e-15
 """What is left of a zero by summing terms of size 1 in double."""
 MOST_ROUNDING = 1e-6
-"""Of a gradient's unit, the most that is taken for rounding: beyond that no one knows an optimum."""
+"""Of a gradient's unit, the most that is taken for rounding: with more, no optimum is known."""
 
 
 @dataclass(frozen=True)
@@ -228,7 +228,9 @@ class Problem:
         return self.from_caller(moved)
 
     def _moved(self, weights: Floats, sign: float) -> Floats:
-        """Changes weights (G, K p) of K classes, or of one, for rows less sign times the origin."""
+        """Changes weights (G, K p) of K classes, or of one, to those of rows less sign times the
+        origin.
+        """
         origin = self.rows.origin
         assert origin is not None
         each = weights.reshape(len(weights), -1, self.d + 1)

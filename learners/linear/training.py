@@ -35,6 +35,8 @@ from tuskml.learners.linear.inference.dispersed import estimates_dispersion, wit
 from tuskml.learners.linear.inference.goodness import members, refuse_inference
 from tuskml.learners.linear.inference.modelled import Ended, Inputs, models_of, one_class
 from tuskml.learners.linear.inference.ratios import Whole, likelihood_ratios, term_widths
+from tuskml.learners.linear.inference.threshold import has_threshold, settled, with_threshold
+from tuskml.learners.linear.moved import moved, origins
 from tuskml.learners.linear.multinomial.training import many_classes, train_many
 from tuskml.learners.linear.objective import (
     beginning,
@@ -43,7 +45,6 @@ from tuskml.learners.linear.objective import (
     needs_no_scale,
     start,
 )
-from tuskml.learners.linear.moved import moved, origins
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.own.checks import refuse_labels, task_members
 from tuskml.learners.linear.own.tasks import refuse_together
@@ -305,10 +306,11 @@ def fit_placed(
         parts.append(models.numbered(some))
     some = np.flatnonzero(far)
     request = replace(request, near=None)  # which has the rows as they were given
-    with moved(rows.of(some), given.of(some).held, origin[some]) as (rows, held):
-        near_rows = replace(given.of(some), rows=rows, labels=rows.labels(), held=held)
-        problem = describe(rows, near_rows.labels, plan, request)
-        models = fit_described(near_rows, problem, plan, request, began, question)
+    with moved(rows.of(some), given.of(some).held, origin[some]) as (copies, held):
+        labels = copies.labels()
+        inputs = replace(given.of(some), rows=copies, labels=labels, held=held)
+        problem = describe(copies, labels, plan, request)
+        models = fit_described(inputs, problem, plan, request, began, question)
     return joined([*parts, models.numbered(some)]) if parts else models
 
 
@@ -339,6 +341,9 @@ def fit_described(
     plan = chosen.plan
     if estimates_dispersion(problem, options):
         problem, state = with_dispersion(problem, state, options, run.again(plan))
+    if has_threshold(problem) and not state.out_of_time:
+        how = options.delta, settled(plan), run.again(plan)
+        problem, state = with_threshold(problem, state, *how)
     if not gpu:  # its seconds say nothing of the CPU's
         timing.report(plan, question)
     if state.converged.all():  # what was said to be too little was not

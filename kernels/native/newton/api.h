@@ -50,6 +50,8 @@ typedef struct tk_newton {
     const double *gradient_unit; /* (n_groups,): what violations are measured in; NULL: 1 */
     const double *weight_unit;   /* (n_groups,): the unit of margins; NULL: 1 */
     double l2, epsilon;     /* the penalty's weight, and the violation to which to descend */
+    double damping;         /* times the violation, what the diagonal of the curvature gets, so that
+                               there is a step where a loss has a slope and no curvature */
     int32_t quadratic;      /* whether the curvature is the same everywhere */
     int32_t most;           /* iterations */
     double deadline;        /* in seconds of the monotonic clock, after which none begins; 0 */

@@ -100,7 +100,7 @@ public:
 private:
     // One step; stuck: no length of it lowers the objective.
     int iterate(bool &stuck) {
-        if (!factored_ && !factor())
+        if ((!factored_ || how_.damping > 0) && !factor())
             return TK_CANCELLED;
         factor_.solve(here_.gradient.data(), step_.data());
         double along = 0, by = 1;
@@ -137,7 +137,7 @@ private:
         violation_before_ = now;
         if (how_.quadratic)
             return false;
-        const bool renew = now > NEAR || (stale_ && now > SLOW * before);
+        const bool renew = how_.damping > 0 || now > NEAR || (stale_ && now > SLOW * before);
         stale_ = !renew;
         return renew;
     }
@@ -188,10 +188,11 @@ private:
     // Returns whether nothing cancelled it.
     bool factor() {
         const double *h = hessian_.data();
-        if (damping_ > 0) {
+        const double more = how_.damping * here_.violation * at_.unit / at_.weight_unit;
+        if (damping_ > 0 || more > 0) {
             damped_ = hessian_;
             for (int64_t j = 0; j < p_; j++)
-                damped_[diagonal(j)] *= 1 + damping_;
+                damped_[diagonal(j)] = damped_[diagonal(j)] * (1 + damping_) + more;
             h = damped_.data();
         }
         factored_ = factor_.decompose(h, [&] { return cancelled(one_.cancel_mark); });

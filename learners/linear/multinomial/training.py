@@ -20,10 +20,10 @@ from tuskml.learners.linear.descent import deadline_of, descend
 from tuskml.learners.linear.explaining.plan_text import plan_line, resolved
 from tuskml.learners.linear.explaining.timing import Timing
 from tuskml.learners.linear.inference.modelled import Inputs
+from tuskml.learners.linear.moved import moved, origins
 from tuskml.learners.linear.multinomial import terms
 from tuskml.learners.linear.multinomial.inference import Errors, infer, judge, members
 from tuskml.learners.linear.multinomial.problem import SoftmaxProblem
-from tuskml.learners.linear.moved import moved, origins
 from tuskml.learners.linear.objective import describe
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.plan import Plan

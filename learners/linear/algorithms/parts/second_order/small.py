@@ -17,6 +17,8 @@ from tuskml.learners.linear.algorithms.parts.second_order.fused import AT_ONCE, 
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.problem import Found, Problem
 
+DAMPING = 0.1
+"""Times the gradient in its unit, what the curvature of a loss gets that may have none."""
 LEAST_GROUPS = 16
 """Fewer leave threads without work."""
 MOST_ROWS = 1 << 14
@@ -79,6 +81,7 @@ def descents(
         *map(pointer, given),
         part.l2,
         epsilon,
+        DAMPING if part.task.flat else 0.0,
         part.task.quadratic,
         most,
         deadline or 0.0,
