@@ -387,7 +387,7 @@ def judge(problem: Problem, state: State, plan: Plan, seen: Inference) -> String
     if not problem.l2 and not problem.l1:
         if not problem.rows.sparse:
             weights = problem.d + int(problem.rows.fit_intercept)
-            mark(problem.rows.weight < weights, "too few rows")
+            mark(problem.rows.groups["n_rows"] < weights, "too few rows")
         mark(seen.parted, "separable")
         state.converged[seen.parted] = False
     return Strings(STATUSES, code)

@@ -117,5 +117,5 @@ def descent(problem: Problem, plan: Plan, start: Floats, deadline: float | None)
 
 
 def strength(problem: Problem) -> Floats:
-    """l2 on standardised coefficients, (G,)."""
-    return np.asarray(1.0 / problem.rows.weight)
+    """l2 on standardised coefficients, (G,): of rows by their weights, or by their number."""
+    return np.asarray(1.0 / np.maximum(problem.rows.weight, problem.rows.groups["n_rows"]))
