@@ -79,7 +79,8 @@ class Pass:
     `time.monotonic()`, at which `curvature` and `solve` raise OutOfTime; parameter: shape (G, 2),
     the loss's parameter and what smoothing is multiplied by, None: 0 and 1; by_scores: `curvature`
     sums squared derivatives of the losses; meter: what counts the passes, if anything does;
-    common: whether neighbouring groups have rows in common, which `gradient` reads once.
+    common: whether neighbouring groups have rows in common, which `gradient` reads once; origin:
+    shape (G, d + 1), what was taken off features and labels, None: nothing (`moved`).
     """
 
     groups: NDArray[np.void]
@@ -99,6 +100,7 @@ class Pass:
     by_scores: bool = False
     meter: Meter | None = None
     common: bool = False
+    origin: Floats | None = None
 
     @property
     def n_groups(self) -> int:
@@ -147,6 +149,7 @@ class Pass:
             class_weight=None if self.class_weight is None else self.class_weight[which],
             open=None if self.open is None else self.open.of(which),
             parameter=None if self.parameter is None else self.parameter[which],
+            origin=None if self.origin is None else self.origin[which],
         )
 
     def beside(self, n: int, dtype: DTypeLike = np.float64) -> NDArray[Any]:
@@ -267,6 +270,12 @@ class Pass:
         check_code(library().tk_size_likelihood(self.struct, *given))
         return out
 
+    def median_residual(self, weights: Floats) -> Floats:
+        """The median by weight of |margin - label|, (G,)."""
+        out, weights = np.empty(self.n_groups), np.ascontiguousarray(weights)
+        check_code(library().tk_median_residual(self.struct, pointer(weights), pointer(out)))
+        return out
+
     def squared_scores(
         self, weights: Floats, shift: Floats, scale: Floats, inverse: Floats, power: int
     ) -> Floats:
@@ -357,6 +366,14 @@ class Pass:
                 len(labels), pointer(values), pointer(labels),
             )
         )  # fmt: skip
+
+    def moved(self, memory: int, origin: Floats) -> "OwnedRows":
+        """Copies the rows less an origin (G, d + 1) of the features, of dense rows alone, and of
+        the label, the last one.
+        """
+        copy, origin = np.zeros(self.n_groups, GROUP), np.ascontiguousarray(origin)
+        check_code(library().tk_moved(self.struct, memory, pointer(origin), pointer(copy)))
+        return OwnedRows(copy)
 
     def runs(self, epoch: Epoch) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
         """The runs of neighbours that an epoch visits, in its order: offset (G + 1,), place in

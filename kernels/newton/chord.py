@@ -18,17 +18,16 @@ Places = NDArray[np.integer[Any]]
 class Coordinates:
     """Those that G groups move in, and in which violations are measured; see `tk_chord`.
 
-    shift, scale: (G, d); zero: what is left of a zero by sums of terms of size 1; rounding (G,):
-    the same of weighted losses; size and unit (G,): of labels and of gradients, None: 1.
+    shift, scale: (G, d); size, unit and weight_unit (G,): of labels, of gradients and of margins,
+    None: 1.
     """
 
     shift: Floats
     scale: Floats
     l2: float
-    zero: float
-    rounding: Floats
     size: Floats | None
     unit: Floats | None
+    weight_unit: Floats | None
 
 
 @dataclass(frozen=True)
@@ -89,14 +88,14 @@ def descend(
     )
     ended = np.zeros(n, np.int32)
     which, hessian = np.ascontiguousarray(which, np.int64), np.ascontiguousarray(hessian)
-    arrays: list[Floats | None] = [at.shift, at.scale, at.rounding, at.size, at.unit]
+    arrays: list[Floats | None] = [at.shift, at.scale, at.size, at.unit, at.weight_unit]
     arrays += before or ()
     given = [None if one is None else np.ascontiguousarray(one) for one in arrays]
-    shift, scale, rounding, size, unit, *earlier = map(pointer, given)
+    shift, scale, size, unit, weight_unit, *earlier = map(pointer, given)
     chord = Chord(
         *(ctypes.pointer(rows.struct), len(which), pointer(which)),
-        *(pointer(hessian), hessian.shape[1], shift, scale, at.l2, at.zero),
-        *(rounding, size, unit, *(earlier or (None, None, None))),
+        *(pointer(hessian), hessian.shape[1], shift, scale, at.l2),
+        *(size, unit, weight_unit, *(earlier or (None, None, None))),
         *(rules.epsilon, rules.enough, rules.far, rules.slow, rules.pivot, rules.most),
         pointer(v),
         *map(pointer, (found.objective, found.violation, found.slack, found.last)),

@@ -18,10 +18,7 @@ class Chord(ctypes.Structure):
         ("shift", ADDRESS),
         ("scale", ADDRESS),
         ("l2", DOUBLE),
-        ("zero", DOUBLE),
-        ("rounding", ADDRESS),
-        ("size", ADDRESS),
-        ("unit", ADDRESS),
+        *((name, ADDRESS) for name in ("size", "unit", "weight_unit")),
         ("before", ADDRESS),
         ("before_gradient", ADDRESS),
         ("before_violation", ADDRESS),
@@ -41,9 +38,10 @@ class Newton(ctypes.Structure):
 
     _fields_ = [
         *((name, ADDRESS) for name in ("shift", "scale", "label_size", "gradient_unit")),
-        ("rounding", ADDRESS),
+        ("weight_unit", ADDRESS),
         ("l2", DOUBLE),
         ("epsilon", DOUBLE),
+        ("damping", DOUBLE),
         ("quadratic", INT32),
         ("most", INT32),
         ("deadline", DOUBLE),

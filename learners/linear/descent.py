@@ -25,6 +25,10 @@ from tuskml.learners.linear.request import LinearOptions
 from tuskml.learners.linear.validation import EarlyStop
 
 
+HALVINGS = 4
+"""Of a smoothed corner, after which its rows are not the same: some optima are not unique."""
+
+
 def descend(
     problem: Problem,
     begin: Beginning,
@@ -68,6 +72,8 @@ def descend(
             state.v, state.iterations = v, iterations
             return state
     state.iterations = iterations
+    if monitor is None and extrapolates(problem, plan):
+        to_the_corner(problem, plan, state, deadline)
     settle_end(problem, plan, state, monitor)
     return state
 
@@ -133,6 +139,41 @@ def stages(problem: Problem, plan: Plan) -> Iterator[tuple[Problem, Plan]]:
         blunt = replace(plan, epsilon=plan.epsilon or 1e-6, max_iter=share)
         yield problem.on(replace(problem.rows, smoothing=smoothing)), blunt
     yield problem.on(replace(problem.rows, smoothing=plan.smoothing[-1])), plan
+
+
+def extrapolates(problem: Problem, plan: Plan) -> bool:
+    """Whether weights at a smoothed corner tell those at the corner itself."""
+    task, criterion = problem.task, plan.converge == "gradient" and plan.epsilon > 0
+    own = task.own is not None or task.smooth or task.hinged
+    return not own and criterion and plan.smoothing[-1] > 0
+
+
+def to_the_corner(problem: Problem, plan: Plan, state: State, deadline: float | None) -> None:
+    """Moves groups that converged at the last smoothing to the optimum without one.
+
+    Once the rows within the smoothed corner stay the same, the optimum is linear in its width
+    (Madsen and Nielsen, A finite smoothing algorithm for linear l1 estimation, 1993): two widths
+    tell where it ends. Weights that are not better are not taken.
+    """
+    width = plan.smoothing[-1]
+    left = np.flatnonzero(state.converged)
+    for _ in range(HALVINGS):
+        if not len(left):
+            return
+        width, some = width / 2, problem.of(left)
+        part = some.on(replace(some.rows, smoothing=width, deadline=deadline))
+        before = state.v[left]
+        ended = run(part, operators_of(part, plan, before, deadline))
+        state.iterations[left] += ended.iterations
+        if ended.out_of_time:
+            return
+        there = 2 * ended.v - before
+        blunt, sharp = some.objective(ended.v), some.objective(there)
+        better = ended.converged & (sharp <= blunt)
+        near = ended.converged & (blunt <= some.objective(before))
+        state.v[left[near]] = ended.v[near]
+        state.v[left[better]] = there[better]
+        left = left[near & ~better]
 
 
 def usable(problem: Problem, v: Floats, before: Floats) -> Floats:

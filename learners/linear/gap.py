@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from tuskml.kernels.passes import Floats
 from tuskml.learners.linear.operators import State
-from tuskml.learners.linear.problem import ROUNDING, Found, Index, Problem
+from tuskml.learners.linear.problem import MOST_ROUNDING, ROUNDING, Found, Index, Problem
 
 REACH = 2.0
 SELDOM = 20
@@ -112,11 +112,14 @@ def steepest(problem: Problem, at: DualPoint) -> Floats:
 
 
 def rounding(problem: Problem) -> Floats:
-    """What a mean of a feature may be off, (G, d): beside the tiniest penalties it hides all."""
+    """What a mean of a feature may be off, (G, d), as far as that may hide a difference: beside
+    the tiniest penalties it hides all.
+    """
     deviation = np.divide(
         1.0, problem.scale, where=problem.scale > 0, out=np.zeros_like(problem.scale)
     )
-    return np.asarray(LAST_DIGITS * (np.abs(problem.shift) + deviation))
+    found = LAST_DIGITS * (np.abs(problem.shift) + deviation)
+    return np.asarray(np.minimum(found, MOST_ROUNDING * deviation))
 
 
 def worst(problem: Problem) -> Floats:

@@ -70,6 +70,9 @@ def parameters(
     if task.parameter is None:
         return None
     found = np.ones((len(labels), 2))
+    if task.parameter == "delta":  # of least squares, from which the others are approached
+        found[:, 0] = np.inf
+        return found
     given = getattr(options, task.parameter)
     found[:, 0] = by_moments(labels) if given is None else given
     if not task.smooth:
@@ -244,7 +247,7 @@ def start(
             )
         v[:, : len(coef)] = coef
         v[:, -1] = options.warm_start.intercept
-        return problem.from_caller(v)
+        return problem.from_given(v)
     if options.fit_intercept:
         v[:, -1] = best_constant(problem, labels)
     return nearer(v, problem, near)

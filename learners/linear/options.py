@@ -173,8 +173,9 @@ OPTIONS = OptionTable(
         Option(
             "delta",
             real(0, open_low=True),
-            1.0,
-            "task `huber`: the residual, in units of the label, from which on the loss is linear",
+            None,
+            "task `huber`: the residual, in units of the label, from which on the loss is linear; "
+            "1.345 times a robust scale of the residuals if not given",
         ),
         Option(
             "dispersion",

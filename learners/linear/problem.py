@@ -28,6 +28,8 @@ Index = NDArray[np.intp]
 
 ROUNDING = 4e-15
 """What is left of a zero by summing terms of size 1 in double."""
+MOST_ROUNDING = 1e-6
+"""Of a gradient's unit, the most that is taken for rounding: with more, no optimum is known."""
 
 
 @dataclass(frozen=True)
@@ -209,6 +211,33 @@ class Problem:
         weights[:, -1] = v[:, -1] - np.einsum("gd,gd->g", weights[:, :-1], self.shift)
         return weights
 
+    @property
+    def centre(self) -> Floats:
+        """The shift of features as they were given, before rows were moved, (G, d)."""
+        origin = self.rows.origin
+        return self.shift if origin is None else self.shift + origin[:, :-1]
+
+    def as_given(self, v: Floats) -> Floats:
+        """`to_caller` for features and labels as they were given, before rows were moved."""
+        weights = self.to_caller(v)
+        return weights if self.rows.origin is None else self._moved(weights, -1.0)
+
+    def from_given(self, weights: Floats) -> Floats:
+        """The inverse of `as_given`."""
+        moved = weights if self.rows.origin is None else self._moved(weights.copy(), 1.0)
+        return self.from_caller(moved)
+
+    def _moved(self, weights: Floats, sign: float) -> Floats:
+        """Changes weights (G, K p) of K classes, or of one, to those of rows less sign times the
+        origin.
+        """
+        origin = self.rows.origin
+        assert origin is not None
+        each = weights.reshape(len(weights), -1, self.d + 1)
+        moved = np.einsum("gkd,gd->gk", each[:, :, :-1], origin[:, :-1]) - origin[:, -1:]
+        each[:, :, -1] += sign * moved
+        return weights
+
     def from_caller(self, weights: Floats) -> Floats:
         """The inverse of `to_caller`."""
         v = np.empty_like(weights)
@@ -255,7 +284,7 @@ class Problem:
         coef = weights[:, : self.d]
         gradient = self.smooth_gradient(sums[:, 2 : self.d + 3] / n, weights)
         objective = sums[:, 0] / n[:, 0] + self.penalty(coef)
-        rounding = self.rounding * self._size_of_terms(v, coef)
+        rounding = self._rounding(v, coef)
         return Found(
             objective,
             gradient,
@@ -279,25 +308,37 @@ class Problem:
     def violation(self, gradient: Floats, v: Floats) -> Floats:
         """The largest violation of optimality at v, (G,), as of `Found`."""
         coef = self.to_caller(v)[:, :-1]
-        return self._violation(gradient, v, self.rounding * self._size_of_terms(v, coef))
+        return self._violation(gradient, v, self._rounding(v, coef))
+
+    def _rounding(self, v: Floats, coef: Floats) -> Floats:
+        """What residuals or margins, at weights v (G, p), may be off by rounding, (G,): the terms
+        whose sum they are tell. coef: of features in the caller's units, of one class or of all.
+        """
+        by_class = coef.reshape(len(coef), -1, self.d)
+        terms = np.abs(v).sum(axis=1) + np.abs(by_class * self.shift[:, None]).sum(axis=(1, 2))
+        return ROUNDING * (terms + (1.0 if self.label_size is None else self.label_size))
+
+    def _in_gradient(self, rounding: Floats) -> Floats:
+        """What gradients are off where margins are off by `rounding`, (G,).
+
+        Slopes of losses change by as much times the curvature, whose mean the units have.
+        """
+        gradient, margin = self._units
+        return np.asarray(np.minimum(rounding / margin, MOST_ROUNDING) * gradient)
 
     @property
-    def rounding(self) -> float | Floats:
-        """What is left of a zero by summing terms of size 1, in units of the weighted loss."""
-        weight = self.rows.class_weight
-        if weight is None:
-            return ROUNDING
-        return np.asarray(ROUNDING * np.clip(1.0, weight.min(axis=1), weight.max(axis=1)))
-
-    def _size_of_terms(self, v: Floats, coef: Floats) -> Floats:
-        """How large the numbers are whose sum and difference a residual is, (G,)."""
-        terms = np.abs(v).sum(axis=1) + np.abs(coef * self.shift).sum(axis=1)
-        return np.asarray(terms + (1.0 if self.label_size is None else self.label_size))
+    def _units(self) -> tuple[Floats | float, Floats | float]:
+        """Of gradients and of margins, (G,)."""
+        gradient, margin = self.gradient_unit, self.weight_unit
+        return 1.0 if gradient is None else gradient, 1.0 if margin is None else margin
 
     def _slack(self, objective: Floats, rounding: Floats) -> Floats:
-        """Residuals that are off by `rounding` change a sum of their squares by less."""
+        """Residuals that are off by `rounding` change a sum of their squares by less; the slopes
+        of other losses are about the gradient's unit.
+        """
         size = np.abs(objective)
-        change = rounding
+        gradient, _ = self._units
+        change = rounding * np.maximum(gradient, 0.0 if self.task.of_label else 1.0)
         if self.task.quadratic:
             change = np.sqrt(2 * size) * rounding + rounding**2
         return ROUNDING * size + change
@@ -310,9 +351,9 @@ class Problem:
         return objective
 
     def _violation(self, gradient: Floats, v: Floats, rounding: Floats) -> Floats:
-        """The largest violation in gradient units; rounding alone is none."""
+        """The largest violation in gradient units; the rounding of margins alone is none."""
         worst = violations(gradient, v, self.thresholds() if self.l1 else 0.0).max(axis=1)
-        return self.in_gradient_units(np.maximum(worst - rounding, 0.0))
+        return self.in_gradient_units(np.maximum(worst - self._in_gradient(rounding), 0.0))
 
     def in_gradient_units(self, size: Floats) -> Floats:
         """Sizes of gradients by v, (G,), as the tolerance measures them."""

@@ -24,7 +24,7 @@ class LinearOptions(Options):
     l2: float
     fit_intercept: bool
     quantile: float
-    delta: float
+    delta: float | None
     dispersion: float | None
     covariance: str
     fit: bool

@@ -64,6 +64,11 @@ class LinearTask(Task):
         return not self.classifies and self.response in (None, "identity")
 
     @property
+    def flat(self) -> bool:
+        """Whether the loss slopes where it has no curvature: there Newton's step has no length."""
+        return not self.smooth or self.parameter == "delta"
+
+    @property
     def has_ratios(self) -> bool:
         """As of `Task`; `udas/scalars/ratio.c` knows them."""
         likelihood = self.own is None and self.test is not None

@@ -35,6 +35,8 @@ from tuskml.learners.linear.inference.dispersed import estimates_dispersion, wit
 from tuskml.learners.linear.inference.goodness import members, refuse_inference
 from tuskml.learners.linear.inference.modelled import Ended, Inputs, models_of, one_class
 from tuskml.learners.linear.inference.ratios import Whole, likelihood_ratios, term_widths
+from tuskml.learners.linear.inference.threshold import has_threshold, settled, with_threshold
+from tuskml.learners.linear.moved import moved, origins
 from tuskml.learners.linear.multinomial.training import many_classes, train_many
 from tuskml.learners.linear.objective import (
     beginning,
@@ -290,10 +292,39 @@ def fit_placed(
     began: float,
     question: Question | None,
 ) -> Models:
-    """The same on the rows where they are."""
-    labels, options, gpu = given.labels, request.options, isinstance(rows, DevicePass)
-    after = plan.after
-    problem = describe(rows, labels, plan, request)
+    """The same on the rows where they are, or on copies of those that lie far from zero."""
+    problem = describe(rows, given.labels, plan, request)
+    origin = origins(problem, given.labels, request.options)
+    if origin is None:
+        return fit_described(given, problem, plan, request, began, question)
+    far = origin.any(axis=1)
+    parts = []
+    if not far.all():
+        some = np.flatnonzero(~far)
+        near = given.of(some), problem.of(some)
+        models = fit_described(*near, plan, request, began, question)
+        parts.append(models.numbered(some))
+    some = np.flatnonzero(far)
+    request = replace(request, near=None)  # which has the rows as they were given
+    with moved(rows.of(some), given.of(some).held, origin[some]) as (copies, held):
+        labels = copies.labels()
+        inputs = replace(given.of(some), rows=copies, labels=labels, held=held)
+        problem = describe(copies, labels, plan, request)
+        models = fit_described(inputs, problem, plan, request, began, question)
+    return joined([*parts, models.numbered(some)]) if parts else models
+
+
+def fit_described(
+    given: Inputs,
+    problem: Problem,
+    plan: Plan,
+    request: Request,
+    began: float,
+    question: Question | None,
+) -> Models:
+    """The same by an objective."""
+    rows, labels, options = problem.rows, given.labels, request.options
+    after, gpu = plan.after, isinstance(rows, DevicePass)
     timing, chosen = Timing(), Choice(plan, ())
     if question is not None:
         question = replace(question, gpu=gpu)
@@ -310,6 +341,9 @@ def fit_placed(
     plan = chosen.plan
     if estimates_dispersion(problem, options):
         problem, state = with_dispersion(problem, state, options, run.again(plan))
+    if has_threshold(problem) and not state.out_of_time:
+        how = options.delta, settled(plan), run.again(plan)
+        problem, state = with_threshold(problem, state, *how)
     if not gpu:  # its seconds say nothing of the CPU's
         timing.report(plan, question)
     if state.converged.all():  # what was said to be too little was not

@@ -92,6 +92,8 @@ class Trees(Learner):
         return [one.known for one in categories if self.numbers_levels(options)]
 
     def whole(self, request: Request[Task, TreeOptions]) -> str | None:
+        if request.options.objective == "huber" and request.options.delta is None:
+            return "objective 'huber' without option 'delta' needs all rows in one place"
         return None
 
     @property

@@ -53,7 +53,7 @@ class TreeOptions(Options):
     max_depth: int
     learning_rate: float
     min_child_rows: int
-    min_child_hessian: float
+    min_child_hessian: float | None
     min_gain: float
     l1: float
     l2: float
@@ -63,7 +63,7 @@ class TreeOptions(Options):
     top_rate: float
     other_rate: float
     quantile: float
-    delta: float
+    delta: float | None
     monotone: tuple[int, ...] | ByName | None
     categorical: tuple[int, ...] | None
     category_encoding: str
@@ -129,7 +129,11 @@ OPTIONS = OptionTable(
         Option("learning_rate", real(0, open_low=True), 0.1, "the factor of what each leaf says"),
         Option("min_child_rows", integer(1, 2**31 - 1), 20, "the least rows of a leaf"),
         Option(
-            "min_child_hessian", real(0), 1e-3, "the least sum of second derivatives of a leaf"
+            "min_child_hessian",
+            real(0),
+            None,
+            "the least sum of second derivatives of a leaf; if not given 0.001 of a row's mean "
+            "weight, times the mean count with objective `poisson` where that is below 1",
         ),
         Option("min_gain", real(0), 0.0, "what a split must gain more than"),
         Option("l1", real(0), 0.0, "how far the sum of gradients of a leaf is shrunk towards 0"),
@@ -175,9 +179,9 @@ OPTIONS = OptionTable(
         Option(
             "delta",
             real(0, open_low=True),
-            1.0,
+            None,
             "objective `huber`: the residual, in units of the label, from which on the loss is "
-            "linear",
+            "linear; if not given 1.345 times a robust scale of the residuals before each tree",
         ),
         Option(
             "monotone",

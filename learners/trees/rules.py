@@ -2,7 +2,9 @@
 
 from dataclasses import replace
 
-from tuskml.kernels.trees.boosting import GINI, LOGISTIC, SOFTMAX, Rules
+import numpy as np
+
+from tuskml.kernels.trees.boosting import GINI, LOGISTIC, POISSON, SOFTMAX, Rules
 from tuskml.learners.trees.forest_options import ForestOptions
 from tuskml.learners.trees.options import OBJECTIVES, TreeOptions
 
@@ -12,8 +14,14 @@ def classifies(options: TreeOptions) -> bool:
     return OBJECTIVES[options.objective] in (LOGISTIC, GINI)
 
 
+OWN_LEAST = -1e-3
+"""The default of `min_child_hessian`, in the units of a group's rows (`tk_boost`)."""
+
+
 def rules_of(options: TreeOptions, several: bool = False) -> Rules:
     """The options as the kernels have them; several: whether there are more than two classes."""
+    least = options.min_child_hessian
+    shape = (options.delta or 0.0) if options.objective == "huber" else options.quantile
     return Rules(
         objective=SOFTMAX if several else OBJECTIVES[options.objective],
         trees=options.trees,
@@ -22,7 +30,7 @@ def rules_of(options: TreeOptions, several: bool = False) -> Rules:
         max_bins=options.max_bins,
         patience=options.patience,
         min_child_rows=options.min_child_rows,
-        min_child_hessian=options.min_child_hessian,
+        min_child_hessian=OWN_LEAST if least is None else least,
         min_gain=options.min_gain,
         l1=options.l1,
         l2=options.l2,
@@ -31,7 +39,7 @@ def rules_of(options: TreeOptions, several: bool = False) -> Rules:
         row_fraction=options.row_fraction,
         top_rate=options.goss * options.top_rate,
         other_rate=options.goss * options.other_rate,
-        shape=options.delta if options.objective == "huber" else options.quantile,
+        shape=shape,
         seed=options.seed,
         max_cat_threshold=options.max_cat_threshold,
         max_cat_to_onehot=options.max_cat_to_onehot,
@@ -39,6 +47,16 @@ def rules_of(options: TreeOptions, several: bool = False) -> Rules:
         cat_smooth=options.cat_smooth,
         cat_l2=options.cat_l2,
     )
+
+
+def in_units_of(rules: Rules, labels: np.void) -> Rules:
+    """The rules for a group with such LABELS, as the kernels have them for groups in one place."""
+    if rules.min_child_hessian >= 0:
+        return rules
+    unit = float(labels["weight"] / labels["n_rows"])
+    if rules.objective == POISSON:
+        unit *= min(float(labels["mean"]), 1.0)
+    return replace(rules, min_child_hessian=-unit * rules.min_child_hessian)
 
 
 def averaged(rules: Rules, options: ForestOptions, n_features: int) -> Rules:

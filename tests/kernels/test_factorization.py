@@ -89,15 +89,14 @@ def reference(user, item, rating, rank, biases, l2, seed, steps):
 
     p = drawn(user.max() + 1, scrambled(seed))
     q = drawn(item.max() + 1, scrambled(seed) + 1)
-    rating = rating.astype(np.float32).astype(float)
+    origin = (rating.min() + rating.max()) / 2 if biases else 0.0
+    unit = 2.0 ** np.frexp(np.abs(rating - origin).max())[1]
+    rating = origin + unit * ((rating - origin) / unit).astype(np.float32).astype(float)
     mean = rating.mean() if biases else 0.0
     deviation = np.sqrt(np.mean((rating - mean) ** 2))
     scaled = ((rating - mean) / deviation).astype(np.float32)
-    bits = rating.astype(np.float32).view(np.uint32)
-    key = [
-        scrambled((scrambled((int(u) << 32 | int(i)) ^ seed) + int(b)) & MASK) >> 32
-        for u, i, b in zip(user, item, bits, strict=True)
-    ]
+    pairs = zip(user, item, strict=True)
+    key = [scrambled(scrambled((int(u) << 32 | int(i)) ^ seed)) >> 32 for u, i in pairs]
     order = sorted(range(len(key)), key=lambda k: (key[k], user[k], item[k], scaled[k]))
     for step in steps:
         keep = np.full(rank + first, 1 - step * l2 / deviation, np.float32)

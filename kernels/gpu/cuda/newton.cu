@@ -5,7 +5,8 @@
 // double. Nothing leaves the block between two passes, and the rows of such small groups come from
 // the cache.
 
-#define ROUNDING 4e-15 // for terms of size 1; for weighted losses see learners/linear/problem.py
+#define ROUNDING 4e-15 // for terms of size 1
+#define MOST_ROUNDING 1e-6
 #define SUFFICIENT 1e-4
 #define MOST_TRIALS 40
 #define SPARE 4 // passes of halved steps; with more the launch ends early, so that it can be cancelled
@@ -14,7 +15,7 @@ struct Group {
     const T *values;
     const double *labels;
     int n_rows;
-    double label_size, gradient_unit, rounding, l2;
+    double label_size, gradient_unit, weight_unit, l2;
     bool fit_intercept;
 };
 
@@ -40,7 +41,7 @@ __device__ Looked look(const Panel &s, const Group &g, const Labels &meaning, co
     add_up(s, g.values, g.labels, g.n_rows, meaning, intercept, sums);
     __syncthreads();
 
-    const double n = sums[1], slope = sums[2 + D] / n, rounding = g.rounding * terms;
+    const double n = sums[1], slope = sums[2 + D] / n, rounding = ROUNDING * terms;
     double worst = g.fit_intercept ? fabs(slope) : 0.0;
     for (int k = 0; k < D; k++) {
         double caller = sums[2 + k] / n, scale = s.scale[k], shift = s.shift[k];
@@ -53,8 +54,10 @@ __device__ Looked look(const Panel &s, const Group &g, const Labels &meaning, co
         gradient[D] = g.fit_intercept ? slope : 0.0;
     Looked found;
     found.objective = sums[0] / n + 0.5 * g.l2 * penalty;
-    found.violation = fmax(worst - rounding, 0.0) / g.gradient_unit;
-    double size = fabs(found.objective), change = rounding;
+    const double lost = fmin(rounding / g.weight_unit, MOST_ROUNDING);
+    found.violation = fmax(worst / g.gradient_unit - lost, 0.0);
+    double size = fabs(found.objective);
+    double change = rounding * fmax(g.gradient_unit, 1.0); // the others' margins have no unit
     if (meaning.kind == SQUARED)
         change = sqrt(2.0 * size) * rounding + rounding * rounding;
     found.slack = ROUNDING * size + change;
@@ -76,7 +79,7 @@ __device__ inline double curved(const Panel &s, const Group &g, const double *su
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 newton(const T *values, const double *labels, const int64 *start, const int64 *n_rows,
        const double *all_shift, const double *all_scale, const double *label_size,
-       const double *gradient_unit, const double *rounding, LOSS_PARAMETERS, int fit_intercept,
+       const double *gradient_unit, const double *weight_unit, LOSS_PARAMETERS, int fit_intercept,
        double l2, double epsilon, int most, double *all_v, double *found, double *gradients,
        double *curvatures, int64 *iterations, int64 *stuck, double *history) {
     DYNAMIC_SHARED
@@ -85,7 +88,8 @@ newton(const T *values, const double *labels, const int64 *start, const int64 *n
     const Labels meaning(LOSSES, (int)which);
     const Group g = {values + start[which] * D, labels + start[which], (int)n_rows[which],
                      label_size ? label_size[which] : 1.0,
-                     gradient_unit ? gradient_unit[which] : 1.0, rounding[which], l2,
+                     gradient_unit ? gradient_unit[which] : 1.0,
+                     weight_unit ? weight_unit[which] : 1.0, l2,
                      fit_intercept != 0};
     const int width = D + 3 + P * (P + 1) / 2;
     double *sums = shared + BEHIND_PANEL, *v = sums + width, *candidate = v + P;

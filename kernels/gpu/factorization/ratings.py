@@ -11,6 +11,7 @@ All counting and sorting is done on the device, with `xp`. Ratings are ordered b
 their order in the table does not matter.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -156,10 +157,14 @@ def side_of_counts(xp: Any, count: Any) -> Side:
 
 
 def hashes(xp: Any, user: Any, item: Any, value: Any, seed: int) -> Any:
-    """A number of 64 bits of each rating, places and float32 value."""
+    """A number of 64 bits of each rating: of its places, then of its float32 value, so that
+    ratings of one pair are not ordered by size, and those of others whatever their unit is.
+    """
     pair = (user.astype(np.uint64) << np.uint64(32)) | item.astype(np.uint64)
     bits = xp.ascontiguousarray(value).view(np.uint32).astype(np.uint64)
-    return scrambled(scrambled(pair ^ np.uint64(seed & MASK)) + bits)
+    half = np.uint64(32)
+    of_pair = scrambled(scrambled(pair ^ np.uint64(seed & MASK)))
+    return (of_pair >> half << half) | (scrambled(bits) >> half)
 
 
 def grid_for(n: int, users: Side, items: Side) -> int:
@@ -191,6 +196,31 @@ Columns = tuple[Any, Any, Any]
 """Ids of users and of items, (n,) int64, and ratings (n,), all on the device."""
 
 
+@dataclass(frozen=True)
+class Scale:
+    """What floats of ratings are measured from and in (`native/factorization/ratings.cpp`)."""
+
+    origin: float
+    unit: float
+
+    @classmethod
+    def of_range(cls, low: float, high: float, centred: bool) -> "Scale":
+        """That of ratings between two numbers; centred: whether anything takes up their mean."""
+        origin = low / 2 + high / 2 if centred else 0.0
+        far = max(high - origin, origin - low)
+        exponent = math.frexp(far)[1] if 0 < far < math.inf else 0
+        return cls(origin, math.ldexp(1.0, exponent))
+
+    def floats(self, rating: Any) -> Any:
+        """Ratings as float32."""
+        return ((rating - self.origin) / self.unit).astype(np.float32)
+
+    def ratings(self, layout: Any, *found: Any) -> "Ratings":
+        """Ratings whose mean and deviation, the last of found, are in the caller's units."""
+        *others, mean, deviation = found
+        return Ratings(layout, *others, self.origin + self.unit * mean, self.unit * deviation)
+
+
 def ratings_of(
     device: Device,
     columns: Columns,
@@ -206,7 +236,8 @@ def ratings_of(
     users, items = side_of(xp, user, n_ids[0]), side_of(xp, item, n_ids[1])
     layout = Layout.of(device, users, items, n, seed, lock_free=lock_free)
     user, item = users.place[user], items.place[item]
-    value = rating.astype(np.float32)
+    scale = Scale.of_range(float(rating.min()), float(rating.max()), biases)
+    value = scale.floats(rating)
     keys = layout.keys(xp, user, item, value)
     sizes = xp.bincount(layout.buckets(keys), minlength=layout.n_buckets)
     order = xp.argsort(keys)
@@ -216,4 +247,4 @@ def ratings_of(
     deviation = deviation_of(square / n, mean)
     table = as_table(xp, user[order], item[order], (value - mean) / deviation)
     schedule = layout.schedule(device, sizes)
-    return Ratings(OnDevice(device, table), users, items, schedule, mean, deviation)
+    return scale.ratings(OnDevice(device, table), users, items, schedule, mean, deviation)

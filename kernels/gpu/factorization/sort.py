@@ -16,7 +16,13 @@ from tuskml.kernels import passes
 from tuskml.kernels.charged import Charges
 from tuskml.kernels.factorization import Shape
 from tuskml.kernels.gpu.device import Device
-from tuskml.kernels.gpu.factorization.ratings import Layout, Ratings, deviation_of, side_of_counts
+from tuskml.kernels.gpu.factorization.ratings import (
+    Layout,
+    Ratings,
+    Scale,
+    deviation_of,
+    side_of_counts,
+)
 from tuskml.kernels.gpu.factorization.records import PIECE_BYTES, RECORD, OnHost, as_table
 from tuskml.kernels.gpu.rows import SLACK, DeviceRows
 from tuskml.kernels.passes import Floats, Pass
@@ -92,21 +98,23 @@ def sorted_on_host(
 ) -> Ratings:  # fmt: skip
     """The ratings of one group's rows. most: how many the device sorts at once."""
     n, xp, put = int(rows.groups["n_rows"][0]), device.xp, device.to_device
+    low, high = (float(rows.labels()[name][0]) for name in ("low", "high"))
+    unit = Scale.of_range(low, high, shape.biases)
     table: NDArray[np.int32] = charges.empty((n, 3), np.int32)
     with RatingRows(rows, device, most) as source:
         layout = counted(source, device, shape, seed, lock_free=lock_free)
         sizes = xp.zeros(layout.n_buckets, np.int64)
         for user, item, rating in source.parts():
-            keys = keys_of(layout, xp, user, item, rating)[0]
+            keys = keys_of(layout, xp, user, item, unit.floats(rating))[0]
             sizes += xp.bincount(layout.buckets(keys), minlength=layout.n_buckets)
         runs = Runs.of_sizes(device.to_host(sizes), most)
-        deal(source, device, layout, runs, put(runs.of), table)
+        deal(source, device, layout, runs, put(runs.of), table, unit)
     mean, deviation = sort_runs(device, layout, runs, table, shape.biases, rows.cancel_mark)
     scale(table, mean, deviation, rows.cancel_mark)
     schedule = layout.schedule(device, sizes)
     capacity = min(PIECE_BYTES // RECORD, most)
     records = OnHost(device, table, device.to_host(schedule.start), capacity)
-    return Ratings(records, layout.users, layout.items, schedule, mean, deviation)
+    return unit.ratings(records, layout.users, layout.items, schedule, mean, deviation)
 
 
 def counted(
@@ -122,21 +130,20 @@ def counted(
     return Layout.of(device, users, items, source.n, seed, lock_free=lock_free)
 
 
-def keys_of(layout: Layout, xp: Any, user: Any, item: Any, rating: Any) -> tuple[Any, ...]:
-    """Keys, places of users and items, and float32 values."""
+def keys_of(layout: Layout, xp: Any, user: Any, item: Any, value: Any) -> tuple[Any, ...]:
+    """Keys, places of users and items, and the float32 values."""
     user, item = layout.users.place[user], layout.items.place[item]
-    value = rating.astype(np.float32)
     return layout.keys(xp, user, item, value), user, item, value
 
 
 def deal(
     source: RatingRows, device: Device, layout: Layout, runs: Runs, of: Any,
-    table: NDArray[np.int32],
+    table: NDArray[np.int32], unit: Scale,
 ) -> None:  # fmt: skip
     """Writes records of ratings, not yet scaled, to their runs."""
     xp, filled = device.xp, runs.first[:-1].copy()
-    for part in source.parts():
-        keys, user, item, value = keys_of(layout, xp, *part)
+    for user_id, item_id, rating in source.parts():
+        keys, user, item, value = keys_of(layout, xp, user_id, item_id, unit.floats(rating))
         run = of[layout.buckets(keys)]
         order = xp.argsort(run)
         records = device.to_host(as_table(xp, user[order], item[order], value[order]))

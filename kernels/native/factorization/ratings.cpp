@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "../shared/rows.hpp"
+#include "../shared/segments.hpp"
 
 namespace tusk {
 namespace {
@@ -110,9 +111,31 @@ double largest_weight(const tk_pass *pass) {
     return most;
 }
 
+// What floats of ratings are measured from and in: the middle of the ratings, or 0 where nothing
+// takes up their mean, and a power of 2, so that differences of whole numbers stay exact.
+struct Scale {
+    double origin = 0, unit = 1;
+    float of(double y) const { return (float)((y - origin) / unit); }
+};
+Scale scale_of(const tusk_group &group, bool centred) {
+    double low = HUGE_VAL, high = -HUGE_VAL;
+    for (const tusk_segment *s : SegmentsOf(group)) {
+        auto [least, most] = std::minmax_element(tusk_labels(s), tusk_labels(s) + s->n_rows);
+        low = std::min(low, *least), high = std::max(high, *most);
+    }
+    Scale scale{centred ? low / 2 + high / 2 : 0, 1};
+    double far = std::max(high - scale.origin, scale.origin - low);
+    int exponent = 0;
+    if (far > 0 && std::isfinite(far))
+        std::frexp(far, &exponent);
+    scale.unit = std::ldexp(1.0, exponent);
+    return scale;
+}
+
 // Copies ratings to their blocks. Counts of each chunk's ratings by block give their positions.
 // Weights are divided by the largest one.
-int scatter(const tk_pass *pass, const std::vector<Chunk> &chunks, Factorization &f) {
+int scatter(const tk_pass *pass, const std::vector<Chunk> &chunks, const Scale &scale,
+            Factorization &f) {
     size_t blocks = (size_t)f.grid * f.grid;
     double most = largest_weight(pass);
     // Chunks are joined into fewer parts, because each part has one counter per block.
@@ -123,8 +146,8 @@ int scatter(const tk_pass *pass, const std::vector<Chunk> &chunks, Factorization
         for (size_t c = first; c < end && !cancelled(pass->cancel_mark); c++)
             for_ratings(pass, chunks[c], [&](auto user, auto item, double y, double w) {
                 int32_t u = f.users.place[(size_t)user], i = f.items.place[(size_t)item];
-                body((size_t)f.users.range[u] * f.grid + f.items.range[i], Rating{u, i, (float)y},
-                     (float)(w / most));
+                body((size_t)f.users.range[u] * f.grid + f.items.range[i],
+                     Rating{u, i, scale.of(y)}, (float)(w / most));
             });
     };
     int code = for_chunks(pass, parts, [&](int64_t part) {
@@ -154,11 +177,15 @@ int scatter(const tk_pass *pass, const std::vector<Chunk> &chunks, Factorization
     });
 }
 
-// The hash includes the rating, so that ratings of one pair are not ordered by size.
+// The hash is of the pair alone: so the order is the same whatever the ratings' unit is.
 inline uint32_t shuffle_key(const Rating &r, uint64_t seed) {
     uint64_t pair = (uint64_t)(uint32_t)r.user << 32 | (uint32_t)r.item;
-    uint64_t hash = scrambled(pair ^ seed) + std::bit_cast<uint32_t>(r.value);
-    return (uint32_t)(scrambled(hash) >> 32);
+    return (uint32_t)(scrambled(scrambled(pair ^ seed)) >> 32);
+}
+
+// Ratings of one pair are not ordered by size.
+inline uint64_t value_key(const Rating &r) {
+    return scrambled(std::bit_cast<uint32_t>(r.value));
 }
 
 struct Keyed {
@@ -175,7 +202,7 @@ inline bool before(const Keyed &a, const Keyed &b) {
     if (a.rating.item != b.rating.item)
         return a.rating.item < b.rating.item;
     if (a.rating.value != b.rating.value)
-        return a.rating.value < b.rating.value;
+        return value_key(a.rating) < value_key(b.rating);
     return a.weight < b.weight;
 }
 
@@ -249,19 +276,21 @@ void scale_weights(const tk_pass *pass, Factorization &f) {
     }
 }
 
-void standardise(const tk_pass *pass, Factorization &f) {
-    double n = (double)f.n;
+void standardise(const tk_pass *pass, const Scale &scale, Factorization &f) {
+    double n = (double)f.n, mean = 0;
     if (f.biases)
-        f.mean = block_sum(pass, f, [](Rating &r, float w) { return (double)r.value * w; }) / n;
+        mean = block_sum(pass, f, [](Rating &r, float w) { return (double)r.value * w; }) / n;
     double square = block_sum(pass, f, [&](Rating &r, float w) {
-        double d = r.value - f.mean;
+        double d = r.value - mean;
         return d * d * w;
     });
-    f.deviation = square > 0 ? std::sqrt(square / n) : 1.0;
+    double deviation = square > 0 ? std::sqrt(square / n) : 1.0;
     block_sum(pass, f, [&](Rating &r, float) {
-        r.value = (float)((r.value - f.mean) / f.deviation);
+        r.value = (float)((r.value - mean) / deviation);
         return 0.0;
     });
+    f.mean = scale.origin + scale.unit * mean;
+    f.deviation = scale.unit * deviation;
 }
 
 } // namespace
@@ -281,7 +310,8 @@ int read_ratings(const tk_pass *pass, tusk_memory *memory, Factorization &f) {
         code = f.weights.take(memory, f.n);
     if (code)
         return code;
-    if (int code = scatter(pass, chunks, f))
+    const Scale scale = scale_of(pass->groups[0], f.biases);
+    if (int code = scatter(pass, chunks, scale, f))
         return code;
     code = for_chunks(pass, (size_t)f.grid * f.grid, [&](int64_t b) {
         std::vector<Keyed> room;
@@ -293,7 +323,7 @@ int read_ratings(const tk_pass *pass, tusk_memory *memory, Factorization &f) {
     if (code)
         return code;
     scale_weights(pass, f);
-    standardise(pass, f);
+    standardise(pass, scale, f);
     return TK_OK;
 }
 

@@ -54,6 +54,10 @@ TK_API int tk_open_pass(const tk_pass *pass, const tk_open *open, const double *
  * for log y!, of their first and second derivatives by t, and the number of rows. */
 TK_API int tk_size_likelihood(const tk_pass *pass, const double *weights, const double *size,
                               double *out);
+/* The median by weight of the absolute residuals |margin - label| of each group, the mean of two
+ * where half of the weight lies at or below the lower one. weights as in tk_gradient; out has
+ * shape (n_groups,). */
+TK_API int tk_median_residual(const tk_pass *pass, const double *weights, double *out);
 /* Squared scores by leverage: weights and coordinates of z as in tk_curvature. */
 typedef struct tk_robust {
     const double *weights, *shift, *scale;

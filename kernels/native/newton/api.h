@@ -19,10 +19,9 @@ typedef struct tk_chord {
     int64_t stride;              /* doubles from one triangle to the next */
     const double *shift, *scale; /* (n_groups, d), coordinates as in tk_curvature */
     double l2;
-    double zero;            /* what is left of a zero by sums of terms of size 1 */
-    const double *rounding; /* (n_groups,): the same of weighted losses */
-    const double *size;     /* (n_groups,): of labels; NULL: 1 */
-    const double *unit;     /* (n_groups,): of gradients; NULL: 1 */
+    const double *size;        /* (n_groups,): of labels; NULL: 1 */
+    const double *unit;        /* (n_groups,): of gradients; NULL: 1 */
+    const double *weight_unit; /* (n_groups,): of margins; NULL: 1 */
     /* (n_groups, p), (n_groups, p) and (n_groups,): weights of z a step before the start, the
      * gradients and the violations there, NaN where there was no step; NULL: there was none */
     const double *before, *before_gradient, *before_violation;
@@ -49,8 +48,10 @@ typedef struct tk_newton {
     const double *shift, *scale; /* as in tk_curvature */
     const double *label_size;    /* (n_groups,): the size of residuals at 0; NULL: 1 */
     const double *gradient_unit; /* (n_groups,): what violations are measured in; NULL: 1 */
-    const double *rounding; /* (n_groups,): what is left of a zero by summing terms of size 1 */
+    const double *weight_unit;   /* (n_groups,): the unit of margins; NULL: 1 */
     double l2, epsilon;     /* the penalty's weight, and the violation to which to descend */
+    double damping;         /* times the violation, what the diagonal of the curvature gets, so that
+                               there is a step where a loss has a slope and no curvature */
     int32_t quadratic;      /* whether the curvature is the same everywhere */
     int32_t most;           /* iterations */
     double deadline;        /* in seconds of the monotonic clock, after which none begins; 0 */

@@ -93,9 +93,10 @@ public:
               .scale = chord.scale + group * d_,
               .l2 = chord.l2,
               .fit_intercept = chord.pass->fit_intercept != 0,
-              .zero = chord.rounding[group],
               .label_size = chord.size ? chord.size[group] : 1,
-              .unit = chord.unit ? chord.unit[group] : 1},
+              .unit = chord.unit ? chord.unit[group] : 1,
+              .weight_unit = chord.weight_unit ? chord.weight_unit[group] : 1,
+              .of_label = chord.weight_unit != nullptr},
           v_(chord.v + group * p_, chord.v + (group + 1) * p_), weights_(p_), gradient_(p_),
           way_(p_), pairs_(p_) {
         c_.steps[g_] = 0;
@@ -136,7 +137,7 @@ private:
         const Measured found = at_.measure(v_.data(), weights_.data(), sums, gradient_.data());
         objective_ = found.objective;
         violation_ = found.violation;
-        slack_ = c_.zero * std::fabs(found.objective) + found.rounding;
+        slack_ = ROUNDING * std::fabs(found.objective) + at_.change(found.rounding);
     }
 
     // Whether the objective fell enough by the last step.

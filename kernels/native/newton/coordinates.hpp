@@ -14,7 +14,10 @@
 
 namespace tusk {
 
-// rounding: what may be left of a zero slope.
+constexpr double ROUNDING = 4e-15;      // what is left of a zero by summing terms of size 1
+constexpr double MOST_ROUNDING = 1e-6; // of a slope's unit, as learners/linear/problem.py has it
+
+// rounding: what margins may be off.
 struct Measured {
     double objective, violation, rounding;
 };
@@ -24,9 +27,15 @@ struct Coordinates {
     const double *shift, *scale; // (d,)
     double l2;
     bool fit_intercept;
-    double zero;       // what is left of a zero by summing terms of size 1
-    double label_size; // of residuals at v = 0
-    double unit;       // of violations
+    double label_size;  // of residuals at v = 0
+    double unit;        // of violations
+    double weight_unit; // of margins
+    bool of_label;      // whether that is the label's
+
+    // What rounding changes a mean loss by that is not a sum of squares: slopes are about the unit.
+    double change(double rounding) const {
+        return rounding * (of_label ? unit : std::max(unit, 1.0));
+    }
 
     // w: the weights of x, (d + 1,).
     void place(const double *v, double *w) const {
@@ -56,9 +65,10 @@ struct Coordinates {
             worst = std::max(worst, std::fabs(gradient[i]));
             finite = finite && std::isfinite(gradient[i]);
         }
-        const double objective = sums[0] / n + 0.5 * l2 * squares, rounding = zero * size;
+        const double objective = sums[0] / n + 0.5 * l2 * squares, rounding = ROUNDING * size;
+        const double lost = std::min(rounding / weight_unit, MOST_ROUNDING);
         const double violation = finite && std::isfinite(objective)
-                                     ? std::max(worst - rounding, 0.0) / unit
+                                     ? std::max(worst / unit - lost, 0.0)
                                      : std::numeric_limits<double>::quiet_NaN();
         return {objective, violation, rounding};
     }

@@ -19,7 +19,6 @@
 namespace tusk {
 namespace {
 
-constexpr double ROUNDING = 4e-15; // for terms of size 1
 constexpr double SUFFICIENT = 1e-4, LEAST_SHRUNK = 0.5, MOST_SHRUNK = 0.1;
 constexpr int MOST_TRIALS = 40;
 constexpr double NEAR = 0.05; // violation below which the curvature may be kept
@@ -68,9 +67,10 @@ public:
                .scale = how_.scale + g * d_,
                .l2 = how_.l2,
                .fit_intercept = one_.fit_intercept != 0,
-               .zero = how_.rounding[g],
                .label_size = how_.label_size ? how_.label_size[g] : 1,
-               .unit = how_.gradient_unit ? how_.gradient_unit[g] : 1};
+               .unit = how_.gradient_unit ? how_.gradient_unit[g] : 1,
+               .weight_unit = how_.weight_unit ? how_.weight_unit[g] : 1,
+               .of_label = how_.weight_unit != nullptr};
         damping_ = 0;
         violation_before_ = std::numeric_limits<double>::infinity();
         stale_ = false;
@@ -100,7 +100,7 @@ public:
 private:
     // One step; stuck: no length of it lowers the objective.
     int iterate(bool &stuck) {
-        if (!factored_ && !factor())
+        if ((!factored_ || how_.damping > 0) && !factor())
             return TK_CANCELLED;
         factor_.solve(here_.gradient.data(), step_.data());
         double along = 0, by = 1;
@@ -137,7 +137,7 @@ private:
         violation_before_ = now;
         if (how_.quadratic)
             return false;
-        const bool renew = now > NEAR || (stale_ && now > SLOW * before);
+        const bool renew = how_.damping > 0 || now > NEAR || (stale_ && now > SLOW * before);
         stale_ = !renew;
         return renew;
     }
@@ -165,7 +165,8 @@ private:
         const double of = std::abs(found.objective), rounding = found.rounding;
         point.slack =
             ROUNDING * of +
-            (how_.quadratic ? std::sqrt(2 * of) * rounding + rounding * rounding : rounding);
+            (how_.quadratic ? std::sqrt(2 * of) * rounding + rounding * rounding
+                            : at_.change(rounding));
         return TK_OK;
     }
 
@@ -187,10 +188,11 @@ private:
     // Returns whether nothing cancelled it.
     bool factor() {
         const double *h = hessian_.data();
-        if (damping_ > 0) {
+        const double more = how_.damping * here_.violation * at_.unit / at_.weight_unit;
+        if (damping_ > 0 || more > 0) {
             damped_ = hessian_;
             for (int64_t j = 0; j < p_; j++)
-                damped_[diagonal(j)] *= 1 + damping_;
+                damped_[diagonal(j)] = damped_[diagonal(j)] * (1 + damping_) + more;
             h = damped_.data();
         }
         factored_ = factor_.decompose(h, [&] { return cancelled(one_.cancel_mark); });

@@ -55,6 +55,10 @@ TK_API int tk_shuffle(const tk_pass *pass, tusk_memory *memory, uint64_t seed,
                       const int64_t *held_out, tusk_group *kept, tusk_group *held);
 /* Copies each group's rows in the order in which they lie; kept owns its segments. */
 TK_API int tk_keep(const tk_pass *pass, tusk_memory *memory, tusk_group *kept);
+/* Copies as tk_keep makes them, less an origin of shape (n_groups, d + 1): its features, which
+ * only dense rows lose, and its label. */
+TK_API int tk_moved(const tk_pass *pass, tusk_memory *memory, const double *origin,
+                    tusk_group *moved);
 TK_API void tk_free_groups(tusk_group *groups, int64_t n);
 /* Gives back the memory of the values of dense groups of at least so many cells, which nobody
  * reads again; their labels stay. Smaller groups share pages. */

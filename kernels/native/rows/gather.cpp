@@ -109,6 +109,27 @@ int keep_group(const tusk_group &group, tusk_memory *memory, int threads, int64_
     return cancelled(mark) ? TK_CANCELLED : TK_OK;
 }
 
+template <class T> void move_values(T *values, size_t rows, int64_t d, const double *origin) {
+    for (size_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < d; j++)
+            values[i * d + j] = (T)((double)values[i * d + j] - origin[j]);
+}
+
+// Takes an origin off the labels of a copy and, where its rows are dense, off its features.
+void move_group(const tusk_group &copy, const double *origin, int64_t d) {
+    for (const tusk_segment *s : SegmentsOf(copy)) {
+        double *labels = tusk_labels(s);
+        for (uint32_t i = 0; i < s->n_rows; i++)
+            labels[i] -= origin[d];
+        if (tusk_is_sparse(copy.kind))
+            continue;
+        if (tusk_value_size(copy.kind) == sizeof(float))
+            move_values((float *)tusk_dense_values(s), s->n_rows, d, origin);
+        else
+            move_values((double *)tusk_dense_values(s), s->n_rows, d, origin);
+    }
+}
+
 } // namespace
 } // namespace tusk
 
@@ -147,4 +168,16 @@ int tk_keep(const tk_pass *pass, tusk_memory *memory, tusk_group *kept) {
     if (code)
         tk_free_groups(kept, pass->n_groups);
     return code;
+}
+
+int tk_moved(const tk_pass *pass, tusk_memory *memory, const double *origin, tusk_group *moved) {
+    using namespace tusk;
+    if (int code = tk_keep(pass, memory, moved))
+        return code;
+    int64_t d = pass->groups[0].dim;
+    return code_of([&] {
+        parallel_for(pass->n_groups, pass->threads,
+                     [&](int64_t g) { move_group(moved[g], origin + g * (d + 1), d); });
+        return (int)TK_OK;
+    });
 }

@@ -72,11 +72,13 @@ typedef struct tk_boost {
     int32_t max_bins;   /* of a feature, 2 to TK_MOST_BINS */
     int32_t patience; /* trees without a lower held-out loss after which boosting ends; 0: none */
     int64_t min_child_rows;
+    /* min_child_hessian: below 0, times a row's mean weight, and TK_POISSON_TREES' mean count where
+     * that is below 1 */
     double min_child_hessian, min_gain;
     double l1, l2, learning_rate;
     double feature_fraction; /* of the features, drawn anew for each tree; 1: all */
     double row_fraction;     /* of the rows, drawn anew for each iteration; 1: all */
-    double shape;            /* t of the quantile's loss, delta of Huber's */
+    double shape;            /* t of the quantile's loss, delta of Huber's, 0: estimated */
     uint64_t seed;
     const tusk_group *held; /* (n_groups,) held-out rows, or NULL */
     const double *classes;  /* (n_groups, n_classes) of TK_SOFTMAX, rising; or NULL */

@@ -18,16 +18,29 @@
 namespace tusk {
 namespace {
 
+// The rules for one group, whose least curvature of a leaf is in its own units.
+tk_boost rules_of(const tk_boost &boost, const tusk_group &group) {
+    tk_boost own = boost;
+    if (boost.min_child_hessian >= 0)
+        return own;
+    Labels labels{&group, boost.objective, 1, 0, weights_of(group)};
+    double unit = labels.weights.total / (double)group.n_rows;
+    if (boost.objective == TK_POISSON_TREES)
+        unit *= std::min(sum_of_labels(labels) / labels.weights.total, 1.0);
+    own.min_child_hessian *= -unit;
+    return own;
+}
+
 // Boosting of one group.
 class Boosting {
 public:
     Boosting(const tk_pass &pass, const tk_boost &boost, int64_t group, int threads,
              tusk_memory *memory, const Progress &progress)
-        : pass_(pass), boost_(boost), group_(pass.groups[group]), threads_(threads),
-          memory_(memory), progress_(progress), index_(group),
-          rows_(group_, boost, positive(), classes()) {
-        if (boost.held && boost.held[group].n_rows)
-            held_ = std::make_unique<Sample>(boost.held[group], boost, positive(), classes());
+        : pass_(pass), boost_(rules_of(boost, pass.groups[group])), group_(pass.groups[group]),
+          threads_(threads), memory_(memory), progress_(progress), index_(group),
+          rows_(group_, boost_, positive(), classes()) {
+        if (boost_.held && boost_.held[group].n_rows)
+            held_ = std::make_unique<Sample>(boost_.held[group], boost_, positive(), classes());
     }
 
     int run(Forest *out) {
@@ -87,8 +100,11 @@ private:
         if (from)
             out->base.assign(from->base, from->base + out->outputs());
         start(rows_, group_, *out);
-        if (held_)
+        rows_.estimate_threshold();
+        if (held_) {
             start(*held_, boost_.held[index_], *out);
+            held_->measure_as(rows_);
+        }
         if (draws())
             keys_ = rows_.keys();
         return TK_OK;
@@ -236,7 +252,7 @@ private:
     }
 
     const tk_pass &pass_;
-    const tk_boost &boost_;
+    const tk_boost boost_;
     const tusk_group &group_;
     int threads_;
     tusk_memory *memory_;

@@ -74,10 +74,20 @@ public:
             std::fill_n(margins(k), n(), bases[k]);
     }
 
+    // Of Huber's loss, where it is not given: that of the losses, at the first margins.
+    void estimate_threshold() {
+        estimated_ = labels_.objective == TK_HUBER_TREES && labels_.shape == 0;
+        if (estimated_)
+            labels_.shape = threshold_of(labels_, margins(0));
+    }
+    // The losses are those of other rows, on which trees are grown.
+    void measure_as(const Sample &other) { labels_.shape = other.labels_.shape; }
     // The mean loss. Prepares what rows add to the trees of the next iteration.
     double losses(int threads) {
         if (several())
             return softmax_.losses(margins(0), threads);
+        if (estimated_)
+            labels_.narrower = std::min(threshold_of(labels_, margins(0)), labels_.shape);
         return take_losses(labels_, margins(0), threads, grows_ ? addends_.data() : nullptr,
                            &units_);
     }
@@ -212,7 +222,7 @@ private:
     Labels labels_;
     const double *classes_;
     int64_t outputs_;
-    bool grows_ = false;
+    bool grows_ = false, estimated_ = false;
     Units units_{};
     ClassLosses softmax_;
     Charged<uint8_t> codes_, columns_;

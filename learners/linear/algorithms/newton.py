@@ -59,7 +59,6 @@ FLOATS = (0, 2)
 """Kinds of rows whose products are of floats unless they must not be (`kernels.KINDS`)."""
 NEAR = 0.05
 """Violation below which H may be kept, and the factor by which it then shrinks an iteration."""
-DAMPING = 0.1
 FINER = 0.01
 """Of epsilon, to which smooth losses are trained: the last iterations, with an H that was kept or
 that was summed in float, gain few digits each and cost little, and p-values are read to many."""
@@ -84,7 +83,7 @@ class NewtonStep(Steps):
     def __init__(self, plan: Plan, problem: Problem) -> None:
         self.endless = plan.epsilon == 0
         self.quadratic = problem.task.quadratic
-        self.smooth = problem.task.smooth
+        self.flat = problem.task.flat
         self.unit = problem.weight_unit
         self.threads = plan.threads
         before = problem.before
@@ -158,23 +157,23 @@ class NewtonStep(Steps):
         self.damping[groups] = np.minimum(more, MOST_DAMPING)
 
     def _damped(self, hessian: Triangles, found: Found, active: Index) -> Triangles:
-        """The hinge is flat but for its corner: without damping a step may have no length.
+        """A loss may be flat but for a corner: without damping a step may have no length.
 
         The damping vanishes with the gradient, so that convergence stays superlinear (Li,
         Fukushima, Qi and Yamashita, Regularized Newton methods for convex minimization problems,
         2004).
         """
         damping = self.damping[active]
-        if self.smooth and not (damping.any() and isinstance(hessian, np.ndarray)):
+        if not self.flat and not (damping.any() and isinstance(hessian, np.ndarray)):
             return hessian
         damped = hessian.copy()
-        if self.smooth:
+        if not self.flat:
             add_to_diagonal(damped, damping[:, None] * diagonal_of(damped))
             return damped
         size = np.abs(found.gradient).max(axis=1)
         if self.unit is not None:  # of a curvature by weights in units of the label
             size = size / self.unit[active]
-        add_to_diagonal(damped, DAMPING * size[:, None])
+        add_to_diagonal(damped, small.DAMPING * size[:, None])
         return damped
 
     def _renew(self, state: State, active: Index, found: Found) -> NDArray[np.bool_]:
@@ -184,7 +183,7 @@ class NewtonStep(Steps):
             self.violation = np.full(n, np.inf)
         before = self.violation
         slow = state.stale[active] & (found.violation > SLOW * before[active])
-        renew: NDArray[np.bool_] = (found.violation > NEAR) | slow | (not self.smooth)
+        renew: NDArray[np.bool_] = (found.violation > NEAR) | slow | self.flat
         if self.quadratic:
             renew[:] = False
         else:

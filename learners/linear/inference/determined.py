@@ -237,7 +237,7 @@ class Curved:
         own = np.einsum("gjj->gj", self.inverse)[:, :-1] * unit**2
         free = np.einsum("gjj->gj", s.null) > ESTIMABLE**2
         direction = np.ones((len(own), problem.d + 1))
-        direction[:, :-1] = -(s.mean + problem.scale * problem.shift) * unit
+        direction[:, :-1] = -(s.mean + problem.scale * problem.centre) * unit
         constant = np.einsum("gj,gjk,gk->g", direction, self.inverse, direction)
         astray = np.einsum("gjk,gk->gj", s.null, direction[:, :-1])
         size = np.sqrt(np.einsum("gj,gj->g", direction, direction))

@@ -33,7 +33,8 @@ def settle_lost(
     if lost.any():
         weights[lost] = 0.0
         if problem.rows.fit_intercept:
-            weights[lost, -1] = constants(problem, labels)[lost]
+            origin = 0.0 if problem.rows.origin is None else problem.rows.origin[:, -1]
+            weights[lost, -1] = (constants(problem, labels) + origin)[lost]
         state.converged[lost] = False
         state.objective[lost] = np.nan
     for entry in state.history:

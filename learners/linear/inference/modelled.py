@@ -58,7 +58,7 @@ def models_of(given: Inputs, ended: Ended, options: str, began: float) -> Models
     n, task = len(labels), problem.task
     n_rows = groups["n_rows"] + (0 if given.held is None else given.held["n_rows"])
     status = outcome.judge(problem, state, plan, seen)
-    weights = problem.to_caller(state.v)
+    weights = problem.as_given(state.v)
     lost = finite.settle_lost(problem, state, labels, weights)
     seen.std_err[lost | ~np.isfinite(seen.std_err).any(axis=1)] = np.nan
     noted = outcome.noted(problem, seen, n_rows, ended.ridge)

@@ -37,6 +37,8 @@ STEEP = 1e-3
 """Relative pivot below which the weights are refined."""
 REFINEMENTS = 2
 DISPERSION = "dispersion"
+ESTIMATED = (DISPERSION, "delta")
+"""Parameters of losses that are estimated where they are not given."""
 
 
 @dataclass(frozen=True)
@@ -202,7 +204,7 @@ def noted(problem: Problem, seen: Inference, n_rows: NDArray[np.int64], ridge: B
     freedom: where it is not the rows less the standard errors, since rows were held out or weights
     have none that count, or errors are by cluster; clusters: of rows, one less than which are the
     degrees of freedom of a t; l2_standardized: of groups with the ridge of `tempered.py`;
-    dispersion: of counts, or s^2 of `gamma`.
+    dispersion: of counts, or s^2 of `gamma`; delta: the threshold of `huber`.
     """
     known = ~np.isnan(seen.std_err)
     clustered, freedom = np.isfinite(seen.clusters), seen.freedom
@@ -211,8 +213,9 @@ def noted(problem: Problem, seen: Inference, n_rows: NDArray[np.int64], ridge: B
     odd = known.any(axis=1) & (freedom != n_rows - known.sum(axis=1))
     found = {"freedom": (odd, freedom), "l2_standardized": (ridge, strength(problem))}
     found["clusters"] = (clustered, seen.clusters)
-    if problem.task.parameter == DISPERSION and problem.rows.parameter is not None:
-        found[DISPERSION] = (np.ones(len(odd), bool), problem.rows.parameter[:, 0])
+    parameter = problem.task.parameter
+    if parameter in ESTIMATED and problem.rows.parameter is not None:
+        found[parameter] = (np.ones(len(odd), bool), problem.rows.parameter[:, 0])
     elif problem.task.response == "exp" and problem.task.expected is not None:
         found[DISPERSION] = (np.isfinite(seen.scale), seen.scale)
     return found
@@ -224,9 +227,9 @@ def free_weights(problem: Problem) -> NDArray[np.int64]:
 
 
 def directions(problem: Problem) -> Floats:
-    """The intercept in the caller's units is v times this, (G, p): (-scale * shift, 1)."""
+    """The intercept in the caller's units is v times this, (G, p): (-scale * centre, 1)."""
     direction = np.ones((problem.n_groups, problem.d + 1))
-    direction[:, :-1] = -problem.scale * problem.shift
+    direction[:, :-1] = -problem.scale * problem.centre
     return direction
 
 
@@ -384,7 +387,7 @@ def judge(problem: Problem, state: State, plan: Plan, seen: Inference) -> String
     if not problem.l2 and not problem.l1:
         if not problem.rows.sparse:
             weights = problem.d + int(problem.rows.fit_intercept)
-            mark(problem.rows.weight < weights, "too few rows")
+            mark(problem.rows.groups["n_rows"] < weights, "too few rows")
         mark(seen.parted, "separable")
         state.converged[seen.parted] = False
     return Strings(STATUSES, code)

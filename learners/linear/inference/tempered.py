@@ -44,7 +44,7 @@ class Tempered(Problem):
         found = super().evaluate(v, curvature)
         pull = self._ridge * self.scale**2 * v[:, :-1]
         found.gradient[:, :-1] += pull
-        rounding = self.rounding * self._size_of_terms(v, self.to_caller(v)[:, :-1])
+        rounding = self._rounding(v, self.to_caller(v)[:, :-1])
         return replace(found, violation=self._violation(found.gradient, v, rounding))
 
     @property
@@ -117,5 +117,5 @@ def descent(problem: Problem, plan: Plan, start: Floats, deadline: float | None)
 
 
 def strength(problem: Problem) -> Floats:
-    """l2 on standardised coefficients, (G,)."""
-    return np.asarray(1.0 / problem.rows.weight)
+    """l2 on standardised coefficients, (G,): of rows by their weights, or by their number."""
+    return np.asarray(1.0 / np.maximum(problem.rows.weight, problem.rows.groups["n_rows"]))

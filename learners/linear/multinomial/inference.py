@@ -129,7 +129,7 @@ def _of_group(problem: SoftmaxProblem, v: Floats, whole: Floats) -> GroupErrors:
     if problem.covariance != CLASSIC:
         inverse, clusters = sandwich(problem, weights, inverse, int(free.sum()))
     units = np.diag(np.concatenate([problem.scale[0], [1.0]]))
-    units[-1, :-1] = -problem.scale[0] * problem.shift[0]
+    units[-1, :-1] = -problem.scale[0] * problem.centre[0]
     for c in range(1, k):
         block = inverse[c * p : (c + 1) * p, c * p : (c + 1) * p]
         own = np.sqrt(np.diag(units @ block @ units.T))

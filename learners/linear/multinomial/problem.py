@@ -106,8 +106,7 @@ class SoftmaxProblem(Problem):
         gradient[:, :, :-1] = (slopes[:, :, :-1] - moved + self.l2 * coef) * self.scale[:, None, :]
         flat = gradient.reshape(v.shape) * self.free()
         objective = sums[:, 0] / n + self.penalty(coef)
-        terms = np.abs(v).sum(axis=1) + np.abs(coef * self.shift[:, None, :]).sum(axis=(1, 2))
-        rounding = self.rounding * (terms + 1.0)
+        rounding = self._rounding(v, coef)
         return Found(
             objective,
             flat,

@@ -20,6 +20,7 @@ from tuskml.learners.linear.descent import deadline_of, descend
 from tuskml.learners.linear.explaining.plan_text import plan_line, resolved
 from tuskml.learners.linear.explaining.timing import Timing
 from tuskml.learners.linear.inference.modelled import Inputs
+from tuskml.learners.linear.moved import moved, origins
 from tuskml.learners.linear.multinomial import terms
 from tuskml.learners.linear.multinomial.inference import Errors, infer, judge, members
 from tuskml.learners.linear.multinomial.problem import SoftmaxProblem
@@ -175,6 +176,10 @@ def fit(given: Many, request: Request, memory: int, began: float) -> Models:
             held = stack.enter_context(out)
             rows = replace(rows, groups=stack.enter_context(kept))
         problem = softmax_problem(rows, given, plan, request)
+        origin = origins(problem, given.labels, request.options)
+        if origin is not None:
+            rows, held = stack.enter_context(moved(rows, held, origin))
+            problem = softmax_problem(rows, given, plan, request)
         begin = start(problem, given.counts)
         if request.options.warm_start is not None:
             begin = started_at(problem, request.options.warm_start)
@@ -247,7 +252,7 @@ def started_at(problem: SoftmaxProblem, given: WarmStart) -> Floats:
     weights = np.zeros((k, p))
     blocks = np.array(given.coef).reshape(k, n)
     weights[:, : n - 1], weights[:, -1] = blocks[:, 1:], blocks[:, 0]
-    return problem.from_caller(np.tile(weights.ravel(), (problem.n_groups, 1)))
+    return problem.from_given(np.tile(weights.ravel(), (problem.n_groups, 1)))
 
 
 @dataclass(frozen=True)
@@ -278,7 +283,7 @@ def models_of(
     status = judge(problem, state, plan, seen)
     more = members(problem, state, about.given.counts) if request.options.fit else {}
     more["clusters"] = (np.isfinite(seen.clusters), seen.clusters)
-    weights = problem.blocks(problem.to_caller(state.v))
+    weights = problem.blocks(problem.as_given(state.v))
     if problem.penalised and problem.rows.fit_intercept:  # of equal ones that with the mean 0
         weights[:, :, -1] -= weights[:, :, -1].mean(axis=1, keepdims=True)
     known = ~np.isnan(errors).all(axis=(1, 2))

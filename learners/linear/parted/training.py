@@ -34,6 +34,8 @@ def whole(request: Request) -> str | None:
     known = ALGORITHMS.get(options.algorithm)
     if task.own is not None or not (task.smooth or (known is not None and known.noisy)):
         return f"task '{task.name}' needs all rows in one place"
+    if task.parameter == "delta" and options.delta is None:
+        return f"task '{task.name}' without option 'delta' needs all rows in one place"
     if named(options) or (options.algorithm != "auto" and (known is None or not known.by_parts)):
         return f"algorithm '{options.algorithm}' needs all rows in one place"
     for name, given in (

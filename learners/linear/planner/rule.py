@@ -59,6 +59,9 @@ def not_first(task: LinearTask | None, options: LinearOptions) -> str | None:
     return None if wrong is None else wrong.why
 
 
+LEAST_CORNER, LEAST_EXTRAPOLATED = 1e-9, 1e-6
+
+
 def choose(
     task: LinearTask,
     options: LinearOptions,
@@ -91,7 +94,7 @@ def choose(
         lock_free=known.lock_free and not options.ordered,
         seed=options.seed,
         threads=budget.threads(threads or options.threads),
-        smoothing=(0.0,) if smooth else corners(options.epsilon),
+        smoothing=(0.0,) if smooth else corners(options.epsilon, task),
         sample_stride=stride(algorithm, options, seen, task),
         reason=reason,
         base=None if family == algorithm else family,
@@ -100,9 +103,12 @@ def choose(
     )
 
 
-def corners(epsilon: float) -> tuple[float, ...]:
-    """Smoothings of the hinge from 1 down to epsilon: the objective ends within epsilon / 2."""
-    last = max(epsilon, 1e-9)
+def corners(epsilon: float, task: LinearTask) -> tuple[float, ...]:
+    """Smoothings of the hinge from 1 down to epsilon: the objective ends within epsilon / 2.
+
+    Those of other corners need not be so narrow, since the rest is extrapolated.
+    """
+    last = max(epsilon, LEAST_CORNER if task.hinged else LEAST_EXTRAPOLATED)
     found = [1.0]
     while found[-1] > last * 11:
         found.append(found[-1] / 10)

@@ -28,7 +28,7 @@ from tuskml.learners.trees.bounds import listed_bounds, without_names
 from tuskml.learners.trees.forest_options import NO_LIMIT, ForestOptions
 from tuskml.learners.trees.levels_before import by_numbering
 from tuskml.learners.trees.options import TreeOptions
-from tuskml.learners.trees.rules import averaged, classifies, rules_of
+from tuskml.learners.trees.rules import averaged, classifies, in_units_of, rules_of
 from tuskml.learners.trees.signs import listed, refuse_signed
 from tuskml.learners.trees.warm_start import refuse_start, started
 from tuskml.learners.validation import held_out_counts
@@ -111,7 +111,7 @@ def grown(given: training.Rows, request: Request[Task, TreeOptions]) -> Models:
     began = time.monotonic()
     options, rows = request.options, given.rows
     assert isinstance(rows, ShardedPass)
-    rules = rules_of(options, given.classes is not None)
+    rules = in_units_of(rules_of(options, given.classes is not None), given.labels[0])
     signs, width = listed(options.monotone), int(given.groups["dim"][0])
     monotone = None if signs is None else np.array(signs, np.int8)
     bounds = listed_bounds(options.bounds, width, given.by_level)

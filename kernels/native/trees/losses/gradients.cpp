@@ -102,11 +102,12 @@ struct BoostedQuantile : Pinball {
     }
 };
 struct BoostedHuber : Huber {
-    using Huber::Huber;
+    Huber slopes;
+    BoostedHuber(double delta, double narrower)
+        : Huber(delta), slopes(narrower > 0 ? narrower : delta) {}
     static constexpr double WIDEST = 0, STEEPEST = 1;
     template <class V> LossValues<V> operator()(V m, V y) const {
-        LossValues<V> v = Huber::operator()(m, y);
-        return {v.loss, v.derivative, V{} + 1.0};
+        return {Huber::operator()(m, y).loss, slopes(m, y).derivative, V{} + 1.0};
     }
 };
 
@@ -182,7 +183,7 @@ template <class Body> auto with_loss(const Labels &labels, Body &&body) {
     case TK_QUANTILE_TREES:
         return body(BoostedQuantile(labels.shape));
     case TK_HUBER_TREES:
-        return body(BoostedHuber(labels.shape));
+        return body(BoostedHuber(labels.shape, labels.narrower));
     default:
         return body(BoostedSquares(labels.shape));
     }
@@ -268,17 +269,22 @@ double weighted_quantile_of(Weighted *numbers, int64_t n, double t) {
 
 namespace {
 
-double quantile_of_labels(const Labels &labels) {
+// The t-quantile of a number of each row; numbers are reordered.
+double quantile_of_rows(const tusk_group &group, std::vector<double> &numbers, double t) {
+    if (!(group.extras & TUSK_WEIGHTS))
+        return quantile_of(numbers.data(), (int64_t)numbers.size(), t);
+    std::vector<double> weight(numbers.size());
+    copy_weights(group, weight.data());
+    std::vector<Weighted> weighted(numbers.size());
+    for (size_t i = 0; i < numbers.size(); i++)
+        weighted[i] = {numbers[i], weight[i]};
+    return weighted_quantile_of(weighted.data(), (int64_t)weighted.size(), t);
+}
+
+double quantile_of_labels(const Labels &labels, double t) {
     std::vector<double> y(labels.group->n_rows);
     copy_labels(*labels.group, y.data());
-    if (!(labels.group->extras & TUSK_WEIGHTS))
-        return quantile_of(y.data(), (int64_t)y.size(), labels.shape);
-    std::vector<double> weight(y.size());
-    copy_weights(*labels.group, weight.data());
-    std::vector<Weighted> numbers(y.size());
-    for (size_t i = 0; i < y.size(); i++)
-        numbers[i] = {y[i], weight[i]};
-    return weighted_quantile_of(numbers.data(), (int64_t)numbers.size(), labels.shape);
+    return quantile_of_rows(*labels.group, y, t);
 }
 
 } // namespace
@@ -305,8 +311,25 @@ double constant_of(int32_t objective, double sum, double total) {
 
 double best_constant(const Labels &labels) {
     if (labels.objective == TK_QUANTILE_TREES)
-        return quantile_of_labels(labels);
+        return quantile_of_labels(labels, labels.shape);
+    if (labels.objective == TK_HUBER_TREES && labels.shape == 0)
+        return quantile_of_labels(labels, 0.5);
     return constant_of(labels.objective, sum_of_labels(labels), labels.weights.total);
+}
+
+double threshold_of(const Labels &labels, const double *margins) {
+    constexpr double EFFICIENT = 1.345, NORMAL = 0.6744897501960817;
+    std::vector<double> size(labels.group->n_rows), weight(size.size());
+    copy_labels(*labels.group, size.data());
+    copy_weights(*labels.group, weight.data());
+    double mean = 0;
+    for (size_t i = 0; i < size.size(); i++) {
+        size[i] = std::fabs(size[i] - margins[i]);
+        mean += weight[i] / labels.weights.total * size[i];
+    }
+    double median = quantile_of_rows(*labels.group, size, 0.5);
+    double scale = median > 0 ? median : mean;
+    return scale > 0 ? EFFICIENT / NORMAL * scale : 1;
 }
 
 double take_losses(const Labels &labels, const double *margins, int threads, Addend *addends,

@@ -19,13 +19,15 @@ struct Widest {
 };
 
 // The labels of one group. positive: the label that counts as 1, for TK_LOGISTIC. shape: as in
-// tk_boost. widest: of more rows than these, or NULL: of these.
+// tk_boost. widest: of more rows than these, or NULL: of these. narrower: the threshold that Huber's
+// slopes have, where it is not that of the losses; 0: it is.
 struct Labels {
     const tusk_group *group;
     int32_t objective;
     double positive, shape;
     Weights weights;
     const Widest *widest = nullptr;
+    double narrower = 0;
 };
 
 // The margin of all rows that lowers the mean loss most.
@@ -53,6 +55,11 @@ void copy_weights(const tusk_group &group, double *out);
 // The t-quantile of some numbers, which are reordered; between two of them it is linear (Hyndman
 // and Fan, Sample quantiles in statistical packages, 1996, definition 7, as in LightGBM).
 double quantile_of(double *numbers, int64_t n, double t);
+// The threshold of Huber's loss by the scale of the residuals of the rows at their margins: 1.345
+// times the median of their absolute values over that of a standard normal variable's; where more
+// than half of them are 0, by their mean.
+double threshold_of(const Labels &labels, const double *margins);
+
 // The same by the number of that rank, or below it, and the next one.
 double between(double low, double high, int64_t n, double t);
 

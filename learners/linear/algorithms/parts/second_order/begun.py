@@ -67,7 +67,7 @@ def knowing(problem: Problem, near: Near | None) -> Problem:
     So a group makes the same steps whether or not its neighbours have one.
     """
     rows = problem.rows
-    if near is None or rows.sparse or not lends(problem) or not problem.task.smooth:
+    if near is None or rows.sparse or not lends(problem) or problem.task.flat:
         return problem
     p = problem.d + 1
     begun = near.curvature(rows.groups["place"], p)

@@ -16,7 +16,7 @@ from tuskml.kernels.passes import Pass, Triangles
 from tuskml.kernels.rows.meter import counts_all
 from tuskml.learners.linear.algorithms.parts.second_order.pairs import LastStep
 from tuskml.learners.linear.operators import State
-from tuskml.learners.linear.problem import ROUNDING, Found, Problem
+from tuskml.learners.linear.problem import Found, Problem
 
 MOST_ROWS = 1 << 14
 """Of a group: the passes of larger ones share the threads."""
@@ -98,7 +98,7 @@ def fits(part: Problem) -> bool:
         and not counts_all(rows.meter)
         and rows.stride == 1
         and rows.smoothing == 0
-        and part.task.smooth
+        and not part.task.flat
         and not part.task.quadratic
         and not part.l1
         and part.d <= MOST_FEATURES
@@ -107,6 +107,5 @@ def fits(part: Problem) -> bool:
 
 def coordinates(part: Problem) -> Coordinates:
     """Those of the problem."""
-    rounding = np.broadcast_to(part.rounding, (part.n_groups,))
-    units = part.label_size, part.gradient_unit
-    return Coordinates(part.shift, part.scale, part.l2, ROUNDING, rounding, *units)
+    units = part.label_size, part.gradient_unit, part.weight_unit
+    return Coordinates(part.shift, part.scale, part.l2, *units)

@@ -113,14 +113,12 @@ def launch(part: Problem, v: Any, epsilon: float, most: int) -> tuple[Any, Found
     curvature = xp.empty((n, triangle), np.float64)
     done, stuck = xp.empty(n, np.int64), xp.empty(n, np.int64)
     history = xp.zeros((n, max(most, 1)), np.float64)
-    sizes, units = (
-        None if one is None else put(one) for one in (part.label_size, part.gradient_unit)
-    )
-    rounding = np.broadcast_to(part.rounding, (n,)).copy()
+    known = part.label_size, part.gradient_unit, part.weight_unit
+    units = [None if one is None else put(one) for one in known]
     arguments = [
         place.values, place.labels, put(held.start[:-1][rows.which]),
         put(held.n_rows[rows.which]), held.constant("shift", part.shift),
-        held.constant("scale", part.scale), sizes, units, put(rounding),
+        held.constant("scale", part.scale), *units,
         *rows.losses_on_device(), np.int32(rows.fit_intercept), np.float64(part.l2),
         np.float64(epsilon), np.int32(most), at, seen, gradient, curvature, done, stuck, history,
     ]  # fmt: skip

@@ -17,6 +17,8 @@ from tuskml.learners.linear.algorithms.parts.second_order.fused import AT_ONCE, 
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.problem import Found, Problem
 
+DAMPING = 0.1
+"""Times the gradient in its unit, what the curvature of a loss gets that may have none."""
 LEAST_GROUPS = 16
 """Fewer leave threads without work."""
 MOST_ROWS = 1 << 14
@@ -72,14 +74,14 @@ def descents(
     v, seen, gradient = v.copy(), np.empty((n, 3)), np.empty_like(v)
     done, stuck = np.empty(n, np.int64), np.empty(n, np.int64)
     history = np.empty((n, most))
-    rounding = np.broadcast_to(part.rounding, (n,)).copy()
     shift, scale = np.ascontiguousarray(part.shift), np.ascontiguousarray(part.scale)
-    given = [shift, scale, part.label_size, part.gradient_unit, rounding]
+    given = [shift, scale, part.label_size, part.gradient_unit, part.weight_unit]
     out = [v, seen, gradient, done, stuck, history]
     how = Newton(
         *map(pointer, given),
         part.l2,
         epsilon,
+        DAMPING if part.task.flat else 0.0,
         part.task.quadratic,
         most,
         deadline or 0.0,

@@ -1,0 +1,141 @@
+"""Huber's loss, whose threshold is given in units of the label or goes by the residuals' scale.
+
+By default it is EFFICIENT times that scale, the median of the absolute residuals over what it is
+for a standard normal distribution, where the estimator then has 95 % of the efficiency of least
+squares (Huber, Robust statistics, 1981, 7.8; as MASS's `rlm` and statsmodels' `RLM` have it).
+Weights and threshold are found by turns, the first weights by least squares. So a threshold that
+is given is approached from above too: of a narrow one the first weights would see no curvature.
+
+Where more than half of the residuals vanish so does the scale. The threshold then ends at LEAST of
+what the labels vary by, at which the loss is that of median regression.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from tuskml.kernels.passes import Floats
+from tuskml.learners.linear.algorithms import ALGORITHMS
+from tuskml.learners.linear.operators import State
+from tuskml.learners.linear.plan import Plan
+from tuskml.learners.linear.problem import Problem
+
+EFFICIENT = 1.345
+NORMAL = 0.6744897501960817
+"""The median of the absolute value of a standard normal variable."""
+LEAST = 1e-9
+FINEST = 1e-6
+"""Of what the labels vary by, the least unit that convergence is measured in."""
+ROUNDS = 100
+ENOUGH, SETTLED = 0.1, 1e-9
+"""Of epsilon, and at least, to which the logarithm of the threshold settles."""
+NARROWER = 1 / 3
+"""How much a threshold that is given may be narrower than the one before it."""
+WIDEST_STEP = 30.0
+"""Times the step to the next estimate, of one that takes its trend into account."""
+
+Again = Callable[[Problem, Floats], State]
+
+
+def has_threshold(problem: Problem) -> bool:
+    """Whether the loss has a threshold beside its weights."""
+    return problem.task.parameter == "delta"
+
+
+def settled(plan: Plan) -> float:
+    """How far the logarithm of an estimated threshold may be off, where a plan trains."""
+    noise = 1.0 if ALGORITHMS[plan.family].stochastic else ENOUGH
+    return max(noise * plan.epsilon, SETTLED)
+
+
+def with_threshold(
+    problem: Problem, state: State, delta: float | None, least: float, again: Again
+) -> tuple[Problem, State]:
+    """The problem with its threshold, and where the descent for it ended.
+
+    state: of least squares; delta: the threshold, None: by the residuals' scale; least: how far
+    its logarithm may be off; again: descends from weights v (G, p).
+    """
+    unit = np.ones(problem.n_groups) if problem.weight_unit is None else problem.weight_unit
+    if delta is not None:
+        return narrowed(problem, state, np.full(len(unit), delta), unit, again)
+    trend = Trend(len(unit))
+    before = scaled(problem, state, unit)
+    for _ in range(ROUNDS):
+        problem, state = descended(problem, state, before, unit, again)
+        estimate = scaled(problem, state, unit)
+        moved = np.abs(np.log(estimate / before)) > least
+        if not moved.any() or state.out_of_time:
+            break
+        before = np.where(moved, np.maximum(trend.next(before, estimate), LEAST * unit), before)
+    state.converged &= ~moved
+    return problem, state
+
+
+def narrowed(
+    problem: Problem, state: State, delta: Floats, unit: Floats, again: Again
+) -> tuple[Problem, State]:
+    """The same for thresholds delta (G,), from that of least squares on."""
+    with np.errstate(invalid="ignore"):
+        wide = np.sqrt(2 * np.maximum(state.objective, 0.0))
+    now = np.maximum(np.where(np.isfinite(wide), wide, delta), delta)
+    while True:
+        problem, state = descended(problem, state, now, unit, again)
+        if state.out_of_time or (now <= delta).all():
+            break
+        now = np.maximum(NARROWER * now, delta)
+    state.converged &= now <= delta
+    return problem, state
+
+
+def descended(
+    problem: Problem, state: State, threshold: Floats, unit: Floats, again: Again
+) -> tuple[Problem, State]:
+    """The problem with a threshold (G,), and where a descent from the state ends."""
+    rows = problem.rows
+    parameter = np.stack([threshold, np.ones(len(threshold))], axis=1)
+    finer = np.clip(threshold, FINEST * unit, unit)
+    at = replace(rows, parameter=parameter)
+    problem = replace(problem.on(at), weight_unit=finer, gradient_unit=finer)
+    iterations = state.iterations
+    state = again(problem, state.v)
+    state.iterations += iterations
+    return problem, state
+
+
+def scaled(problem: Problem, state: State, unit: Floats) -> Floats:
+    """The threshold by the residuals' scale, (G,)."""
+    median = problem.rows.median_residual(problem.to_caller(state.v))
+    found = EFFICIENT / NORMAL * median
+    return np.where(np.isfinite(found), np.maximum(found, LEAST * unit), unit)
+
+
+class Trend:
+    """The next thresholds (G,) on the way to a fixed point of their estimates.
+
+    The secant method, whose steps go where the estimate is, at most WIDEST_STEP times as far, and
+    halve the range between thresholds that are known to be too low and too high rather than leave
+    it. All is of logarithms.
+    """
+
+    def __init__(self, n: int) -> None:
+        self.at, self.off = np.full(n, np.nan), np.full(n, np.nan)
+        self.low, self.high = np.full(n, -np.inf), np.full(n, np.inf)
+
+    def next(self, threshold: Floats, estimate: Floats) -> Floats:
+        """The thresholds to try next."""
+        at, off = np.log(threshold), np.log(estimate / threshold)
+        self.low = np.where(off > 0, at, self.low)
+        self.high = np.where(off < 0, at, self.high)
+        wrong = np.abs(off) > WIDEST_STEP * (self.high - self.low)  # rounding told a side
+        self.low[wrong], self.high[wrong] = -np.inf, np.inf
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slope = (off - self.off) / (at - self.at)
+            times = np.clip(-1 / slope, 1 / WIDEST_STEP, WIDEST_STEP)
+        self.at, self.off = at, off
+        there = at + off * np.where(np.isfinite(times) & (slope < 0), times, 1.0)
+        inside = (there > self.low) & (there < self.high)
+        with np.errstate(invalid="ignore"):
+            middle = (self.low + self.high) / 2
+        return np.exp(np.where(inside, there, np.where(np.isfinite(middle), middle, at + off)))
