@@ -78,8 +78,7 @@ def restored(
             width = int(groups["dim"][group])
             seen.listed += width
             refuse_too_long(width, len(seen.ids[group]), seen.listed, memory)
-            with Charges(memory) as charges:
-                yield _long(models.of(np.array([place])), seen.ids[group], width, charges)
+            yield _long(models.of(np.array([place])), seen.ids[group], width, Charges(memory))
 
 
 def refuse_too_long(width: int, occur: int, listed: int, memory: int) -> None:

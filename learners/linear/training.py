@@ -239,7 +239,7 @@ def fit(
     """
     options, held, labels = request.options, None, given.labels
     with ExitStack() as stack, passes.watching_sigint():
-        rows = replace(given.rows, charges=stack.enter_context(Charges(memory)))
+        rows = replace(given.rows, charges=Charges(memory))
         if plan.canonical:
             counts = held_out_counts(rows.groups["n_rows"], options.validation)
             kept, out = rows.shuffled(memory, options.seed, counts)
