@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels import passes
-from tuskml.kernels.charged import FLOOR, Charges, look_at_limits, memory_use
+from tuskml.kernels.charged import FLOOR, Charges, look_at_limits, room_beside
 from tuskml.kernels.gpu.passes import DevicePass
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.rows.gather import gathered
@@ -89,9 +89,7 @@ def needs_much(groups: NDArray[np.void]) -> bool:
 
 def weights_at_once(memory: int) -> int:
     """Weights that train together: no more than the account has room for."""
-    use = memory_use(memory)
-    room = max(use.budget - use.resident, use.budget // 4, FLOOR)
-    return min(MOST_WEIGHTS, room // BYTES_A_WEIGHT)
+    return min(MOST_WEIGHTS, room_beside(memory) // BYTES_A_WEIGHT)
 
 
 def train_in_parts(

@@ -105,8 +105,33 @@ CREATE OR REPLACE TEMP MACRO rollback(model_name, in_group := NULL) AS TABLE SEL
 
 -- One row per coefficient, the intercept first (feature 0): estimate, standard error, z or t, its p-value, the 95% confidence
 -- interval and exp(estimate) where that is a ratio; note says why some are missing. The function returns a list of them. A store may have more coefficients than a result can hold:
--- `tuskml store export` writes them.
-CREATE OR REPLACE TEMP MACRO model_summary(model) AS TABLE SELECT unnest(model_summary(model), recursive := true);
+-- `tuskml store export` writes them. Of a model without standard errors all terms have the same test and note, and its coefficients
+-- become rows as they are read: a list of millions of them with texts would take gigabytes.
+CREATE OR REPLACE TEMP MACRO model_summary(model) AS TABLE
+WITH given AS (SELECT _tusk_model(model) AS m),
+sized AS (
+    SELECT m, m.task = 'logistic' AND len(m.classes) > 2 AS several,
+           m.std_err IS NULL AND len(m.coef) > 1024 AND m.task NOT IN ('gbdt', 'random_forest', 'mlp', 'fm') IS TRUE AS wide
+    FROM given),
+told AS (
+    SELECT m, wide, several, CASE WHEN several THEN len(m.coef) // len(m.classes) ELSE len(m.coef) + 1 END AS each,
+           CASE WHEN wide THEN model_summary(struct_update(m, coef := m.coef[1:CASE WHEN several THEN len(m.classes) ELSE 0 END]))[1] END
+               AS first
+    FROM sized),
+one AS (
+    SELECT wide, several, each, first, m.class_names AS classes, CASE WHEN len(m.features) >= each - 1 THEN m.features END AS names,
+           unnest(CASE WHEN NOT wide THEN model_summary(m) END) AS t,
+           unnest(CASE WHEN wide THEN CASE WHEN several THEN m.coef ELSE [m.intercept] || m.coef END END) AS value,
+           unnest(CASE WHEN wide THEN range(len(m.coef) + CASE WHEN several THEN 0 ELSE 1 END) END) AS i
+    FROM told)
+SELECT CASE WHEN wide THEN CAST(i % each AS INTEGER) ELSE t.feature END AS feature,
+       CASE WHEN NOT wide THEN t.term
+            ELSE CASE WHEN several THEN classes[i // each + 1] || ': ' ELSE '' END
+                 || CASE WHEN i % each = 0 THEN 'intercept' ELSE coalesce(names[i % each], 'x' || i % each) END END AS term,
+       CASE WHEN wide THEN value ELSE t.estimate END AS estimate, t.std_err AS std_err,
+       CASE WHEN wide THEN first.test ELSE t.test END AS test, t.statistic AS statistic, t.p_value AS p_value, t.lower AS lower,
+       t.upper AS upper, t.ratio AS ratio, CASE WHEN wide THEN first.note ELSE t.note END AS note
+FROM one;
 
 -- The n items with the highest predictions for a user, without those to exclude, such as the ones that the user has seen. A user
 -- who was not in the training gets the items that are best for all; basis says so. The functions return lists of the rows.
