@@ -99,6 +99,6 @@ def _renumber(found: Renumbered, place: int, memory: int, mark: int, number: int
         return
     copy = found.copies[number : number + 1]
     given = memory, mark, pointer(ids), len(ids), pointer(copy)
-    check_code(library().tk_renumber(pointer(group), *given))
+    check_code(library().tk_renumber(pointer(group), *given), "a copy of the rows")
     found.groups[place] = found.copies[number]
     found.ids[place] = ids

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels import passes
-from tuskml.kernels.charged import FLOOR, Charges, look_at_limits, room_beside
+from tuskml.kernels.charged import FLOOR, Charges, look_at_limits, room_beside, wanted
 from tuskml.kernels.gpu.passes import DevicePass
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.rows.gather import gathered
@@ -119,11 +119,11 @@ def of_places(request: Request, places: Index) -> Request:
 def too_large(error: MemoryError, groups: NDArray[np.void], request: Request) -> MemoryError:
     """What to do where one group's training takes more memory than it may."""
     text = str(error)
-    if "memory" in text or groups["kind"][0] < 2 or request.options.store is not None:
+    if "memory_limit" in text or groups["kind"][0] < 2 or request.options.store is not None:
         return error
     return MemoryError(
-        "no memory for the training: raise memory_limit, or give option 'store', which keeps the "
-        f"weights on disk ({text[:1].lower()}{text[1:]})"
+        f"no memory for {wanted(text)}: raise memory_limit, or give option 'store', which keeps "
+        "the weights on disk"
     )
 
 

@@ -1,4 +1,4 @@
-"""What cannot be chosen, or does not fit into memory, is refused before anything of it is timed."""
+"""What cannot be chosen, or does not fit into memory, is refused before it is timed."""
 
 import pytest
 
