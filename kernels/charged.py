@@ -1,14 +1,17 @@
 """Arrays that a training keeps beside its rows, charged to the rows' memory account."""
 
 import ctypes
+import gc
+import re
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from tuskml.errors import TuskError
 from tuskml.kernels.library import check_code, library
 from tuskml.kernels.structures import MemoryUse
 
@@ -52,42 +55,54 @@ def memory_use(memory: int) -> MemoryUse:
     return use
 
 
-class Charges:
-    """A context whose end frees all arrays that it allocated, even those still referenced.
+def wanted(text: str) -> str:
+    """What an error without memory was about, from the words of NumPy, which has most of them."""
+    found = re.match(r"Unable to allocate ([\d.]+ \w+) for an array", text)
+    return f"an array of {found[1]}" if found else "the training"
 
-    memory: address of the account, which may spill to disk; 0: the heap.
+
+def room_beside(memory: int) -> int:
+    """Bytes that a training may take beside its rows (`tusk_memory_reserve`)."""
+    use = memory_use(memory)
+    return int(max(use.budget - use.resident, use.budget // 4, FLOOR))
+
+
+def held(handle: ctypes.c_void_p, at: int, n: int, dtype: DTypeLike) -> NDArray[Any]:
+    """An array over memory of a `tk_charged`, which goes, and is refunded, with its last view.
+
+    Nothing else may free it. Its account lives as long.
     """
+    kind = np.dtype(dtype)
+    memory: Any = (ctypes.c_char * (n * kind.itemsize)).from_address(at)
+    weakref.finalize(memory, library().tk_charged_free, handle).atexit = False
+    made: NDArray[Any] = np.frombuffer(memory, kind)
+    return made
+
+
+class Charges:
+    """Makes arrays in an account, which may spill to disk. 0: they are on the heap."""
 
     def __init__(self, memory: int) -> None:
         self.memory = memory
-        self._given: list[weakref.finalize[Any, Any]] = []
 
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike = np.float64) -> NDArray[Any]:
-        """An uninitialised array. Raises MemoryError or TuskError if there is no memory.
+        """An uninitialised array, whose memory is refunded with its last view.
 
-        Its memory is freed with its last view, or with the context.
+        Raises MemoryError or TuskError if there is no memory.
         """
         kind = np.dtype(dtype)
-        size = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
+        n = int(np.prod(shape, dtype=np.int64))
+        try:
+            handle, at = self._taken(n * kind.itemsize)
+        except (MemoryError, TuskError):
+            gc.collect()  # arrays in cycles of references count until then
+            handle, at = self._taken(n * kind.itemsize)
+        return held(handle, at, n, kind).reshape(shape)
+
+    def _taken(self, size: int) -> tuple[ctypes.c_void_p, int]:
         handle, at = ctypes.c_void_p(), ctypes.c_void_p()
         check_code(
             library().tk_charged_new(self.memory, size, ctypes.byref(handle), ctypes.byref(at))
         )
         assert at.value is not None
-        memory: Any = (ctypes.c_char * size).from_address(at.value)
-        self._given = [each for each in self._given if each.alive]
-        self._given.append(weakref.finalize(memory, library().tk_charged_free, handle))
-        made: NDArray[Any] = np.frombuffer(memory, kind).reshape(shape)
-        return made
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Frees the memory."""
-        for each in self._given:
-            each()
-        self._given.clear()
+        return handle, at.value

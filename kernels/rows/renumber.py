@@ -6,16 +6,17 @@ copy of the rows renumbers the ids that occur, in ascending order.
 
 import ctypes
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tuskml.kernels.charged import held
 from tuskml.kernels.library import check_code, library, pointer
 from tuskml.kernels.passes import GROUP
 
-LEAST_WIDTH = 1 << 16
-"""Up to this many features, renumbering is not worth it."""
+LEAST_WIDTH = 512
+"""Up to this many features models may have standard errors, and renumbering is not worth it."""
 SHARE = 4
 """Rows are worth a copy from this ratio of features to features that occur."""
 
@@ -33,7 +34,6 @@ class Renumbered:
     groups: NDArray[np.void]
     ids: dict[int, Ids]
     copies: NDArray[np.void]
-    handles: list[Any]
     listed: int = 0
 
     def __enter__(self) -> Self:
@@ -41,9 +41,6 @@ class Renumbered:
 
     def __exit__(self, *_: object) -> None:
         library().tk_free_groups(pointer(self.copies), len(self.copies))
-        self.ids.clear()
-        while self.handles:
-            library().tk_charged_free(self.handles.pop())
 
 
 def renumbered(groups: NDArray[np.void], memory: int, mark: int) -> Renumbered:
@@ -53,8 +50,8 @@ def renumbered(groups: NDArray[np.void], memory: int, mark: int) -> Renumbered:
     """
     wide = np.flatnonzero((groups["kind"] >= 2) & (groups["dim"] > LEAST_WIDTH))
     if not len(wide) or not memory:
-        return Renumbered(groups, {}, np.zeros(0, GROUP), [])
-    found = Renumbered(groups.copy(), {}, np.zeros(len(wide), GROUP), [])
+        return Renumbered(groups, {}, np.zeros(0, GROUP))
+    found = Renumbered(groups.copy(), {}, np.zeros(len(wide), GROUP))
     try:
         for number, place in enumerate(wide.tolist()):
             _renumber(found, place, memory, mark, number)
@@ -62,6 +59,16 @@ def renumbered(groups: NDArray[np.void], memory: int, mark: int) -> Renumbered:
         found.__exit__()
         raise
     return found
+
+
+def few_occur(groups: NDArray[np.void], memory: int, mark: int) -> list[int]:
+    """Places of the sparse groups that are worth a copy whose ids are numbered anew."""
+    wide = np.flatnonzero((groups["kind"] >= 2) & (groups["dim"] > LEAST_WIDTH)).tolist()
+    return [
+        place
+        for place in wide
+        if n_trained(groups[place : place + 1], memory, mark) < groups["dim"][place]
+    ]
 
 
 def n_trained(group: NDArray[np.void], memory: int, mark: int) -> int:
@@ -72,29 +79,26 @@ def n_trained(group: NDArray[np.void], memory: int, mark: int) -> int:
     dim = int(group["dim"][0])
     if dim <= LEAST_WIDTH:
         return dim
+    n = len(_ids(group, memory, mark))
+    return dim if SHARE * n > dim else n
+
+
+def _ids(group: NDArray[np.void], memory: int, mark: int) -> Ids:
+    """The ids that occur in a group, GROUP (1,), ascending, charged to the account."""
     handle, at, n = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_int64()
     given = pointer(group), memory, mark, ctypes.byref(handle), ctypes.byref(at), ctypes.byref(n)
     check_code(library().tk_ids_that_occur(*given))
-    library().tk_charged_free(handle)
-    return dim if SHARE * n.value > dim else n.value
+    return held(handle, at.value or 0, n.value, np.int32) if at.value else np.zeros(0, np.int32)
 
 
 def _renumber(found: Renumbered, place: int, memory: int, mark: int, number: int) -> None:
     """Replaces the group by a copy if that is worth it."""
-    group = found.groups.ctypes.data + place * GROUP.itemsize
-    handle, at, n = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_int64()
-    account, since = memory, mark
-    check_code(
-        library().tk_ids_that_occur(
-            group, account, since, ctypes.byref(handle), ctypes.byref(at), ctypes.byref(n)
-        )
-    )
-    found.handles.append(handle)
-    if not n.value or SHARE * n.value > found.groups["dim"][place]:
-        library().tk_charged_free(found.handles.pop())
+    group = found.groups[place : place + 1]
+    ids = _ids(group, memory, mark)
+    if not len(ids) or SHARE * len(ids) > group["dim"][0]:
         return
-    copy = found.copies.ctypes.data + number * GROUP.itemsize
-    check_code(library().tk_renumber(group, account, since, at, n, copy))
+    copy = found.copies[number : number + 1]
+    given = memory, mark, pointer(ids), len(ids), pointer(copy)
+    check_code(library().tk_renumber(pointer(group), *given), "a copy of the rows")
     found.groups[place] = found.copies[number]
-    memory_of_ids: Any = (ctypes.c_int32 * n.value).from_address(at.value or 0)
-    found.ids[place] = np.frombuffer(memory_of_ids, np.int32)
+    found.ids[place] = ids

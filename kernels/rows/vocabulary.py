@@ -6,38 +6,37 @@ and a number is a place among them, which keeps the order of the features.
 
 import ctypes
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import DataError
+from tuskml.kernels.charged import held
 from tuskml.kernels.library import check_code, library, pointer
 from tuskml.kernels.passes import GROUP
 
 Ids = NDArray[np.int64]
+NO_IDS: Ids = np.zeros(0, np.int64)
 MOST_NUMBERS = 2**31 - 2
 """Ids that may occur in one group."""
 
 
 @dataclass
 class Numbered:
-    """A copy of one group, GROUP (1,), whose ids are places in `ids`. A context, which frees both.
+    """A copy of one group, GROUP (1,), whose ids are places in `ids`. A context, which frees it.
 
     ids: int64, ascending.
     """
 
     groups: NDArray[np.void]
     ids: Ids
-    handle: Any
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         library().tk_free_groups(pointer(self.groups), len(self.groups))
-        self.ids = np.zeros(0, np.int64)
-        library().tk_charged_free(self.handle)
 
 
 def numbered(group: NDArray[np.void], more: Ids, memory: int, mark: int) -> Numbered:
@@ -50,17 +49,10 @@ def numbered(group: NDArray[np.void], more: Ids, memory: int, mark: int) -> Numb
     handle, at, n = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_int64(len(more))
     found = ctypes.byref(handle), ctypes.byref(at), ctypes.byref(n)
     check_code(lib.tk_vocabulary(pointer(group), pointer(more), memory, mark, *found))
-    try:
-        if n.value > MOST_NUMBERS:
-            raise DataError(
-                f"{n.value} feature ids occur in a group, expected at most {MOST_NUMBERS}"
-            )
-        copy = np.zeros(1, GROUP)
-        check_code(lib.tk_number(pointer(group), memory, mark, at, n, pointer(copy)))
-    except BaseException:
-        lib.tk_charged_free(handle)
-        raise
-    if not n.value:
-        return Numbered(copy, np.zeros(0, np.int64), handle)
-    held: Any = (ctypes.c_int64 * n.value).from_address(at.value or 0)
-    return Numbered(copy, np.frombuffer(held, np.int64), handle)
+    ids = held(handle, at.value, n.value, np.int64) if at.value else NO_IDS
+    if n.value > MOST_NUMBERS:
+        raise DataError(f"{n.value} feature ids occur in a group, expected at most {MOST_NUMBERS}")
+    copy = np.zeros(1, GROUP)
+    given = memory, mark, pointer(ids), n, pointer(copy)
+    check_code(lib.tk_number(pointer(group), *given), "a copy of the rows")
+    return Numbered(copy, ids)

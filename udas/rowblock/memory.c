@@ -50,6 +50,7 @@ typedef struct lane {
 struct tusk_memory {
     lane lanes[LANES];
     tusk_memory *account; /* the account it is a part of, or itself */
+    atomic_int references;
     pthread_mutex_t list_lock;
     tusk_slab *slabs;
     /* Fields of the account: */
@@ -76,6 +77,7 @@ tusk_memory *tusk_memory_new(void) {
     pthread_mutex_init(&m->list_lock, NULL);
     pthread_mutex_init(&m->lock, NULL);
     m->account = m;
+    atomic_init(&m->references, 1);
     m->spill_file = -1;
     atomic_store(&m->budget, INT64_MAX);
     atomic_store(&m->spill_budget, INT64_MAX);
@@ -93,8 +95,12 @@ tusk_memory *tusk_memory_part(tusk_memory *account) {
     return m;
 }
 
+void tusk_memory_retain(tusk_memory *m) {
+    atomic_fetch_add(&m->references, 1);
+}
+
 void tusk_memory_free(tusk_memory *m) {
-    if (!m)
+    if (!m || atomic_fetch_sub(&m->references, 1) > 1)
         return;
     tusk_memory_empty(m);
     tusk_slab_cache_empty(&m->cached);

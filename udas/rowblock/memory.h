@@ -24,9 +24,11 @@ typedef struct tusk_memory_use {
 } tusk_memory_use;
 
 tusk_memory *tusk_memory_new(void);
-/* Frees everything that was taken from it, even pieces still in use. Free a part before its
- * account. */
+/* Drops a reference, of which a new account or part has one. The last one frees everything that
+ * was taken from it, even pieces still in use. Free a part before its account. */
 void tusk_memory_free(tusk_memory *memory);
+/* Adds a reference, for pieces that may be in use longer than whoever made the account. */
+void tusk_memory_retain(tusk_memory *memory);
 /* A part of an account: pieces taken from it can be freed together. NULL if memory is out. */
 tusk_memory *tusk_memory_part(tusk_memory *account);
 void tusk_memory_empty(tusk_memory *memory);

@@ -5,7 +5,6 @@ the order of the ratings differs (`ratings.py`), so results agree up to the effe
 Sums of errors are double; vectors are float, as on the CPU.
 """
 
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -75,29 +74,21 @@ def gigabytes(size: int) -> str:
     return f"{size / 2**30:,.2f} GiB"
 
 
-@dataclass(frozen=True)
-class ByParts:
-    """Ratings that stay in the host's memory: what it is charged to, and is freed with the
-    training, and how many are on the device together."""
-
-    charges: Charges
-    at_once: int
-
-
 class DeviceFactorization:
     """Ratings and vectors in training; a context, whose end frees them.
 
     Vectors are on the device, ratings where they were sorted. Without lock_free all results are
-    the same bits on the same device. by_parts: where not all rows fit on the device.
+    the same bits on the same device. at_once: ratings that fit on the device together, where not
+    all of them do.
     """
 
     def __init__(
         self, device: Device, ratings: Ratings, shape: Shape, seed: int, *, lock_free: bool,
-        cancel_mark: int = -1, by_parts: ByParts | None = None,
+        cancel_mark: int = -1, at_once: int | None = None,
     ) -> None:  # fmt: skip
         self.device, self.shape, self.seed = device, shape, seed
         self.cancel_mark, self.lock_free = cancel_mark, lock_free
-        self.ratings, self.by_parts = ratings, by_parts
+        self.ratings, self.at_once = ratings, at_once
         self.n = self.ratings.n
         stride = source.factor_stride(shape.rank, shape.biases)
         sides = (self.ratings.users, self.ratings.items)
@@ -135,17 +126,11 @@ class DeviceFactorization:
                 device, columns, shape, seed, lock_free=lock_free, cancel_mark=rows.cancel_mark
             )
         charges = Charges(memory)
-        try:
-            ratings = sorted_on_host(
-                rows, device, shape, seed, charges, at_once, lock_free=lock_free
-            )
-            return cls(
-                device, ratings, shape, seed, lock_free=lock_free,
-                cancel_mark=rows.cancel_mark, by_parts=ByParts(charges, at_once),
-            )  # fmt: skip
-        except BaseException:
-            charges.close()
-            raise
+        ratings = sorted_on_host(rows, device, shape, seed, charges, at_once, lock_free=lock_free)
+        return cls(
+            device, ratings, shape, seed, lock_free=lock_free,
+            cancel_mark=rows.cancel_mark, at_once=at_once,
+        )  # fmt: skip
 
     def __enter__(self) -> Self:
         return self
@@ -154,8 +139,6 @@ class DeviceFactorization:
         self.vectors_of, self.kept, self.held = [], None, None
         self.ratings.records.close()
         del self.ratings
-        if self.by_parts is not None:
-            self.by_parts.charges.close()
         self.device.release()
 
     def start(self) -> None:
@@ -216,8 +199,8 @@ class DeviceFactorization:
 
     def loss(self, rows: Pass) -> float:
         """The mean loss over other rows of one group, their ids within the shape."""
-        if self.by_parts is not None:
-            return self._loss_by_parts(rows, self.by_parts.at_once)
+        if self.at_once is not None:
+            return self._loss_by_parts(rows, self.at_once)
         if self.held is None or self.held[0] is not rows:
             self.held = rows, self._others(*columns_of(rows, self.device))
         return self.loss_of(self.held[1])

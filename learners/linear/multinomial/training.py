@@ -168,7 +168,7 @@ def fit(given: Many, request: Request, memory: int, began: float) -> Models:
     rows = given.rows
     plan = plan_of(rows, request, given.classes.n_classes)
     with ExitStack() as stack, passes.watching_sigint():
-        rows = replace(rows, charges=stack.enter_context(Charges(memory)))
+        rows = replace(rows, charges=Charges(memory))
         held, n_rows = None, rows.groups["n_rows"]
         if plan.canonical:
             counts = held_out_counts(n_rows, request.options.validation)
