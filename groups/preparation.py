@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError, OptionError
+from tuskml.errors import DataError, OptionError, RowsError
 from tuskml.groups.execution.choosing import is_place
 from tuskml.groups.terms import widths_of, with_terms
 from tuskml.kernels import passes
@@ -31,6 +31,8 @@ from tuskml.learners.registry import how_to_classify, learner_of
 from tuskml.schedule import budget
 
 Groups = NDArray[np.void]
+OF_ROWS = ("label is '", " distinct values in a group")
+"""How refusals of what a group's rows have read; others are of options."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,8 @@ def readable(groups: Groups, request: Request[Any, Any], memory: int) -> Iterato
         try:
             prepared = stack.enter_context(prepare.prepare(groups, preparing(request), memory))
         except DataError as error:
+            if any(mark in str(error) for mark in OF_ROWS):
+                raise RowsError(str(error)) from error
             if is_place(request.options.cluster) and "option 'cluster' names" in str(error):
                 raise DataError(f"{error}; {ON_WORKERS}") from error
             raise

@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError
+from tuskml.errors import DataError, RowsError
 from tuskml.kernels.passes import Floats
 from tuskml.kernels.structures import SOME_ROW
 from tuskml.learners.models import Lists, Names
@@ -26,7 +26,7 @@ def check_classes(task: Task, options: Options, labels: NDArray[np.void]) -> Non
     bad = np.flatnonzero(labels["third_row"])
     if len(bad):
         seen = labels[bad[0]]
-        raise DataError(
+        raise RowsError(
             f"label is {seen['third']:g} in {row_of(seen)} of a group whose labels were "
             f"{seen['low']:g} and {seen['high']:g}, '{task.name}' needs two classes"
         )
@@ -64,7 +64,7 @@ def refuse_large(task: Task, labels: NDArray[np.void]) -> None:
     ends = np.concatenate([labels["low"], labels["high"]])
     large = ends[np.abs(ends) >= EXACT]
     if len(large):
-        raise DataError(
+        raise RowsError(
             f"label is {large[0]:.17g}, '{task.name}' needs labels below 2^53 = 9007199254740992 "
             "in size, since larger whole numbers are rounded: give a boolean, such as label = "
             f"{as_literal(large[0])}"
@@ -82,7 +82,7 @@ def refuse_others(option: str, classes: tuple[float, ...], labels: NDArray[np.vo
     other = ends[~np.isin(ends, classes)]
     if len(other):
         either = " or ".join(f"{one:.15g}" for one in classes)
-        raise DataError(f"label is {other[0]:.15g}, expected {either} as option '{option}' has")
+        raise RowsError(f"label is {other[0]:.15g}, expected {either} as option '{option}' has")
 
 
 def within_doubles(

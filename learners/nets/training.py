@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError
+from tuskml.errors import DataError, RowsError
 from tuskml.kernels import passes
 from tuskml.kernels.nets.training import (
     ACTIVATIONS,
@@ -138,7 +138,7 @@ def kinds_of(
     several = everyone[many]
     found, counts, sizes = classes_of(rows.of(several), MOST_CLASSES)
     if max(sizes) > MOST_CLASSES:
-        raise DataError(
+        raise RowsError(
             f"label has more than {MOST_CLASSES:,} distinct values in a group, expected classes: "
             "objective 'squared' is for numbers"
         )

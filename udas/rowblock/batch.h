@@ -17,6 +17,9 @@ extern "C" {
 
 enum tusk_request { TUSK_TRAIN = 0, TUSK_EXPLAIN = 1, TUSK_FREQUENCIES = 2, TUSK_PARTITION = 3 };
 
+/* What the labels of a statement's rows are in SQL. */
+enum tusk_labels_are { TUSK_LABELS_NUMBERS = 0, TUSK_LABELS_BOOLEANS = 1, TUSK_LABELS_TEXTS = 2 };
+
 /* The error sentence for a cancelled request. */
 static inline const char *tusk_interrupted(int request) {
     return request < TUSK_FREQUENCIES ? "the training was interrupted"
@@ -55,6 +58,10 @@ typedef struct tusk_batch {
     int32_t unshared;     /* 1: its trainings take no part in the shares of the host's cores */
     double weight;        /* of its trainings among these; 0: as the environment says */
     const char *program;  /* the database's name in a list of trainings */
+    /* [n_groups], why no model can be trained on a group; NULL: it is sound. The trainer answers
+     * such a group without a look at its rows. */
+    const char *const *flaws;
+    int32_t labels; /* enum tusk_labels_are, of all groups */
 } tusk_batch;
 
 typedef int (*tusk_trainer)(tusk_batch *batch);

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError, OptionError
+from tuskml.errors import OptionError, RowsError
 from tuskml.kernels.charged import FLOOR, look_at_limits
 from tuskml.kernels.library import cancel_mark
 from tuskml.kernels.passes import Pass
@@ -61,7 +61,7 @@ def several_of(rows: Pass, labels: NDArray[np.void], request: Request) -> Severa
     refuse_large(request.task, labels)
     found, counts, sizes = classes_of(rows, MOST_CLASSES)
     if sizes[0] > MOST_CLASSES:
-        raise DataError(
+        raise RowsError(
             f"label has more than {MOST_CLASSES:,} distinct values in a group, expected classes: "
             "task 'linear' is for numbers"
         )
