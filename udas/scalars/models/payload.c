@@ -309,6 +309,8 @@ bool tusk_payload_of(const tusk_model_fields *m, tusk_payload_parts *p, char *se
     memcpy(p->head.magic, MAGIC, sizeof MAGIC);
     if (!check_format(m->options, sentence) || !read_task(m, &p->head, sentence))
         return false;
+    if (has_invalid_rows(m) && p->head.task == TUSK_TOPICS)
+        return refuse(sentence, "no topics were trained, since rows of the group are invalid");
     if (has_invalid_rows(m))
         p->head.flags |= TUSK_HAS_NULLS;
     else if (!read_the_rest(m, p, sentence))
