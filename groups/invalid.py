@@ -99,7 +99,9 @@ def usable_by_all(stack: ExitStack, forms: Sequence[Form], memory: int) -> list[
     Copies live until the stack is closed.
     """
     requests = [request for _, some in forms for request in some]
-    if requests[0].options.invalid == "skip" and not any(g["wide"].any() for g, _ in forms):
+    if any(groups["wide"].any() for groups, _ in forms):  # their learner refuses what is wrong
+        return [groups for groups, _ in forms]
+    if requests[0].options.invalid == "skip":
         return without_others(stack, forms, memory)
     rules = {learner_of(one.task).allowed(one): None for one in requests}
     for allowed in rules:
@@ -129,7 +131,7 @@ def refusal(group: np.void, allowed: Allowed) -> str:
     """A sentence about the first label that is not allowed."""
     labels = labels_in(group)
     at = int(np.flatnonzero(~allowed.holds(labels))[0])
-    return f"label is {labels[at]:.15g} in row {at + 1} of the group, {allowed.says}"
+    return allowed.refusal(float(labels[at]), f" in row {at + 1} of the group")
 
 
 def without_others(stack: ExitStack, forms: Sequence[Form], memory: int) -> list[Groups]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.passes import Floats
-from tuskml.learners.classes import EXACT
+from tuskml.learners.classes import EXACT, as_literal
 from tuskml.learners.options.kinds import ByClass
 from tuskml.learners.options.table import Options
 
@@ -19,7 +19,7 @@ Mask = NDArray[np.bool_]
 class Allowed:
     """Labels from low to high, of which `above` leaves low out; or these values alone.
 
-    says: what a label has to be, as the end of a sentence.
+    says: what a label has to be, as the end of a sentence; {label} in it is one as SQL has it.
     """
 
     says: str
@@ -27,6 +27,11 @@ class Allowed:
     high: float = math.inf
     above: bool = False
     values: tuple[float, ...] | None = None
+
+    def refusal(self, label: float, where: str = "") -> str:
+        """A sentence about a label that is not allowed; where: such as " in row 3"."""
+        shown = f"{label:.17g}" if abs(label) >= EXACT else f"{label:.15g}"
+        return f"label is {shown}{where}, {self.says.replace('{label}', as_literal(label))}"
 
     def holds(self, labels: Floats) -> Mask:
         """Whether each of the labels is allowed, (n,)."""
@@ -55,7 +60,7 @@ def of_classes(task: str, options: Options) -> Allowed:
     most = math.nextafter(EXACT, 0.0)
     return Allowed(
         f"'{task}' needs labels below 2^53 = 9007199254740992 in size, since larger whole numbers "
-        "are rounded: give a boolean, such as label = 1",
+        "are rounded: give a boolean, such as label = {label}",
         low=-most,
         high=most,
     )

@@ -39,7 +39,7 @@ def refuse_labels(task: LinearTask, labels: NDArray[np.void]) -> None:
     for end in (labels["low"], labels["high"]):
         bad = end[~allowed.holds(end)]
         if len(bad):
-            raise RowsError(f"label is {bad[0]:.15g}, {allowed.says}")
+            raise RowsError(allowed.refusal(float(bad[0])))
 
 
 def constant(task: LinearTask, mean: Floats) -> Floats:

@@ -102,7 +102,7 @@ def test_counts_whose_sum_is_beyond_doubles(db: Database) -> None:
 
 
 def test_a_class_beyond_whole_doubles_is_named_briefly(db: Database) -> None:
-    options = '{"trees": 3, "objective": "logistic"}'
+    options = '{"trees": 3, "objective": "logistic", "invalid": "error"}'
     for label, shown in (("-1e308", "-1e\\+308"), ("9223372036854775807", "9223372036854775808")):
         with pytest.raises(Exception, match=f"such as label = {shown}$|label = {shown}\\n"):
             db.told("gbdt", f"{label}::float8", "ARRAY[x]", 200, options)
