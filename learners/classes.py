@@ -1,6 +1,6 @@
 """Labels of two classes: which there may be, and which of them is the positive one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 
 import numpy as np
@@ -40,6 +40,29 @@ def check_classes(task: Task, options: Options, labels: NDArray[np.void]) -> Non
             f"option 'class_weight' has {len(weight)} weights and a group 2 classes, expected a "
             "weight for each"
         )
+
+
+def refuse_no_classes(
+    found: Iterable[Floats], sizes: Iterable[int], most: int, numbers: str
+) -> None:
+    """RowsError for groups with more than `most` classes, or more than two that are proportions.
+
+    found: the labels of each group; sizes: how many there are; numbers: what is for numbers.
+    """
+    if max(sizes, default=0) > most:
+        raise RowsError(
+            f"label has more than {most:,} distinct values in a group, expected classes: "
+            f"{numbers} is for numbers"
+        )
+    for labels in found:
+        share = labels[labels != np.floor(labels)]
+        if len(labels) > 2 and len(share):
+            raise RowsError(
+                f"label is {share[0]:.15g}, one of {len(labels)} values of a group that are no "
+                "whole numbers, expected classes: for proportions give two rows with weights, "
+                "label 1 with weight share * trials and label 0 with (1 - share) * trials; "
+                f"{numbers} is for numbers"
+            )
 
 
 def row_of(labels: np.void) -> str:

@@ -33,11 +33,13 @@ from tuskml.learners.learner import Request
 from tuskml.learners.models import Models, Names
 from tuskml.learners.options.table import MAX_TEXT, refuse_format
 from tuskml.learners.receiving import compared_of, invalid, receiver_of
-from tuskml.learners.registry import learner_of, task_named
+from tuskml.learners.registry import learner_of, of_classes, task_named
 from tuskml.schedule import budget, phases, shares
 from tuskml.schedule.forks import held_in_forks
 
 TRAIN, EXPLAIN = 0, 1
+NUMBERS = 0
+"""What labels are: `tusk_labels`."""
 
 
 class _Spec(ctypes.Structure):
@@ -143,7 +145,10 @@ def answer_training(
         emit_models(library, pointer, places, made)
         return
     task, source = compared_of(task)
-    search = search_in(task, texts.options)
+    text: bytes = texts.options
+    if batch.labels != NUMBERS and len(text) <= MAX_TEXT:
+        text = of_classes(task, text.decode()).encode()
+    search = search_in(task, text)
     if search is not None:
         first = search.candidates[0]
         answer_flaws(library, pointer, Request(first.task, first.options), groups, places, flaws)
@@ -153,7 +158,7 @@ def answer_training(
             answer_search(library, pointer, search, groups, places)
         return
     chosen = task_named(task)
-    with options_of(chosen, texts.options, batch.memory or 0) as options:
+    with options_of(chosen, text, batch.memory or 0) as options:
         request = Request(chosen, options, reading_seconds(batch), source=source)
         answer_flaws(library, pointer, request, groups, places, flaws)
         groups, places = without(groups, flaws), without(places, flaws)

@@ -26,6 +26,7 @@ from tuskml.learners.classes import (
     margin_of_one_class,
     named_classes,
     refuse_large,
+    refuse_no_classes,
     within_doubles,
 )
 from tuskml.learners.labels import counts
@@ -191,11 +192,7 @@ def by_classes(
         yield np.flatnonzero(~many), None
     places = np.flatnonzero(many)
     found, _, sizes = labels_of(given.rows.of(places), MOST_CLASSES)
-    if max(sizes) > MOST_CLASSES:
-        raise RowsError(
-            f"label has more than {MOST_CLASSES:,} distinct values in a group, expected classes: "
-            "objective 'squared' is for numbers"
-        )
+    refuse_no_classes(found, sizes, MOST_CLASSES, "objective 'squared'")
     for size in sorted(set(sizes)):
         which = [i for i, one in enumerate(sizes) if one == size]
         yield places[which], np.ascontiguousarray([found[i] for i in which])

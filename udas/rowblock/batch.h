@@ -17,9 +17,6 @@ extern "C" {
 
 enum tusk_request { TUSK_TRAIN = 0, TUSK_EXPLAIN = 1, TUSK_FREQUENCIES = 2, TUSK_PARTITION = 3 };
 
-/* What the labels of a statement's rows are in SQL. */
-enum tusk_labels_are { TUSK_LABELS_NUMBERS = 0, TUSK_LABELS_BOOLEANS = 1, TUSK_LABELS_TEXTS = 2 };
-
 /* The error sentence for a cancelled request. */
 static inline const char *tusk_interrupted(int request) {
     return request < TUSK_FREQUENCIES ? "the training was interrupted"
@@ -61,7 +58,7 @@ typedef struct tusk_batch {
     /* [n_groups], why no model can be trained on a group; NULL: it is sound. The trainer answers
      * such a group without a look at its rows. */
     const char *const *flaws;
-    int32_t labels; /* enum tusk_labels_are, of all groups */
+    int32_t labels; /* enum tusk_labels (named.h), of all groups */
 } tusk_batch;
 
 typedef int (*tusk_trainer)(tusk_batch *batch);

@@ -81,9 +81,12 @@ static inline void tusk_part_appended(tusk_block *block) {
         block->last_part->head = block->head;
 }
 
-/* Whether a block's labels are text. */
-static inline int tusk_text_labels(const tusk_block *block) {
-    return block->parts && block->parts->schema->text_label;
+/* What a block's labels are in SQL. */
+enum tusk_labels { TUSK_LABELS_NUMBERS = 0, TUSK_LABELS_BOOLEANS = 1, TUSK_LABELS_TEXTS = 2 };
+static inline int32_t tusk_labels_are(const tusk_block *block) {
+    return block->parts && block->parts->schema->text_label ? TUSK_LABELS_TEXTS
+           : block->booleans                                ? TUSK_LABELS_BOOLEANS
+                                                            : TUSK_LABELS_NUMBERS;
 }
 
 /* The code of a text, which becomes a new level if it is none. Returns a tusk_code. */

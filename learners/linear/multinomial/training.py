@@ -13,7 +13,7 @@ from tuskml.kernels import passes
 from tuskml.kernels.charged import Charges
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.softmax import Softmax, classes_of
-from tuskml.learners.classes import named_classes, refuse_large
+from tuskml.learners.classes import named_classes, refuse_large, refuse_no_classes
 from tuskml.learners.linear.algorithms import ALGORITHMS, FIRST_CHOICE, LAST_CHOICE
 from tuskml.learners.linear.algorithms.parts.kept import Beginning
 from tuskml.learners.linear.descent import deadline_of, descend
@@ -72,11 +72,7 @@ def train_many(given: Inputs, request: Request, memory: int, began: float) -> Mo
     refuse(request.options)
     refuse_large(request.task, labels)
     found, counts, sizes = classes_of(rows, MOST_CLASSES)
-    if max(sizes) > MOST_CLASSES:
-        raise RowsError(
-            f"label has more than {MOST_CLASSES:,} distinct values in a group, expected classes: "
-            "task 'linear' is for numbers"
-        )
+    refuse_no_classes(found, sizes, MOST_CLASSES, "task 'linear'")
     parts = []
     for which in alike(np.array(sizes), rows.p):
         label = np.array([found[g] for g in which.tolist()])

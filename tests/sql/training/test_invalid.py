@@ -111,9 +111,7 @@ def test_skipping_is_as_if_the_row_were_not_there(db: Database, task: str, kind:
     label, _, options = TASKS[task]
     bad = db.features(kind, f"CASE WHEN {BAD_ROW} THEN {INFINITE} ELSE a END")
     found = db.models(call(task, label, bad, options | {"invalid": "skip"}))
-    plain = db.models(
-        call(task, label, db.features(kind, "a"), options), where=f"NOT ({BAD_ROW})"
-    )
+    plain = db.models(call(task, label, db.features(kind, "a"), options), where=f"NOT ({BAD_ROW})")
     assert found[BAD].pop("n_skipped") == 1
     assert plain[BAD].pop("n_skipped") == 0
     assert found == plain
@@ -196,7 +194,12 @@ def test_lists_of_different_lengths(db: Database) -> None:
 
 def test_three_classes_in_one_group(db: Database) -> None:
     found = db.models(
-        call("svm", f"CASE WHEN g = {BAD} THEN i % 3 ELSE i / {N_GROUPS} % 2 END", db.list("a", "b"), {"l2": 0.1})
+        call(
+            "svm",
+            f"CASE WHEN g = {BAD} THEN i % 3 ELSE i / {N_GROUPS} % 2 END",
+            db.list("a", "b"),
+            {"l2": 0.1},
+        )
     )
     assert found[BAD]["status"] == "invalid rows"
     assert "'svm' needs two classes" in found[BAD]["plan"]
@@ -262,7 +265,10 @@ def test_any_rows_may_be_bad(bad: set[int], where: str, value: str, kind: str, t
             make = db.list if kind == "list" else db.sparse
             features = make(given["first"], given["second"])
         options = {"invalid": "skip"} | ({"lambda": 0.1} if task == "lasso" else {})
-        return db.models(call(task, given["label"], features, options, f", {given['weight']}"), f"i < 60 AND {rows}")
+        return db.models(
+            call(task, given["label"], features, options, f", {given['weight']}"),
+            f"i < 60 AND {rows}",
+        )
 
     found = trained(spoiled, "true")
     expected = trained(plain, f"i NOT IN ({', '.join(map(str, bad))})")

@@ -191,11 +191,11 @@ ERRORS = [
         "option 'store' is not available with task 'gbdt'",
     ),
     (
-        "train_model('gbdt', y, {x}, '{\"objective\": \"logistic\", \"invalid\": \"error\"}')",
+        'train_model(\'gbdt\', y, {x}, \'{"objective": "logistic", "invalid": "error"}\')',
         "label has more than 1,000 distinct values in a group",
     ),
     (
-        "train_model('gbdt', y - 9, {x}, '{\"objective\": \"poisson\", \"invalid\": \"error\"}')",
+        'train_model(\'gbdt\', y - 9, {x}, \'{"objective": "poisson", "invalid": "error"}\')',
         "objective 'poisson' needs a label of at least 0",
     ),
     (

@@ -85,9 +85,7 @@ static bool fill_batch(call *c, tusk_batch *batch, duckdb_aggregate_state *state
         c->groups[g] = (tusk_group){b->head,   b->n_rows, b->n_skipped, b->dim, b->kind, b->parts,
                                     b->extras, 0,         b->wide};
         c->flaws[g] = tusk_block_flaw(b);
-        batch->labels = tusk_text_labels(b) ? TUSK_LABELS_TEXTS
-                        : b->booleans       ? TUSK_LABELS_BOOLEANS
-                                            : TUSK_LABELS_NUMBERS;
+        batch->labels |= tusk_labels_are(b);
         c->spec[g] = number_spec(c, &batch->n_specs, s->spec);
         c->row[g] = offset + i;
     }

@@ -20,6 +20,7 @@
 #include "utils/timestamp.h"
 #include "utils/typcache.h"
 
+#include "../../rowblock/named.h"
 #include "../owners.h"
 #include "../python.h"
 #include "emit.h"
@@ -187,9 +188,7 @@ static void add_group(work *w, train_state *s) {
     ((tusk_group *)w->batch.groups)[g] = (tusk_group){
         b->head, b->n_rows, b->n_skipped, b->dim, b->kind, b->parts, b->extras, 0, b->wide};
     ((const char **)w->batch.flaws)[g] = tusk_block_flaw(b);
-    w->batch.labels = tusk_text_labels(b) ? TUSK_LABELS_TEXTS
-                      : b->booleans       ? TUSK_LABELS_BOOLEANS
-                                          : TUSK_LABELS_NUMBERS;
+    w->batch.labels |= tusk_labels_are(b);
     ((int32 *)w->batch.spec)[g] = number_spec(w, s->spec);
     w->states[g] = s;
 }
