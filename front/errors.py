@@ -23,6 +23,17 @@ class DataError(TuskError, ValueError):
     sqlstate = "22023"
 
 
+class RowsError(DataError):
+    """Rows of a group that no model can be trained on: option `invalid` says what follows.
+
+    found: a sentence for each such group by its place, where it is known which they are.
+    """
+
+    def __init__(self, text: str, found: dict[int, str] | None = None) -> None:
+        super().__init__(text)
+        self.found = found or {}
+
+
 class OperatorError(TuskError):
     """A user's own task, operator or algorithm that failed or returned something invalid."""
 

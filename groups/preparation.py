@@ -5,6 +5,7 @@ order of the classes. The models carry what predictions need of it.
 """
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError, OptionError
+from tuskml.errors import DataError, OptionError, RowsError
 from tuskml.groups.execution.choosing import is_place
 from tuskml.groups.terms import widths_of, with_terms
 from tuskml.kernels import passes
@@ -22,7 +23,7 @@ from tuskml.kernels.rows import prepare, words
 from tuskml.kernels.rows.prepare import Texts
 from tuskml.kernels.rows.structures import Preparing
 from tuskml.learners.learner import Request
-from tuskml.learners.models import Models, Names, Strings
+from tuskml.learners.models import Lists, Models, Names, Strings
 from tuskml.learners.options.by_name import COLUMNS
 from tuskml.learners.options.kinds import DATES, MISSING, ByClass, ClassNames, weights_by_name
 from tuskml.learners.options.other_names import ON_WORKERS
@@ -31,6 +32,10 @@ from tuskml.learners.registry import how_to_classify, learner_of
 from tuskml.schedule import budget
 
 Groups = NDArray[np.void]
+NUMBER = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?")
+"""A text that is a number."""
+OF_ROWS = ("label is '", " distinct values in a group")
+"""How refusals of what a group's rows have read; others are of options."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,8 @@ class Readable:
             found["features"] = self._names(prepare.NAMES, places)
             found["preparation"] = pooled([self.prepared.text(prepare.JSON, g) for g in places])
         if self.prepared.text(prepare.CLASSES, places[0]):
-            found["class_names"] = self._names(prepare.CLASSES, places)
+            found["class_names"] = names = self._names(prepare.CLASSES, places)
+            found["classes"] = by_their_names(models.classes, names)
         return with_terms(replace(models, **found))
 
     def _names(self, which: int, places: list[int]) -> Names:
@@ -63,6 +69,27 @@ class Readable:
         texts = (self.prepared.texts(which, place) for place in places)
         code = [pool.setdefault(names, len(pool)) for names in texts]
         return Names(tuple(pool), np.array(code, np.int32))
+
+
+def by_their_names(classes: Lists, names: Names) -> Lists:
+    """The classes of models whose labels are text: the numbers that their names are where all of
+    a model's are, and otherwise their places among them."""
+    known = [numbers_in(one) for one in names.pool]
+    values = classes.values.copy()
+    for k, code in enumerate(names.code.tolist()):
+        numbers = known[code]
+        if numbers is not None:
+            begin, end = classes.offsets[k : k + 2]
+            values[begin:end] = numbers[values[begin:end].astype(np.intp)]
+    return Lists(values, classes.offsets)
+
+
+def numbers_in(names: Sequence[str]) -> NDArray[np.float64] | None:
+    """The numbers that classes are called by, None unless each is one."""
+    if not all(NUMBER.fullmatch(name) for name in names):
+        return None
+    numbers = np.array([float(name) for name in names])
+    return numbers if np.isfinite(numbers).all() and len(set(numbers)) == len(names) else None
 
 
 def pooled(texts: list[str]) -> Strings:
@@ -91,6 +118,8 @@ def readable(groups: Groups, request: Request[Any, Any], memory: int) -> Iterato
         try:
             prepared = stack.enter_context(prepare.prepare(groups, preparing(request), memory))
         except DataError as error:
+            if any(mark in str(error) for mark in OF_ROWS):
+                raise RowsError(str(error)) from error
             if is_place(request.options.cluster) and "option 'cluster' names" in str(error):
                 raise DataError(f"{error}; {ON_WORKERS}") from error
             raise
@@ -102,7 +131,7 @@ def told(request: Request[Any, Any], prepared: Texts) -> Request[Any, Any]:
     that do not fit these."""
     if prepared.texts(prepare.CLASSES, 0):
         refuse_text(prepared, request)
-        request = of_text(request)
+        request = from_places(of_text(request), prepared.texts(prepare.CLASSES, 0))
     else:
         refuse_names(request.options)
     if prepared.text(prepare.JSON, 0):
@@ -235,6 +264,16 @@ def of_lists(option: str) -> DataError:
         f"option '{option}' is for rows with names, and these features are lists: expected "
         "features such as {'a': a, 'b': b}"
     )
+
+
+def from_places(request: Request[Any, Any], names: Sequence[str]) -> Request[Any, Any]:
+    """The request of labels that are text, whose warm start has these classes by their numbers and
+    then has them by their places."""
+    start, numbers = request.options.warm_start, numbers_in(names)
+    if numbers is None or getattr(start, "classes", None) != tuple(numbers.tolist()):
+        return request
+    begun = replace(start, classes=tuple(map(float, range(len(numbers)))))
+    return replace(request, options=replace(request.options, warm_start=begun))
 
 
 def of_text(request: Request[Any, Any]) -> Request[Any, Any]:

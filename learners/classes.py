@@ -1,12 +1,12 @@
 """Labels of two classes: which there may be, and which of them is the positive one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError
+from tuskml.errors import DataError, RowsError
 from tuskml.kernels.passes import Floats
 from tuskml.kernels.structures import SOME_ROW
 from tuskml.learners.models import Lists, Names
@@ -26,7 +26,7 @@ def check_classes(task: Task, options: Options, labels: NDArray[np.void]) -> Non
     bad = np.flatnonzero(labels["third_row"])
     if len(bad):
         seen = labels[bad[0]]
-        raise DataError(
+        raise RowsError(
             f"label is {seen['third']:g} in {row_of(seen)} of a group whose labels were "
             f"{seen['low']:g} and {seen['high']:g}, '{task.name}' needs two classes"
         )
@@ -40,6 +40,29 @@ def check_classes(task: Task, options: Options, labels: NDArray[np.void]) -> Non
             f"option 'class_weight' has {len(weight)} weights and a group 2 classes, expected a "
             "weight for each"
         )
+
+
+def refuse_no_classes(
+    found: Iterable[Floats], sizes: Iterable[int], most: int, numbers: str
+) -> None:
+    """RowsError for groups with more than `most` classes, or more than two that are proportions.
+
+    found: the labels of each group; sizes: how many there are; numbers: what is for numbers.
+    """
+    if max(sizes, default=0) > most:
+        raise RowsError(
+            f"label has more than {most:,} distinct values in a group, expected classes: "
+            f"{numbers} is for numbers"
+        )
+    for labels in found:
+        share = labels[labels != np.floor(labels)]
+        if len(labels) > 2 and len(share):
+            raise RowsError(
+                f"label is {share[0]:.15g}, one of {len(labels)} values of a group that are no "
+                "whole numbers, expected classes: for proportions give two rows with weights, "
+                "label 1 with weight share * trials and label 0 with (1 - share) * trials; "
+                f"{numbers} is for numbers"
+            )
 
 
 def row_of(labels: np.void) -> str:
@@ -64,7 +87,7 @@ def refuse_large(task: Task, labels: NDArray[np.void]) -> None:
     ends = np.concatenate([labels["low"], labels["high"]])
     large = ends[np.abs(ends) >= EXACT]
     if len(large):
-        raise DataError(
+        raise RowsError(
             f"label is {large[0]:.17g}, '{task.name}' needs labels below 2^53 = 9007199254740992 "
             "in size, since larger whole numbers are rounded: give a boolean, such as label = "
             f"{as_literal(large[0])}"
@@ -82,7 +105,7 @@ def refuse_others(option: str, classes: tuple[float, ...], labels: NDArray[np.vo
     other = ends[~np.isin(ends, classes)]
     if len(other):
         either = " or ".join(f"{one:.15g}" for one in classes)
-        raise DataError(f"label is {other[0]:.15g}, expected {either} as option '{option}' has")
+        raise RowsError(f"label is {other[0]:.15g}, expected {either} as option '{option}' has")
 
 
 def within_doubles(

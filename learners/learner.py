@@ -20,6 +20,7 @@ from tuskml.kernels.rows.prepare import KnownLevels
 from tuskml.kvstore import StoreRoot
 from tuskml.learners.explaining.explanation import document
 from tuskml.learners.explaining.text import written
+from tuskml.learners.labels import Allowed, Mask, of_classes
 from tuskml.learners.models import Models
 from tuskml.learners.near import Near
 from tuskml.learners.options.table import Options, OptionTable
@@ -160,6 +161,17 @@ class Learner(ABC):
     def classifying(self) -> Mapping[str, Any]:
         """Options with which a task that has classes by option has them."""
         return {}
+
+    def allowed(self, request: Request[Any, Any]) -> Allowed | None:
+        """Which labels there may be; None where all numbers are labels."""
+        if not self.classifies(request):
+            return None
+        return of_classes(request.task.name, request.options)
+
+    def usable(self, request: Request[Any, Any], features: Any, labels: Floats) -> Mask:
+        """Whether each row of a chunk (`kernels.segments.chunks`) can be trained on, (n,)."""
+        allowed = self.allowed(request)
+        return np.ones(len(labels), bool) if allowed is None else allowed.holds(labels)
 
     def metric(self, request: Request[Any, Any]) -> str:
         """By which models of a task are compared, as SQL calls it."""

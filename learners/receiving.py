@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError
+from tuskml.errors import DataError, RowsError
 from tuskml.learners.models import Models
 
 Receiver = Callable[[NDArray[np.void], int], None]
@@ -27,19 +27,27 @@ Rounds = Callable[[int, NDArray[np.void], int], str]
 PREFIX = "rows for "
 RECEIVED = "received"
 _receivers: dict[str, Receiver] = {}
+_invalid: dict[str, str] = {}
+"""Why no model can be trained on the rows of a query, by its token."""
 MOST_STANDING = 64
 _standing: dict[str, Rounds] = {}
 
 
 @contextmanager
 def receiving(receiver: Receiver) -> Iterator[str]:
-    """The token to give as the aggregate's task, while the context lasts."""
+    """The token to give as the aggregate's task, while the context lasts. RowsError for rows that
+    the packers refuse."""
     token = PREFIX + secrets.token_hex(16)
     _receivers[token] = receiver
     try:
         yield token
+    except Exception:
+        if token in _invalid:  # it came back as a database's error, without its type
+            raise RowsError(_invalid[token]) from None
+        raise
     finally:
         del _receivers[token]
+        _invalid.pop(token, None)
 
 
 def standing(rounds: Rounds) -> str:
@@ -72,6 +80,15 @@ def receiver_of(task: str) -> Callable[[NDArray[np.void], int], str] | None:
         return RECEIVED
 
     return receive
+
+
+def invalid(task: str, why: str) -> str:
+    """What a query with this task shall know whose rows no model can be trained on: of a round
+    that all rows are to be read; RowsError otherwise."""
+    if task.partition("/")[0] in _standing:
+        return "all"  # `learner.ALL`
+    _invalid[task] = why
+    raise RowsError(why)
 
 
 FINISHED = "model of "

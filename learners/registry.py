@@ -1,5 +1,7 @@
 """The learners, and which of them a task belongs to."""
 
+import json
+
 from tuskml.errors import OptionError, nearest, one_of
 from tuskml.learners.factorization.learner import Factorization
 from tuskml.learners.fm.learner import Machines
@@ -8,7 +10,7 @@ from tuskml.learners.linear.learner import Linear
 from tuskml.learners.nets.learner import Nets
 from tuskml.learners.options.kinds import Option
 from tuskml.learners.options.other_names import task_hint
-from tuskml.learners.options.table import Options
+from tuskml.learners.options.table import Options, object_in
 from tuskml.learners.paths.learner import LEARNERS as PATHS
 from tuskml.learners.tasks import TASKS, Task, other_names
 from tuskml.learners.topics.learner import Topics
@@ -20,6 +22,7 @@ __all__ = [
     "all_options",
     "how_to_classify",
     "learner_of",
+    "of_classes",
     "options_of",
     "task_named",
 ]
@@ -65,6 +68,30 @@ def how_to_classify(task: Task) -> str:
         return ""
     (name, value), *_ = learner_of(task).classifying.items()
     return f"; give option '{name}' \"{value}\" for classes"
+
+
+def of_classes(task: str, text: str) -> str:
+    """The options of a training whose labels are booleans or texts: tasks that have classes by
+    option get it, unless it is given. A text that is no JSON object stays as it is."""
+    own = {name: learner.classifying for learner in LEARNERS for name in learner.tasks}
+    try:
+        given = object_in(text)
+    except OptionError:
+        return text
+    if task != "auto":
+        lacking = {k: v for k, v in own.get(task, {}).items() if k not in given}
+        return json.dumps(given | lacking, ensure_ascii=False) if lacking else text
+    listed = given.get("tasks")
+    if not isinstance(listed, list):
+        return text
+    found = []
+    for one in listed:
+        spec = {"task": one} if isinstance(one, str) else one
+        name = spec.get("task") if isinstance(spec, dict) else None
+        more = own.get(name, {}) if isinstance(name, str) else {}
+        lacking = {k: v for k, v in more.items() if k not in given and k not in spec}
+        found.append(spec | lacking if lacking else one)
+    return json.dumps(given | {"tasks": found}, ensure_ascii=False) if found != listed else text
 
 
 def options_of(task: Task, text: str) -> Options:

@@ -1,5 +1,6 @@
 """What each status of a model means, for the trainer and for the manual."""
 
+INVALID = "invalid rows"
 MEANINGS = {
     "ok": "the optimality condition holds to `epsilon` (or `epsilon` is 0)",
     "constant feature": "converged; a feature that never varies got coefficient 0",
@@ -27,5 +28,8 @@ MEANINGS = {
     "no split": "trees only: no split of the rows lowers the loss: a constant model",
     "no words": "`lda` only: no document has a word: topics without words",
     "one class": "all labels are the same: a constant model",
+    INVALID: "a row of the group has NaN, an infinite number or a label that the task does not "
+    "have, or its rows differ in length: no model, predictions are NULL, and `plan` says which "
+    "row it is; option `invalid` has `skip`",
 }
 """From the least to the most important: a model gets the last that applies."""

@@ -276,6 +276,11 @@ class Scope:
             )
         return sql
 
+    def has_classes(self, text: str, argument: str) -> bool:
+        """Whether a label is a boolean or text."""
+        (kind,) = self.types([self.sql(text, argument)], argument)
+        return kind_of(kind) in ("boolean", "category")
+
     def key(self, text: str) -> tuple[str, str]:
         """Name and SQL of a grouping key."""
         expression, name = (text, None) if text in self.columns else renamed(text)

@@ -71,6 +71,7 @@ class Model:
     def of(cls, value: Mapping[str, Any]) -> "Model":
         """The model value of a row, or as JSON; `options` and `trials` are JSON text there."""
         taken = {name: value[name] for name in FIELDS if name not in LATER}
+        taken["loss"] = math.nan if taken["loss"] is None else taken["loss"]
         if taken["coef"] is None and value.get("payload"):
             payload = as_bytes(value["payload"])
             taken["coef"] = trees_of_payload(payload) or topics_of_payload(payload)

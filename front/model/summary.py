@@ -176,7 +176,8 @@ def facts(model: "Model") -> list[tuple[str, str]]:
     if model.label is not None:
         found.append(("label", model.label))
     if model.classes and weighs_features(model.task):
-        found.append(("classes", ", ".join(f"{value:g}" for value in model.classes)))
+        names = model.class_names or [f"{value:g}" for value in model.classes]
+        found.append(("classes", ", ".join(names)))
     found += [
         ("rows", f"{model.n_rows:,}{skipped}"),
         ("loss", shown(float(model.loss))),

@@ -31,6 +31,7 @@ from tuskml.databases.sources import Source
 from tuskml.errors import DataError, OptionError, TuskError
 from tuskml.groups.execution.choosing import checked_place, place_given
 from tuskml.learners.receiving import NUMBERED, standing
+from tuskml.learners.registry import of_classes
 from tuskml.table_form.running import FAILED, Running
 from tuskml.text.expressions import quoted, renamed, shortened, unquoted
 from tuskml.training.asked import Where, asked_for
@@ -187,6 +188,8 @@ def training_of(database: DuckDB, texts: Sequence[str]) -> Training:
     features, options = found or (features, with_names or options)
     query = f"SELECT ({label}) AS y, ({features}) AS x FROM {source.sql}"
     (_, label_kind), (_, kind) = database.columns(query)
+    if kind_of(label_kind) in ("boolean", "category"):
+        options = of_classes(task, options or "{}")
     asked = asked_for(task, options or "{}")
     return Training(
         asked,

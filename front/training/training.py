@@ -29,7 +29,7 @@ from tuskml.groups import last_training
 from tuskml.learners.options.by_name import by_name
 from tuskml.learners.options.table import MAX_TEXT
 from tuskml.learners.receiving import COMPARED, compared
-from tuskml.learners.registry import learner_of
+from tuskml.learners.registry import learner_of, of_classes
 from tuskml.learners.row_groups import RowGroups
 from tuskml.model.by_group import Models
 from tuskml.model.model import Model
@@ -384,6 +384,9 @@ def resolve(
     texts = listed(features, "features", scope.columns)
     keys = listed(group_by, "group_by", scope.columns)
     label = label_given(asked.task, asked.labels, label, scope)
+    by_label = of_classes(asked.task, asked.options) if label is not None else asked.options
+    if by_label != asked.options and scope.has_classes(label or "", "label"):
+        asked = asked_for(asked.task, by_label)
     sql, n_features = scope.features(texts, by_name(asked.options))
     label_sql = "NULL" if label is None else scope.label(label, asked.classifies, asked.remedy)
     return Training(

@@ -132,7 +132,10 @@ class Units:
         text = json.dumps(given, ensure_ascii=False)
         asked = replace(self.training.asked, task=TASK)
         training = replace(self.training, asked=asked, source=source, keys=(), options=text)
+        first = self.training.asked.requests[0]
+        skips = {"usable": [first.task.name, self.training.options]}
         return {
+            **(skips if options.invalid == "skip" and not several else {}),
             "query": training.query(self.database, "explain_training"),
             "shards": [asdict(shard)],
             "settings": self.settings,

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError
+from tuskml.errors import DataError, RowsError
 from tuskml.groups import last_training, tracing, training_log
 from tuskml.groups.contract.emission import Emission
 from tuskml.groups.contract.long_options import options_of
 from tuskml.groups.contract.made import made_for
 from tuskml.groups.contract.refusal import refuse
 from tuskml.groups.contract.weights import refuse_weights
+from tuskml.groups.invalid import invalid_models, trained_apart, usable
 from tuskml.groups.outgrown import outgrown
 from tuskml.groups.preparation import readable
 from tuskml.groups.selection.asked import Search, search_of
@@ -31,12 +32,14 @@ from tuskml.kernels.working import counted
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models, Names
 from tuskml.learners.options.table import MAX_TEXT, refuse_format
-from tuskml.learners.receiving import compared_of, receiver_of
-from tuskml.learners.registry import learner_of, task_named
+from tuskml.learners.receiving import compared_of, invalid, receiver_of
+from tuskml.learners.registry import learner_of, of_classes, task_named
 from tuskml.schedule import budget, phases, shares
 from tuskml.schedule.forks import held_in_forks
 
 TRAIN, EXPLAIN = 0, 1
+NUMBERS = 0
+"""What labels are: `tusk_labels`."""
 
 
 class _Spec(ctypes.Structure):
@@ -64,6 +67,8 @@ class _Batch(ctypes.Structure):
         ("unshared", ctypes.c_int32),
         ("weight", ctypes.c_double),
         ("program", ctypes.c_char_p),
+        ("flaws", ctypes.POINTER(ctypes.c_char_p)),
+        ("labels", ctypes.c_int32),
     ]
 
 
@@ -112,6 +117,12 @@ def most_threads(batch: Any) -> int:
     return batch.most_threads or budget.of_database(memory)
 
 
+def flaws_of(batch: Any, places: NDArray[np.intp]) -> dict[int, str]:
+    """Why no model can be trained on some of the groups at these places, by their number there."""
+    told = ((k, batch.flaws[place]) for k, place in enumerate(places.tolist()))
+    return {k: text.decode(errors="replace") for k, text in told if text is not None}
+
+
 def answer_training(
     library: ctypes.CDLL,
     pointer: Any,
@@ -123,9 +134,10 @@ def answer_training(
     """Trains, or explains, the groups of one spec; places: theirs in the batch."""
     batch = pointer.contents
     task = texts.task.decode()
+    flaws = flaws_of(batch, places)
     if batch.request == EXPLAIN and (receive := receiver_of(task)) is not None:
         refuse_wide(groups)
-        said = receive(groups, batch.memory)
+        said = invalid(task, flaws[0]) if flaws else receive(groups, batch.memory)
         emit_texts(library, pointer, places, [said] * len(places))
         return
     if batch.request == TRAIN and (made := made_for(task, groups)) is not None:
@@ -133,15 +145,50 @@ def answer_training(
         emit_models(library, pointer, places, made)
         return
     task, source = compared_of(task)
-    search = search_in(task, texts.options)
+    text: bytes = texts.options
+    if batch.labels != NUMBERS and len(text) <= MAX_TEXT:
+        text = of_classes(task, text.decode()).encode()
+    search = search_in(task, text)
     if search is not None:
-        refuse_wide(groups, "a model that a search chooses")
-        answer_search(library, pointer, search, groups, places)
+        first = search.candidates[0]
+        answer_flaws(library, pointer, Request(first.task, first.options), groups, places, flaws)
+        groups, places = without(groups, flaws), without(places, flaws)
+        if len(places):
+            refuse_wide(groups, "a model that a search chooses")
+            answer_search(library, pointer, search, groups, places)
         return
     chosen = task_named(task)
-    with options_of(chosen, texts.options, batch.memory or 0) as options:
+    with options_of(chosen, text, batch.memory or 0) as options:
         request = Request(chosen, options, reading_seconds(batch), source=source)
-        answer_request(library, pointer, request, groups, places, account)
+        answer_flaws(library, pointer, request, groups, places, flaws)
+        groups, places = without(groups, flaws), without(places, flaws)
+        if len(places):
+            answer_request(library, pointer, request, groups, places, account)
+
+
+def without(items: NDArray[Any], flaws: Mapping[int, str]) -> NDArray[Any]:
+    """The items whose number has no flaw."""
+    return np.delete(items, list(flaws)) if flaws else items
+
+
+def answer_flaws(
+    library: ctypes.CDLL,
+    pointer: Any,
+    request: Request[Any, Any],
+    groups: NDArray[np.void],
+    places: NDArray[np.intp],
+    flaws: Mapping[int, str],
+) -> None:
+    """Answers for the groups whose rows the packers found invalid."""
+    if not flaws:
+        return
+    bad, why = np.array(list(flaws)), list(flaws.values())
+    if pointer.contents.request == EXPLAIN:
+        emit_texts(library, pointer, places[bad], why)
+        return
+    models = invalid_models(groups[bad], request, why)
+    last_training.note(models, groups[bad], pointer.contents.statement)
+    emit_models(library, pointer, places[bad], models)
 
 
 def search_in(task: str, options: bytes) -> Search | None:
@@ -165,10 +212,15 @@ def answer_search(
         said = explained_search(groups, search, batch.memory or 0)
         emit_texts(library, pointer, places, said)
         return
-    for models in searched(groups, search, batch.memory or 0, library):
+    first = search.candidates[0]
+
+    def of_some(some: NDArray[np.void]) -> Iterator[Models]:
+        for models in searched(some, search, batch.memory or 0, library):
+            yield named(models, some, first.options.feature_names)
+
+    for models in trained_apart(groups, Request(first.task, first.options), of_some):
         last_training.note(models, groups[models.group], batch.statement)
-        whole = named(models, groups, search.candidates[0].options.feature_names)
-        emit_models(library, pointer, places, whole)
+        emit_models(library, pointer, places, models)
 
 
 def reading_seconds(batch: Any) -> float | None:
@@ -195,11 +247,15 @@ def answer_request(
     if batch.request == TRAIN:
         refuse_format(options)
         last = replace(request, last=True)
-        for found in trained(groups, last, batch, account):
-            models = named(found, groups, options.feature_names)
+
+        def of_some(some: NDArray[np.void]) -> Iterator[Models]:
+            for models in trained(some, last, batch, account):
+                yield named(models, some, options.feature_names)
+
+        for models in trained_apart(groups, last, of_some):
             emit_models(library, pointer, places, models)
     else:
-        emit_texts(library, pointer, places, explained(groups, request, batch))
+        emit_texts(library, pointer, places, explained_apart(groups, request, batch))
 
 
 def emit_models(
@@ -221,11 +277,31 @@ def emit_texts(
         library.tusk_emit_text(pointer, ctypes.c_int64(int(place)), text.encode())
 
 
+def explained_apart(
+    groups: NDArray[np.void], request: Request[Any, Any], batch: Any
+) -> Iterator[str]:
+    """What would run for each of the groups, or why its rows cannot be trained on."""
+    try:
+        yield from list(explained(groups, request, batch))
+    except RowsError as error:
+        if request.options.invalid == "error":
+            raise
+        if len(groups) == 1:
+            yield str(error)
+            return
+        for half in np.array_split(groups, 2):
+            yield from explained_apart(half, request, batch)
+
+
 def explained(groups: NDArray[np.void], request: Request[Any, Any], batch: Any) -> Iterator[str]:
     """What would run for each of the groups."""
     memory = batch.memory or 0
-    with narrow(groups, memory) as (few, _), readable(few, request, memory) as seen:
-        yield from learner_of(request.task).explain(seen.groups, seen.request, memory)
+    with (
+        narrow(groups, memory) as (few, _),
+        readable(few, request, memory) as seen,
+        usable(seen.groups, seen.request, memory) as sound,
+    ):
+        yield from learner_of(request.task).explain(sound, seen.request, memory)
 
 
 def named(
@@ -277,9 +353,13 @@ def trained(
     groups: NDArray[np.void], request: Request[Any, Any], batch: Any, account: int | None
 ) -> Iterator[Models]:
     """Models as values, or where they are larger than memory in a store."""
-    with readable(groups, request, batch.memory) as seen:
-        for models in trained_on(seen.groups, seen.request, batch, account):
-            last_training.note(models, seen.groups[models.group], batch.statement)
+    memory = batch.memory or 0
+    with (
+        readable(groups, request, memory) as seen,
+        usable(seen.groups, seen.request, memory) as sound,
+    ):
+        for models in trained_on(sound, seen.request, batch, account):
+            last_training.note(models, sound[models.group], batch.statement)
             yield seen.described(models)
 
 

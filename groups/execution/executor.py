@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tuskml.errors import TuskError
+from tuskml.errors import RowsError, TuskError
 
 if TYPE_CHECKING:
     from tuskml.groups.execution.leading import Leaders
@@ -82,6 +82,8 @@ class Executor(Protocol):
 
 
 ANSWERED, FAILED = b"+", b"-"
+ROWS = "invalid rows: "
+"""How the sentence of a unit begins that is about its rows."""
 LENGTH = 8
 
 
@@ -159,6 +161,8 @@ def attempt(work: str, unit: Unit) -> Outcome:
     """What became of one unit. A failure of its own is an outcome and not an exception."""
     try:
         return Outcome(unit.key, work_named(unit.work or work)(unit.payload))
+    except RowsError as error:
+        return Outcome(unit.key, None, f"{ROWS}{error}")
     except TuskError as error:
         return Outcome(unit.key, None, str(error))
     except Exception as error:

@@ -16,8 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from tuskml.errors import ClusterError, Interrupted, TuskError
-from tuskml.groups.execution.executor import Outcome, Unit
+from tuskml.errors import ClusterError, Interrupted, RowsError, TuskError
+from tuskml.groups.execution.executor import ROWS, Outcome, Unit
 
 Leader = Callable[["Leaders"], bytes]
 """Returns the answer of the group; it asks by `Leaders.ask`."""
@@ -106,6 +106,8 @@ class Leaders:
             found = [self._answers.pop(one.key) for one in mine]
         for one in found:
             assert one is not None
+            if one.answer is None and (one.error or "").startswith(ROWS):
+                raise RowsError((one.error or "").removeprefix(ROWS))
             if one.answer is None:
                 raise ClusterError(one.error or "a worker failed")
         return [one.answer for one in found if one is not None and one.answer is not None]

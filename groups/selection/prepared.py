@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tuskml.groups.invalid import usable_by_all
 from tuskml.groups.preparation import Readable, preparing, readable
 from tuskml.groups.selection.asked import Search
 from tuskml.groups.selection.candidates import Candidate
@@ -119,6 +120,13 @@ def alike(search: Search) -> list[tuple[int, ...]]:
     return [tuple(numbers) for numbers in found.values()]
 
 
+def own_request(seen: Readable, candidate: Candidate) -> Request[Any, Any]:
+    """What a candidate asks of rows that were prepared for several alike."""
+    weights = seen.request.options.class_weight
+    options = replace(candidate.options, class_weight=weights)
+    return replace(seen.request, task=candidate.task, options=options)
+
+
 def prepared(stack: ExitStack, groups: Groups, search: Search, memory: int) -> list[Prepared]:
     """The rows as candidates read them, until the stack is closed; of classes each fold has its
     share.
@@ -131,6 +139,12 @@ def prepared(stack: ExitStack, groups: Groups, search: Search, memory: int) -> l
         Request(one.task, one.options, mark=search.dealt.mark) for one in first
     ]
     seen = [stack.enter_context(readable(groups, request, memory)) for request in requests]
+    forms = [
+        (one.groups, [own_request(one, search.candidates[k]) for k in numbers])
+        for one, numbers in zip(seen, kinds, strict=True)
+    ]
+    sound = usable_by_all(stack, forms, memory)
+    seen = [replace(one, groups=groups) for one, groups in zip(seen, sound, strict=True)]
     by_label = any(learner_of(request.task).classifies(request) for request in requests)
     parts = []
     for numbers, one in zip(kinds, seen, strict=True):

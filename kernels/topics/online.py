@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError
+from tuskml.errors import RowsError
 from tuskml.kernels.library import check_code, library, pointer
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.topics.sampling import REFUSED, Prior, Words, addresses, refusal
@@ -61,7 +61,7 @@ class Online:
             ctypes.addressof(self._handle),
         )
         if code == REFUSED:
-            raise DataError(refusal(self.about))
+            raise RowsError(refusal(self.about))
         check_code(code)
 
     def pass_over(self, rows: Pass, passes: int = 1) -> None:

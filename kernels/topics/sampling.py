@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError
+from tuskml.errors import RowsError
 from tuskml.kernels.library import check_code, library, pointer
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.topics.structures import ABOUT, WORDS, Spec
@@ -78,7 +78,7 @@ class Sampler:
             ctypes.addressof(self._handle),
         )
         if code == REFUSED:
-            raise DataError(refusal(self.about))
+            raise RowsError(refusal(self.about))
         check_code(code)
 
     def sweep(self, rows: Pass, sweeps: int) -> None:

@@ -2,11 +2,12 @@
 
 import ctypes
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError
+from tuskml.errors import RowsError
 from tuskml.kernels.library import address_of, check_code, library, pointer
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.trees.structures import BOOSTED, NODE, Boost, ForestArrays, Started
@@ -17,6 +18,14 @@ MOST_BINS = 255
 """Bins per feature, at most."""
 MOST_LEVEL = 65535
 """The greatest number of a level, `TK_MOST_LEVEL`."""
+
+
+def are_levels(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Whether the numbers of each row (n, k) are levels of categories or missing, (n,)."""
+    levels = (values >= 0) & (values <= MOST_LEVEL) & (values == np.floor(values))
+    return np.asarray((levels | np.isnan(values)).all(axis=1))
+
+
 BY_LEVEL = 2
 """Of a node's `missing`: a set of levels goes left, `TK_BY_LEVEL`."""
 REFUSED = 6
@@ -133,7 +142,7 @@ def boosted(
     kernels = library()
     code = kernels.tk_boost_groups(rows.struct, boost, memory, ctypes.byref(handle))
     if code == REFUSED:
-        raise DataError(
+        raise RowsError(
             "a feature that option 'categorical' lists has a value that is no level, expected "
             f"whole numbers from 0 to {MOST_LEVEL:,}"
         )

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from tuskml.errors import OptionError
+from tuskml.kernels.passes import Floats
 from tuskml.kvstore import StoreRoot
 from tuskml.learners.explaining.text import written
 from tuskml.learners.factorization import explanation, training
@@ -16,6 +18,7 @@ from tuskml.learners.factorization.implicit.explanation import explain
 from tuskml.learners.factorization.implicit.settings import refuse_stored
 from tuskml.learners.factorization.options import IMPLICIT, OPTIONS, FactorizationOptions
 from tuskml.learners.factorization.request import Request
+from tuskml.learners.labels import Allowed, Mask
 from tuskml.learners.learner import Groups, Learner
 from tuskml.learners.models import Models
 from tuskml.learners.offsets import refuse_offsets
@@ -52,6 +55,14 @@ class Factorization(Learner):
     @property
     def weighs(self) -> bool:
         return True
+
+    def allowed(self, request: Request) -> Allowed | None:
+        options = request.options
+        return implicit.feedback(options.alpha) if options.feedback == IMPLICIT else None
+
+    def usable(self, request: Request, features: Any, labels: Floats) -> Mask:
+        found = super().usable(request, features, labels)
+        return found & training.are_ids(features) if isinstance(features, np.ndarray) else found
 
     def metric(self, request: Request) -> str:
         """OptionError for implicit feedback: an error of labels says little about ranks."""

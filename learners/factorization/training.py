@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError
+from tuskml.errors import DataError, RowsError
 from tuskml.kernels import passes
 from tuskml.kernels.charged import FLOOR, look_at_limits, memory_use
 from tuskml.kernels.factorization import Factorization, Ids, Shape, rating_ids
@@ -170,7 +170,7 @@ def shape_of(rows: Pass, settings: Sized) -> Shape:
         )
     ids = rating_ids(rows)
     if ids.bad_row:
-        raise DataError(bad_id(ids, double=bool(group["kind"])))
+        raise RowsError(bad_id(ids, double=bool(group["kind"])))
     shape = Shape(ids.n_users, ids.n_items, settings.rank, settings.biases, settings.l2)
     n_ids = shape.n_users + shape.n_items
     if settings.stored and n_ids > MOST_IDS:
@@ -199,10 +199,20 @@ def refuse_too_long(shape: Shape, memory: int) -> None:
         )
 
 
+MOST_ID = {np.dtype(np.float64): 2**31 - 1, np.dtype(np.float32): 2**24 - 1}
+
+
+def are_ids(pairs: Floats) -> NDArray[np.bool_]:
+    """Whether users and items (n, 2) are whole numbers that ids can be, (n,)."""
+    return np.asarray(
+        ((pairs >= 0) & (pairs <= MOST_ID[pairs.dtype]) & (pairs == np.floor(pairs))).all(axis=1)
+    )
+
+
 def bad_id(ids: Ids, double: bool) -> str:
     """One sentence on an id that cannot be one."""
     who = ("user", "item")[ids.bad_position - 1]
-    allowed = f"expected a whole number from 0 to {2**31 - 1 if double else 2**24 - 1}"
+    allowed = f"expected a whole number from 0 to {MOST_ID[np.dtype('d' if double else 'f')]}"
     rounded = not double and ids.bad >= 2**24
     hint = ", beyond which REAL rounds: give DOUBLE PRECISION" if rounded else ""
     return f"{who} is {ids.bad:.17g} in row {ids.bad_row} of a group, {allowed}{hint}"

@@ -4,8 +4,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from tuskml.errors import RowsError
 from tuskml.kernels.parts.sharded import Parts
 from tuskml.kvstore import StoreRoot
+from tuskml.learners.labels import Allowed
 from tuskml.learners.learner import (
     ALL_LEVELS,
     BUT_REFERENCE,
@@ -25,6 +27,7 @@ from tuskml.learners.linear.inference import determined
 from tuskml.learners.linear.inference.goodness import refuse_inference
 from tuskml.learners.linear.inference.names import CLASSIC
 from tuskml.learners.linear.options import OPTIONS
+from tuskml.learners.linear.own.checks import allowed_by
 from tuskml.learners.linear.planner.rule import FEW_FEATURES, choose
 from tuskml.learners.linear.request import LinearOptions, Request
 from tuskml.learners.linear.stored.outgrown import outgrown
@@ -47,6 +50,9 @@ class Linear(Learner):
     @property
     def options(self) -> OptionTable[LinearOptions]:
         return OPTIONS
+
+    def allowed(self, request: Request) -> Allowed | None:
+        return super().allowed(request) if request.task.classifies else allowed_by(request.task)
 
     @property
     def algorithms(self) -> Sequence[Algorithm]:
@@ -147,6 +153,8 @@ class Linear(Learner):
 
         try:
             return train_streamed(source, request, n_features)
+        except RowsError:
+            return None  # the training on all rows says which, or leaves them out
         except SeveralClasses:
             if request.task.multinomial and may_skip(request):
                 return None  # nobody asked for it

@@ -28,7 +28,7 @@ from tuskml.kernels.nets.training import (
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.softmax import classes_of
 from tuskml.learners import events
-from tuskml.learners.classes import check_classes, refuse_large
+from tuskml.learners.classes import check_classes, refuse_large, refuse_no_classes
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models
 from tuskml.learners.nets.devices import trained_somewhere
@@ -137,11 +137,7 @@ def kinds_of(
         return
     several = everyone[many]
     found, counts, sizes = classes_of(rows.of(several), MOST_CLASSES)
-    if max(sizes) > MOST_CLASSES:
-        raise DataError(
-            f"label has more than {MOST_CLASSES:,} distinct values in a group, expected classes: "
-            "objective 'squared' is for numbers"
-        )
+    refuse_no_classes(found, sizes, MOST_CLASSES, "objective 'squared'")
     for size in sorted(set(sizes)):
         which = np.flatnonzero(np.array(sizes) == size)
         label, count = (np.array([one[g] for g in which.tolist()]) for one in (found, counts))

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError, OptionError
+from tuskml.errors import DataError, OptionError, RowsError
 from tuskml.kernels.nets.training import SQUARED
 from tuskml.kernels.passes import Floats
 from tuskml.learners.nets.layers import described
@@ -47,7 +47,7 @@ def class_weights(
         known = dict(zip(given.classes, given, strict=True))
         lacking = [one for one in label.ravel().tolist() if one not in known]
         if lacking:
-            raise DataError(f"option 'class_weight' has no class {lacking[0]:g}, which a label is")
+            raise RowsError(f"option 'class_weight' has no class {lacking[0]:g}, which a label is")
         return np.array([[known[one] for one in row] for row in label.tolist()], np.float64)
     if len(given) != k:
         raise DataError(

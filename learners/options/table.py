@@ -114,6 +114,16 @@ SHARED = {
             "own",
         ),
         Option(
+            "invalid",
+            choice("group", "skip", "error"),
+            "group",
+            "what becomes of rows that no model can be trained on, such as those with NaN, an "
+            "infinite number or a negative count: `group` gives their group a model that predicts "
+            "NULL, with the status `invalid rows` and a `plan` that says which row it was; `skip` "
+            "leaves the rows out, counts them in `n_skipped`, and treats NaN among the features "
+            "as NULL; `error` ends the statement",
+        ),
+        Option(
             "max_categories",
             integer(1, 100_000),
             None,
@@ -169,6 +179,7 @@ SHARED = {
 EVERY_LEARNER = (
     "feature_names",
     "missing",
+    "invalid",
     "max_categories",
     "min_count",
     "unseen",
@@ -211,6 +222,7 @@ class Options:
     format: str
     feature_names: tuple[str, ...] | None
     missing: str
+    invalid: str
     max_categories: int | None
     min_count: int
     unseen: str

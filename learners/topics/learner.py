@@ -2,11 +2,14 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from tuskml.kernels.passes import Floats
 from tuskml.kernels.topics.sampling import MOST_TOKENS, MOST_TOPICS
 from tuskml.learners.explaining.text import written
+from tuskml.learners.labels import Mask
 from tuskml.learners.learner import Groups, Learner, Request
 from tuskml.learners.models import Models
 from tuskml.learners.options.table import OptionTable
@@ -59,6 +62,13 @@ class Topics(Learner):
     @property
     def orders(self) -> bool:
         return True
+
+    def usable(self, request: Request[Task, TopicOptions], features: Any, labels: Floats) -> Mask:
+        return (
+            training.are_counts(features)
+            if isinstance(features, tuple)
+            else super().usable(request, features, labels)
+        )
 
     def complexity(self, options: TopicOptions) -> float:
         """The number of topics."""

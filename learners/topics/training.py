@@ -17,8 +17,9 @@ from tuskml.kernels.charged import look_at_limits
 from tuskml.kernels.library import OutOfTime
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.topics.online import Online, Steps
-from tuskml.kernels.topics.sampling import Cut, Prior, Sampler, Words
+from tuskml.kernels.topics.sampling import MOST_TOKENS, Cut, Prior, Sampler, Words
 from tuskml.learners import events
+from tuskml.learners.labels import Mask
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models
 from tuskml.learners.offsets import refuse_offsets
@@ -55,6 +56,14 @@ def train(
         for places in together(groups):
             models = train_together(groups[places], request, memory)
             yield models.numbered(places)
+
+
+def are_counts(rows: tuple[NDArray[np.uint32], NDArray[np.int32], Floats]) -> Mask:
+    """Whether the values of sparse rows (starts (n + 1,), ids, values) are counts, (n,)."""
+    starts, _, values = rows
+    wrong = ~((values >= 0) & (values <= MOST_TOKENS) & (values == np.floor(values)))
+    before = np.concatenate([[0], np.cumsum(wrong)])
+    return np.asarray(before[starts[1:]] == before[starts[:-1]])
 
 
 def refuse_rows(groups: NDArray[np.void], task: str) -> None:

@@ -6,8 +6,11 @@ from typing import Any
 import numpy as np
 
 from tuskml.kernels.parts.sharded import Parts
+from tuskml.kernels.passes import Floats
 from tuskml.kernels.rows.prepare import KnownLevels
+from tuskml.kernels.trees.boosting import are_levels
 from tuskml.learners.explaining.text import written
+from tuskml.learners.labels import Allowed, Mask, counts
 from tuskml.learners.learner import Groups, Learner, Request
 from tuskml.learners.models import Models
 from tuskml.learners.options.table import OptionTable
@@ -82,6 +85,18 @@ class Trees(Learner):
 
     def classifies(self, request: Request[Task, TreeOptions]) -> bool:
         return classifies(request.options)
+
+    def allowed(self, request: Request[Task, TreeOptions]) -> Allowed | None:
+        if request.options.objective == "poisson":
+            return counts("objective 'poisson'")
+        return super().allowed(request)
+
+    def usable(self, request: Request[Task, TreeOptions], features: Any, labels: Floats) -> Mask:
+        found = super().usable(request, features, labels)
+        listed = request.options.categorical
+        if not listed or max(listed) > features.shape[1]:
+            return found
+        return found & are_levels(features[:, [place - 1 for place in listed]])
 
     def numbers_levels(self, options: TreeOptions) -> bool:
         return options.category_encoding == "native" and not options.interactions

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError, OptionError
+from tuskml.errors import DataError, OptionError, RowsError
 from tuskml.kernels import passes
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.softmax import classes_of as labels_of
@@ -26,8 +26,10 @@ from tuskml.learners.classes import (
     margin_of_one_class,
     named_classes,
     refuse_large,
+    refuse_no_classes,
     within_doubles,
 )
+from tuskml.learners.labels import counts
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Lists, Models, Strings, joined, options_text, thinned
 from tuskml.learners.offsets import refuse_offsets
@@ -169,10 +171,8 @@ def refuse_labels(given: Rows, request: Request[Task, TreeOptions]) -> None:
         )
     if options.objective == "poisson" and (labels["low"] < 0).any():
         least = labels["low"].min()
-        raise DataError(
-            f"label is {least:.15g}, objective 'poisson' needs labels of at least 0, since it is "
-            "of counts"
-        )
+        needs = counts("objective 'poisson'").says
+        raise RowsError(f"label is {least:.15g}, {needs}")
     if not classifies(options):
         return
     if options.classes is not None:
@@ -192,11 +192,7 @@ def by_classes(
         yield np.flatnonzero(~many), None
     places = np.flatnonzero(many)
     found, _, sizes = labels_of(given.rows.of(places), MOST_CLASSES)
-    if max(sizes) > MOST_CLASSES:
-        raise DataError(
-            f"label has more than {MOST_CLASSES:,} distinct values in a group, expected classes: "
-            "objective 'squared' is for numbers"
-        )
+    refuse_no_classes(found, sizes, MOST_CLASSES, "objective 'squared'")
     for size in sorted(set(sizes)):
         which = [i for i, one in enumerate(sizes) if one == size]
         yield places[which], np.ascontiguousarray([found[i] for i in which])

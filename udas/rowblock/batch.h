@@ -55,6 +55,10 @@ typedef struct tusk_batch {
     int32_t unshared;     /* 1: its trainings take no part in the shares of the host's cores */
     double weight;        /* of its trainings among these; 0: as the environment says */
     const char *program;  /* the database's name in a list of trainings */
+    /* [n_groups], why no model can be trained on a group; NULL: it is sound. The trainer answers
+     * such a group without a look at its rows. */
+    const char *const *flaws;
+    int32_t labels; /* enum tusk_labels (named.h), of all groups */
 } tusk_batch;
 
 typedef int (*tusk_trainer)(tusk_batch *batch);

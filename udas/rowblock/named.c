@@ -175,6 +175,15 @@ int tusk_level_code(tusk_memory *memory, tusk_levels *l, const char *text, size_
     return TUSK_OK;
 }
 
+/* Takes back the last level. Nothing was put behind it in the table. */
+static void forget_last(tusk_levels *l) {
+    size_t length;
+    const char *text = level_at(l, l->n - 1, &length);
+    place_of(l, text, length)->code = 0;
+    l->used -= (uint32_t)length;
+    l->n--;
+}
+
 /* --- parts --- */
 
 static int64_t next_row(const tusk_block *b) {
@@ -209,6 +218,21 @@ tusk_part *tusk_part_for(tusk_memory *memory, tusk_block *b, const tusk_schema *
         return NULL;
     }
     return b->parts = b->last_part = part;
+}
+
+void tusk_parts_mark(tusk_block *b) {
+    tusk_part *part = b->last_part;
+    for (int32_t j = 0; part && j <= part->schema->n_columns; j++)
+        part->levels[j].before = part->levels[j].n;
+}
+
+void tusk_parts_undo(tusk_block *b) {
+    tusk_part *part = b->last_part;
+    for (int32_t j = 0; part && j <= part->schema->n_columns; j++)
+        while (part->levels[j].n > part->levels[j].before)
+            forget_last(part->levels + j);
+    if (part && part->known)
+        memset(part->known, 0, (size_t)part->schema->n_columns * part->n_known);
 }
 
 /* --- codes by number --- */

@@ -45,6 +45,7 @@ typedef struct tusk_level_place {
 typedef struct tusk_levels {
     uint32_t n, room;        /* levels, and the number that fits */
     uint32_t used, bytes;    /* bytes of text, and the number that fits */
+    uint32_t before;         /* levels at tusk_parts_mark */
     tusk_level_place *table; /* [2 room] */
     uint32_t *end;           /* [room] where each text ends */
     char *text;
@@ -80,9 +81,22 @@ static inline void tusk_part_appended(tusk_block *block) {
         block->last_part->head = block->head;
 }
 
+/* What a block's labels are in SQL. */
+enum tusk_labels { TUSK_LABELS_NUMBERS = 0, TUSK_LABELS_BOOLEANS = 1, TUSK_LABELS_TEXTS = 2 };
+static inline int32_t tusk_labels_are(const tusk_block *block) {
+    return block->parts && block->parts->schema->text_label ? TUSK_LABELS_TEXTS
+           : block->booleans                                ? TUSK_LABELS_BOOLEANS
+                                                            : TUSK_LABELS_NUMBERS;
+}
+
 /* The code of a text, which becomes a new level if it is none. Returns a tusk_code. */
 int tusk_level_code(tusk_memory *memory, tusk_levels *levels, const char *text, size_t length,
                     uint32_t *code);
+
+/* Notes the levels of a block before rows are appended, and takes back those that came since,
+ * because the rows were refused. */
+void tusk_parts_mark(tusk_block *block);
+void tusk_parts_undo(tusk_block *block);
 
 /* Where the part notes the code of a text with a number, in this numbering; NULL if there is no
  * memory for it, or if rows are too few to pay for it. The byte is the code + 1, or 0. */

@@ -1,6 +1,7 @@
 #include "rowblock.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "named.h"
@@ -76,6 +77,7 @@ void tusk_block_free(tusk_block *b) {
     tusk_segments_free(b->head);
     tusk_segments_free(b->wide);
     tusk_parts_free(b->parts);
+    free(b->flaw);
     memset(b, 0, sizeof *b);
 }
 
@@ -352,6 +354,54 @@ int tusk_append_sparse(tusk_memory *memory, tusk_block *b, const tusk_entries *r
     return append_entries(memory, b, row, y, fault);
 }
 
+/* --- flaws --- */
+
+struct tusk_flaw {
+    tusk_fault fault;
+    char name[256]; /* of the column that it is about */
+    char text[512];
+};
+
+static int is_of_a_row(int code) {
+    return code != TUSK_OK && code != TUSK_NO_MEMORY && code != TUSK_DISK_FULL &&
+           code != TUSK_MOVED && code != TUSK_OTHER_COLUMNS;
+}
+
+static int is_of_the_group(int code) {
+    return code == TUSK_RAGGED || code == TUSK_TOO_WIDE || code == TUSK_TOO_MANY_LEVELS;
+}
+
+int tusk_block_forgive(tusk_block *b, enum tusk_invalid invalid, const tusk_fault *fault) {
+    if (invalid == TUSK_INVALID_ERROR || !is_of_a_row(fault->code))
+        return 0;
+    if (invalid == TUSK_INVALID_GROUP || is_of_the_group(fault->code)) {
+        struct tusk_flaw *flaw = b->flaw ? b->flaw : calloc(1, sizeof *flaw);
+        if (!flaw)
+            return 0;
+        flaw->fault = *fault;
+        flaw->fault.name = NULL;
+        if (fault->name) {
+            size_t length = strnlen(fault->name, sizeof flaw->name - 1);
+            memcpy(flaw->name, fault->name, length);
+            flaw->fault.name = flaw->name;
+        }
+        b->flaw = flaw;
+    }
+    b->n_skipped++;
+    return 1;
+}
+
+const char *tusk_block_flaw(const tusk_block *b) {
+    if (!b->flaw)
+        return NULL;
+    tusk_fault_message(&b->flaw->fault, b->flaw->text, sizeof b->flaw->text);
+    return b->flaw->text;
+}
+
+const tusk_fault *tusk_block_fault(const tusk_block *b) {
+    return b->flaw ? &b->flaw->fault : NULL;
+}
+
 static int same_columns(const tusk_block *a, const tusk_block *b) {
     return a->last_part && b->last_part ? a->last_part->schema == b->last_part->schema
                                         : a->last_part == b->last_part;
@@ -388,10 +438,33 @@ static int agree(tusk_block *target, const tusk_block *source, tusk_fault *fault
     return TUSK_OK;
 }
 
-int tusk_block_splice(tusk_block *target, tusk_block *source, tusk_fault *fault) {
+/* Of rows with a flaw only their number is kept. */
+static int splice_flaw(tusk_block *target, tusk_block *source) {
+    int64_t before = target->n_rows + target->n_skipped;
+    if (!target->flaw) {
+        target->flaw = source->flaw;
+        target->flaw->fault.row += before;
+        source->flaw = NULL;
+    }
+    target->n_skipped += source->n_rows + source->n_skipped;
+    int moved = source->head || source->wide;
+    tusk_block_free(source);
+    source->moved = (uint8_t)moved;
+    return TUSK_OK;
+}
+
+int tusk_block_splice(tusk_block *target, tusk_block *source, enum tusk_invalid invalid,
+                      tusk_fault *fault) {
     if (source->moved || tusk_block_spent(source) || tusk_block_spent(target))
         return fail(fault, source, 0, TUSK_MOVED, 0, 0);
+    target->booleans |= source->booleans;
+    if (target->flaw || source->flaw)
+        return splice_flaw(target, source);
     int code = agree(target, source, fault);
+    if (code && tusk_block_forgive(target, invalid, fault)) {
+        target->n_skipped--; /* the row is one of the source's */
+        return splice_flaw(target, source);
+    }
     if (code)
         return code;
     link_behind(&target->head, &target->tail, source->head, source->tail);

@@ -21,7 +21,8 @@
  * T is float or double by the block's kind; there are no values if rows are ids alone. Row i of a
  * sparse segment is entries start[i] .. start[i+1] - 1, ids unordered, repeated ids add up. Rows
  * are never moved once written; combining two blocks links their segments. The packers do no
- * arithmetic; they refuse what no kernel can use (NaN, infinity, ragged rows).
+ * arithmetic. What no kernel can use (NaN, infinity, ragged rows) is a fault, and option `invalid`
+ * says what becomes of it.
  */
 #ifndef TUSK_ROWBLOCK_H
 #define TUSK_ROWBLOCK_H
@@ -70,6 +71,7 @@ typedef struct tusk_segment {
 #define TUSK_SPENT UINT32_MAX
 
 struct tusk_part; /* named.h: the dictionaries of rows with names */
+struct tusk_flaw; /* why no model can be trained on a block's rows */
 
 /* The rows of one group, which grow in number. All zero bytes is the empty block. */
 typedef struct tusk_block {
@@ -77,13 +79,15 @@ typedef struct tusk_block {
     tusk_segment *tail;
     tusk_segment *wide, *last_wide; /* rows with ids that are wide */
     int64_t n_rows;                 /* usable rows, all in the segments */
-    int64_t n_skipped;              /* rows with a NULL label or feature */
+    int64_t n_skipped;              /* rows with a NULL, and others that were left out */
     int32_t dim;    /* dense: number of features; sparse: 1 + the largest narrow id */
     uint8_t kind;   /* enum tusk_kind */
     uint8_t typed;  /* whether kind and dim are set */
     uint8_t moved;  /* combine has taken the rows; taking them again would lose them */
     uint8_t extras; /* bits of enum tusk_extra */
     struct tusk_part *parts, *last_part; /* NULL: lists of numbers, with numbers as labels */
+    struct tusk_flaw *flaw;              /* NULL: the rows are sound */
+    uint8_t booleans;                    /* whether labels are booleans */
 } tusk_block;
 
 /* What kernels receive: the same rows, read-only, without the packers' bookkeeping. */
@@ -128,6 +132,22 @@ typedef struct tusk_fault {
     double value;
     const char *name; /* the column that the fault is about; NULL: a feature of a list */
 } tusk_fault;
+
+/* What becomes of a row with a fault: option `invalid`. */
+enum tusk_invalid {
+    TUSK_INVALID_GROUP, /* its group has no model that predicts */
+    TUSK_INVALID_SKIP,  /* it is left out */
+    TUSK_INVALID_ERROR
+};
+
+/* Notes a fault of the next row, which is left out; a group with a flaw takes no more rows. Of lists
+ * of different lengths nothing says which is right, so these are a flaw where rows are skipped too.
+ * Returns 0 for faults that are no row's, such as a lack of memory, and where all are errors. */
+int tusk_block_forgive(tusk_block *block, enum tusk_invalid invalid, const tusk_fault *fault);
+/* A sentence about the flaw, which lives as long as the block; NULL: there is none. */
+const char *tusk_block_flaw(const tusk_block *block);
+/* The fault itself, to be handed on by another process; NULL: there is none. */
+const tusk_fault *tusk_block_fault(const tusk_block *block);
 
 static inline int tusk_is_sparse(int kind) {
     return kind >= TUSK_SPARSE_F32;
@@ -252,8 +272,9 @@ int tusk_append_ids(tusk_memory *memory, tusk_block *block, const tusk_entries *
                     tusk_fault *fault);
 
 /* Links source's segments behind target's and empties source, in constant time and without
- * copying rows. */
-int tusk_block_splice(tusk_block *target, tusk_block *source, tusk_fault *fault);
+ * copying rows. invalid: what becomes of rows of different lengths. */
+int tusk_block_splice(tusk_block *target, tusk_block *source, enum tusk_invalid invalid,
+                      tusk_fault *fault);
 
 void tusk_block_free(tusk_block *block);
 

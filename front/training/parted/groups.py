@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tuskml.errors import RowsError
 from tuskml.groups.execution.executor import Executor, Unit
 from tuskml.groups.execution.leading import Leader, Leaders
+from tuskml.groups.invalid import invalid_models
 from tuskml.groups.parted import trained_by_parts
 from tuskml.groups.preparation import preparing
 from tuskml.groups.selection.parted import AT_ONCE, searched_by_parts
@@ -20,6 +22,7 @@ from tuskml.kernels.parts import sharded
 from tuskml.kernels.parts.message import packed
 from tuskml.kernels.parts.sharded import told_by
 from tuskml.kernels.rows.census import Told, as_json, summed
+from tuskml.kernels.structures import GROUP
 from tuskml.learners.models import Models
 from tuskml.learners.receiving import finished
 from tuskml.shards.catalogue import Group
@@ -119,6 +122,19 @@ class PartedGroups:
 
     def lead(self, key: str, leaders: Leaders) -> bytes:
         """Trains a group; the same bytes as of a unit (`on_worker.py`)."""
+        try:
+            models = self.led(key, leaders)
+        except RowsError as error:
+            first = self.units.training.asked.requests[0]
+            if first.options.invalid == "error":
+                raise
+            rows = np.zeros(1, GROUP)
+            rows["n_rows"] = self.batches[key].rows
+            models = invalid_models(rows, first, [str(error)])
+        return self.answer(self.batches[key].groups[0], models)
+
+    def led(self, key: str, leaders: Leaders) -> Models | None:
+        """The model of a group. RowsError where none can be trained on its rows."""
         batch = self.batches[key]
         parts = self.parts_of(batch, asking(leaders))
         asked, every = self.units.training.asked, parts.of(None)
@@ -129,7 +145,7 @@ class PartedGroups:
         else:
             models = searched_by_parts(parts, asked.search, min(AT_ONCE, self.at_once))
         every.ask(b"")  # which frees their rows
-        return self.answer(batch.groups[0], models)
+        return models
 
     def crew(self, batch: Batch, parts: Shards, leaders: Leaders, executor: Executor) -> Crew:
         """The workers that train a group together."""

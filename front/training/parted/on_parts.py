@@ -19,10 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.databases.duckdb import DuckDB
-from tuskml.errors import TuskError
+from tuskml.errors import RowsError, TuskError
 from tuskml.groups.contract.trainer import library
 from tuskml.groups.execution.executor import Unit, attempt, each_of, encoded, several
 from tuskml.groups.execution.share import share
+from tuskml.groups.invalid import usable
 from tuskml.groups.selection.parted import judgement, judges
 from tuskml.kernels import passes
 from tuskml.kernels.charged import memory_use
@@ -32,7 +33,9 @@ from tuskml.kernels.parts.together import added_up, adds, answers, bundled, unbu
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.rows.cells import deal
 from tuskml.kernels.rows.census import Told, counted, from_json, in_parts
+from tuskml.learners.learner import Request
 from tuskml.learners.receiving import Receiver, receiving
+from tuskml.learners.registry import options_of, task_named
 from tuskml.learners.validation import held_out_counts
 from tuskml.schedule import budget
 from tuskml.training.on_worker import TASK, cursor, verify
@@ -116,17 +119,34 @@ def rows_of(
 ) -> PartRows:
     """A copy of the rows until the stack is closed."""
     if "preparing" not in given:
-        return ordered(stack, seen_of(groups), memory, given)
+        sound = usable_of(stack, groups, memory, given)
+        return PartRows(None) if sound is None else ordered(stack, seen_of(sound), memory, given)
     how = from_json(given["preparing"], threads(), passes.cancel_mark())
     prepared = stack.enter_context(in_parts(groups, how, memory, given["census"]))
-    if not (given["folds"] or given["held_out"] or given["ordered"]):
-        rows = PartRows(prepared.groups, memory=memory)
+    sound = usable_of(stack, prepared.groups, memory, given)
+    if sound is None or not (given["folds"] or given["held_out"] or given["ordered"]):
+        rows = PartRows(sound, memory=memory)
     else:
         with ExitStack() as own:
-            rows = ordered(own, seen_of(prepared.groups), memory, given)
+            rows = ordered(own, seen_of(sound), memory, given)
             stack.push(own.pop_all())
     rows.told = Told.arrays(prepared)
     return rows
+
+
+def usable_of(
+    stack: ExitStack, groups: NDArray[np.void], memory: int, given: Mapping[str, Any]
+) -> NDArray[np.void] | None:
+    """The rows that the task can use, until the stack is closed; None where there are none."""
+    if "usable" not in given:
+        return groups
+    name, text = given["usable"]
+    task = task_named(name)
+    request: Request[Any, Any] = Request(task, options_of(task, text))
+    try:
+        return stack.enter_context(usable(groups, request, memory))
+    except RowsError:
+        return None
 
 
 def seen_of(groups: NDArray[np.void]) -> Pass:

@@ -60,6 +60,10 @@ TK_API int tk_keep(const tk_pass *pass, tusk_memory *memory, tusk_group *kept);
 TK_API int tk_moved(const tk_pass *pass, tusk_memory *memory, const double *origin,
                     tusk_group *moved);
 TK_API void tk_free_groups(tusk_group *groups, int64_t n);
+/* Copies the chosen rows of each group in the order in which they lie; chosen: (rows,) of all
+ * groups, one behind the other. The copies own their segments. */
+TK_API int tk_choose(const tk_pass *pass, tusk_memory *memory, const uint8_t *chosen,
+                     tusk_group *out);
 /* Gives back the memory of the values of dense groups of at least so many cells, which nobody
  * reads again; their labels stay. Smaller groups share pages. */
 TK_API void tk_spend(const tk_pass *pass, int64_t cells);

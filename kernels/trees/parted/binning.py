@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError
+from tuskml.errors import RowsError
 from tuskml.kernels.library import Floats, address_of, check_code, library, pointer
 from tuskml.kernels.parts.keeping import Beside
 from tuskml.kernels.parts.message import Array
@@ -68,7 +68,7 @@ def about(rows: Pass, arrays: list[Any], given: Mapping[str, Any], beside: Besid
         counts = np.zeros(MOST_LEVEL + 1, np.int64)
         code = library().tk_level_counts(group, feature, pointer(counts))
         if code == REFUSED:
-            raise DataError(
+            raise RowsError(
                 "a feature that option 'categorical' lists has a value that is no level, expected "
                 f"whole numbers from 0 to {MOST_LEVEL:,}"
             )

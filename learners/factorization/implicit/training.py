@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError
+from tuskml.errors import RowsError
 from tuskml.kernels import passes
 from tuskml.kernels.factorization import Interactions, feedback_outside
 from tuskml.kernels.passes import Pass
@@ -20,6 +20,7 @@ from tuskml.learners.factorization.epochs import Epochs
 from tuskml.learners.factorization.implicit.settings import ImplicitSettings
 from tuskml.learners.factorization.options import FactorizationOptions
 from tuskml.learners.factorization.training import Fit, each, refuse_too_long, shape_of
+from tuskml.learners.labels import Allowed
 from tuskml.learners.models import Models
 
 MOST = 1e30
@@ -79,12 +80,16 @@ def visit_of(model: Interactions, settings: ImplicitSettings) -> Callable[[int, 
     return lambda *_: model.solve(settings.cg_steps)
 
 
+def feedback(alpha: float) -> Allowed:
+    """Labels that are feedback."""
+    most = MOST / max(alpha, 1.0)
+    says = f"expected a number from 0 to {most:g} with option 'feedback': 'implicit'"
+    return Allowed(says, 0.0, most)
+
+
 def refuse_feedback(rows: Pass, alpha: float) -> None:
-    """DataError for a row whose label is no feedback."""
+    """RowsError for a row whose label is no feedback."""
     found = feedback_outside(rows, MOST / max(alpha, 1.0))
     if found is not None:
         row, label = found
-        raise DataError(
-            f"label is {label:.17g} in row {row} of a group, expected a number from 0 to "
-            f"{MOST / max(alpha, 1.0):g} with option 'feedback': 'implicit'"
-        )
+        raise RowsError(f"label is {label:.17g} in row {row} of a group, {feedback(alpha).says}")

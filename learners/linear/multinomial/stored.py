@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError, OptionError
+from tuskml.errors import OptionError
 from tuskml.kernels.charged import FLOOR, look_at_limits
 from tuskml.kernels.library import cancel_mark
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.rows.renumber import n_trained
 from tuskml.kernels.softmax import Softmax, classes_of
-from tuskml.learners.classes import refuse_large
+from tuskml.learners.classes import refuse_large, refuse_no_classes
 from tuskml.learners.linear.algorithms import LAST_CHOICE
 from tuskml.learners.linear.multinomial.training import MOST_CLASSES, class_weights
 from tuskml.learners.linear.request import LinearOptions, Request
@@ -60,11 +60,7 @@ def several_of(rows: Pass, labels: NDArray[np.void], request: Request) -> Severa
     """The classes of the rows of one group, which has more than two."""
     refuse_large(request.task, labels)
     found, counts, sizes = classes_of(rows, MOST_CLASSES)
-    if sizes[0] > MOST_CLASSES:
-        raise DataError(
-            f"label has more than {MOST_CLASSES:,} distinct values in a group, expected classes: "
-            "task 'linear' is for numbers"
-        )
+    refuse_no_classes(found, sizes, MOST_CLASSES, "task 'linear'")
     label, count = found[0][None, :], counts[0]
     return Several(Softmax(label, class_weights(request.options, label, count[None, :])), count)
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError, OptionError, one_of
+from tuskml.errors import DataError, OptionError, RowsError, one_of
 from tuskml.kernels import passes
 from tuskml.kernels.charged import Charges
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.softmax import Softmax, classes_of
-from tuskml.learners.classes import named_classes, refuse_large
+from tuskml.learners.classes import named_classes, refuse_large, refuse_no_classes
 from tuskml.learners.linear.algorithms import ALGORITHMS, FIRST_CHOICE, LAST_CHOICE
 from tuskml.learners.linear.algorithms.parts.kept import Beginning
 from tuskml.learners.linear.descent import deadline_of, descend
@@ -73,11 +73,7 @@ def train_many(given: Inputs, request: Request, memory: int, began: float) -> Mo
     refuse(request.options)
     refuse_large(request.task, labels)
     found, counts, sizes = classes_of(rows, MOST_CLASSES)
-    if max(sizes) > MOST_CLASSES:
-        raise DataError(
-            f"label has more than {MOST_CLASSES:,} distinct values in a group, expected classes: "
-            "task 'linear' is for numbers"
-        )
+    refuse_no_classes(found, sizes, MOST_CLASSES, "task 'linear'")
     parts = []
     for which in alike(np.array(sizes), rows.p):
         label = np.array([found[g] for g in which.tolist()])
@@ -129,7 +125,7 @@ def class_weights(options: LinearOptions, label: Floats, count: Floats) -> Float
         known = dict(zip(given.classes, given, strict=True))
         lacking = [one for one in label.ravel().tolist() if one not in known]
         if lacking:
-            raise DataError(f"option 'class_weight' has no class {lacking[0]:g}, which a label is")
+            raise RowsError(f"option 'class_weight' has no class {lacking[0]:g}, which a label is")
         return np.array([[known[one] for one in row] for row in label.tolist()])
     if len(given) != k:
         raise DataError(

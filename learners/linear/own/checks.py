@@ -6,38 +6,40 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError, OperatorError
+from tuskml.errors import OperatorError, RowsError
 from tuskml.kernels.passes import Floats
-from tuskml.learners.classes import row_of
+from tuskml.learners.labels import Allowed
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import LinearOptions
-from tuskml.learners.linear.tasks import LinearTask
+from tuskml.learners.linear.tasks import POSITIVE, LinearTask
 
 LEAST_MEAN = 1e-9
 """Of labels, where a logarithm is taken."""
 
 
-def refuse_labels(task: LinearTask, labels: NDArray[np.void]) -> None:
-    """Labels lie where the task says."""
-    if not task.general or task.classifies:
-        return
-    bad = np.flatnonzero(labels["third_row"])
-    if len(bad):
-        seen = labels[bad[0]]
-        raise DataError(
-            f"label is {seen['third']:g} in {row_of(seen)} of a group, '{task.name}' "
-            f"needs a label {task.least}"
-        )
-    low, high = float(labels["low"].min()), float(labels["high"].max())
-    if low >= task.low and high <= task.high:
-        return
-    allowed = f"at least {task.low:g}" if task.high == math.inf else f"at most {task.high:g}"
+def allowed_by(task: LinearTask) -> Allowed | None:
+    """Which labels a task of numbers has; None where it has all."""
+    if not task.general or (task.low, task.high) == (-math.inf, math.inf):
+        return None
+    if task.least is not None:
+        says = f"'{task.name}' needs a label {task.least}"
+        return Allowed(says, task.low, task.high, above=task.least == POSITIVE)
+    between = f"at least {task.low:g}" if task.high == math.inf else f"at most {task.high:g}"
     if math.isfinite(task.low) and math.isfinite(task.high):
-        allowed = f"between {task.low:g} and {task.high:g}"
-    raise DataError(
-        f"label is {low if low < task.low else high:g}, '{task.name}' needs labels of {allowed}"
-    )
+        between = f"between {task.low:g} and {task.high:g}"
+    return Allowed(f"'{task.name}' needs labels of {between}", task.low, task.high)
+
+
+def refuse_labels(task: LinearTask, labels: NDArray[np.void]) -> None:
+    """RowsError for labels of parts, or of a stream, that the task does not have."""
+    allowed = None if task.classifies else allowed_by(task)
+    if allowed is None:
+        return
+    for end in (labels["low"], labels["high"]):
+        bad = end[~allowed.holds(end)]
+        if len(bad):
+            raise RowsError(allowed.refusal(float(bad[0])))
 
 
 def constant(task: LinearTask, mean: Floats) -> Floats:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from tuskml.errors import RowsError
 from tuskml.kernels import passes
 from tuskml.kernels.passes import KINDS
 from tuskml.kernels.segments import chunks
@@ -95,6 +96,8 @@ class Rounds:
             try:
                 with passes.watching_sigint():
                     answer = self._take(number, groups, memory)
+            except RowsError:
+                answer = ALL  # the training on all rows says which, or leaves them out
             except BaseException:
                 self.forget()
                 raise

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from tuskml.errors import RowsError
 from tuskml.kernels.passes import KINDS
 from tuskml.kernels.segments import chunks, dense_row_bytes
 from tuskml.learners.linear.planner.made_rows import groups_of
@@ -68,6 +69,6 @@ def train_spilled(groups: NDArray[np.void], request: Request, memory: int) -> Mo
         return None
     try:
         models = train_streamed(spilled_rows(groups, memory), request, int(groups["dim"][0]))
-    except SeveralClasses:
+    except (SeveralClasses, RowsError):
         return None
     return None if models is None else replace(models, n_skipped=groups["n_skipped"].copy())

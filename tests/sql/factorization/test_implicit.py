@@ -114,9 +114,9 @@ def test_options_that_do_not_go_together(ask: Any, options: dict[str, Any], sent
 def test_feedback_is_not_negative(ask: Any) -> None:
     with pytest.raises(
         Exception,
-        match=r"label is -1 in row \d+ of a group, expected a number from 0 to 1e\+30 with option 'feedback': 'implicit'",
+        match=r"label is -1 in row \d+ of the group, expected a number from 0 to 1e\+30 with option 'feedback': 'implicit'",
     ):
-        ask(f"SELECT {call(label='plays - 1')} FROM t")
+        ask(f"SELECT {call(label='plays - 1', invalid='error')} FROM t")
 
 
 def test_one_item_or_no_plays(ask: Any) -> None:

@@ -215,7 +215,7 @@ REFUSED = {
     '"rank": 0': "option 'rank' is 0, expected a whole number from 1 to 256",
     '"layers": [3]': "option 'layers' is not available with task 'fm', which has objective, rank,",
     '"rank": 2, "objective": "hinge"': "option 'objective' is \"hinge\", expected 'squared' or 'logistic'",
-    '"objective": "logistic"': "'fm' needs two classes",
+    '"objective": "logistic", "invalid": "error"': "'fm' needs two classes",
 }
 
 

@@ -20,6 +20,7 @@ FROM generate_series(0, 199) AS s(i)
 """
 ERRORS = (duckdb.Error, psycopg.Error)
 MODEL = ("status", "n_rows", "n_skipped", "coef", "features", "class_names", "intercept")
+ERROR = '{"invalid": "error"}'
 EXPECTED = "expected a number, a date, a timestamp, text"
 
 
@@ -52,7 +53,7 @@ class Database:
     def refusal(self, *given: Any, **more: Any) -> str:
         """The sentence that a training ends with; the session goes on."""
         with pytest.raises(ERRORS) as caught:
-            self.train(*given, **more)
+            self.train(*given, **{"invalid": "error"} | more)
         assert self.session.execute("SELECT count(*) FROM t").fetchall() == [(200,)]
         message = str(caught.value).splitlines()[0]
         return message[message.index("train_model: ") :]
@@ -191,7 +192,7 @@ def test_too_many_distinct_values(db: Database, n: int) -> None:
     db.train(db.row(a="a", c="c"))  # which imports what a training needs
     before = memory(db)
     with pytest.raises(ERRORS) as caught:
-        db.session.execute(f"SELECT train_model('logistic', y, {row}) FROM {source}")
+        db.session.execute(f"SELECT train_model('logistic', y, {row}, '{ERROR}') FROM {source}")
     assert (
         f"train_model: column 'c' has {n} distinct values in a group, at most 100000 are allowed: "
         "give option 'max_categories' or 'min_count', or leave it out"

@@ -146,7 +146,7 @@ def test_a_group_may_lack_a_feature_without_a_penalty(session: tuple[str, Any], 
     ("'lasso', y, {x}, '{\"unpenalized\": [4]}'", "option 'unpenalized' has 4, expected places from 1 to 3, the number of features"),
     ("'lasso', y, {x}, '{\"unpenalized\": [\"a\"]}'", "option 'unpenalized' has 'a', and features have no names"),
     ("'lasso', y, {x}, '{\"unpenalized\": [\"uses\"], \"feature_names\": [\"use\", \"b\", \"c\"]}'", "option 'unpenalized' has 'uses', expected one of use, b, c; did you mean 'use'?"),
-    ("'sparse_logistic', y, {x}", "'sparse_logistic' needs two classes"),
+    ("'sparse_logistic', y, {x}, '{\"invalid\": \"error\"}'", "'sparse_logistic' needs two classes"),
     ("'lasso', y, {x}, '{\"path\": {\"folds\": 0, \"one_standard_error\": true}}'", "option 'path' is"),
     ("'lasso', y, {x}, '{\"path\": {\"values\": [1], \"ratio\": 0.1}}'", "option 'path' is"),
 ])  # fmt: skip

@@ -102,10 +102,13 @@ def test_counts_whose_sum_is_beyond_doubles(db: Database) -> None:
 
 
 def test_a_class_beyond_whole_doubles_is_named_briefly(db: Database) -> None:
-    options = '{"trees": 3, "objective": "logistic"}'
+    options = '{"trees": 3, "objective": "logistic", "invalid": "error"}'
     for label, shown in (("-1e308", "-1e\\+308"), ("9223372036854775807", "9223372036854775808")):
         with pytest.raises(Exception, match=f"such as label = {shown}$|label = {shown}\\n"):
             db.told("gbdt", f"{label}::float8", "ARRAY[x]", 200, options)
+
+
+SQUARED = '{"objective": "squared"}'
 
 
 @pytest.mark.parametrize(
@@ -114,14 +117,14 @@ def test_a_class_beyond_whole_doubles_is_named_briefly(db: Database) -> None:
 def test_labels_that_are_text_are_told_how_to_be_classes(
     con: duckdb.DuckDBPyConnection, task: str, objective: str
 ) -> None:
-    """And with what they are told the call trains."""
+    """Where they ask for numbers; by themselves they are classes."""
     con.execute("CREATE TABLE t AS SELECT 'c' || (i % 3) AS y, i::float8 AS x FROM range(90) r(i)")
     told = f"give option 'objective' \"{objective}\" for classes"
     with pytest.raises(duckdb.InvalidInputException, match=told):
-        con.execute(f"SELECT train_model('{task}', y, {{'x': x}}) FROM t")
+        con.execute(f"SELECT train_model('{task}', y, {{'x': x}}, '{SQUARED}') FROM t")
     with pytest.raises(tuskml.DataError, match=f"a boolean; {told}"):
-        tuskml.train(con, task, source="t", label="y", features="x")
-    model = tuskml.train(con, task, source="t", label="y", features="x", objective=objective)
+        tuskml.train(con, task, source="t", label="y", features="x", objective="squared")
+    model = tuskml.train(con, task, source="t", label="y", features="x")
     assert isinstance(model, tuskml.Model)
     assert model.class_names == ["c0", "c1", "c2"]
 

@@ -191,12 +191,12 @@ ERRORS = [
         "option 'store' is not available with task 'gbdt'",
     ),
     (
-        "train_model('gbdt', y, {x}, '{\"objective\": \"logistic\"}')",
+        'train_model(\'gbdt\', y, {x}, \'{"objective": "logistic", "invalid": "error"}\')',
         "label has more than 1,000 distinct values in a group",
     ),
     (
-        "train_model('gbdt', y - 9, {x}, '{\"objective\": \"poisson\"}')",
-        "objective 'poisson' needs labels of at least 0",
+        'train_model(\'gbdt\', y - 9, {x}, \'{"objective": "poisson", "invalid": "error"}\')',
+        "objective 'poisson' needs a label of at least 0",
     ),
     (
         "train_model('gbdt', y, {x}, '{\"monotone\": [1, 0]}')",

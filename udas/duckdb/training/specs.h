@@ -20,6 +20,7 @@ typedef struct spec {
     int references;
     bool documents;           /* whether rows are documents, without labels */
     enum tusk_kept_gaps gaps; /* which rows with a NULL are used: option `missing` */
+    enum tusk_invalid invalid; /* what becomes of rows with a fault */
 } spec;
 
 typedef struct text {

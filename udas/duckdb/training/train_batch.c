@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../rowblock/named.h"
 #include "../emit.h"
 #include "../hosting/python.h"
 #include "interrupt.h"
@@ -26,6 +27,7 @@ typedef struct call {
     spec **unique;
     idx_t *row;
     bool *emitted;
+    const char **flaws;
 } call;
 
 static bool call_new(call *c, idx_t n) {
@@ -35,7 +37,8 @@ static bool call_new(call *c, idx_t n) {
     c->unique = malloc(n * sizeof *c->unique);
     c->row = malloc(n * sizeof *c->row);
     c->emitted = calloc(n, sizeof *c->emitted);
-    return c->groups && c->spec && c->specs && c->unique && c->row && c->emitted;
+    c->flaws = malloc(n * sizeof *c->flaws);
+    return c->groups && c->spec && c->specs && c->unique && c->row && c->emitted && c->flaws;
 }
 
 static void call_free(call *c) {
@@ -45,6 +48,7 @@ static void call_free(call *c) {
     free(c->unique);
     free(c->row);
     free(c->emitted);
+    free(c->flaws);
 }
 
 /* Whether the trainer reports success and every group has its answer. */
@@ -64,14 +68,14 @@ static int32_t number_spec(call *c, int32_t *n_specs, spec *s) {
     return (*n_specs)++;
 }
 
-/* Puts groups with usable rows into the batch; the others become NULL at once. False for rows that
+/* Puts groups with rows, usable or invalid, into the batch; the others become NULL at once. False for rows that
  * an earlier training has used up. */
 static bool fill_batch(call *c, tusk_batch *batch, duckdb_aggregate_state *states,
                        duckdb_vector result, idx_t n, idx_t offset) {
     for (idx_t i = 0; i < n; i++) {
         const train_state *s = (const train_state *)states[i];
         const tusk_block *b = &s->block;
-        if (!b->n_rows) {
+        if (!b->n_rows && !b->flaw) {
             set_null(result, offset + i);
             continue;
         }
@@ -80,6 +84,8 @@ static bool fill_batch(call *c, tusk_batch *batch, duckdb_aggregate_state *state
         int64_t g = batch->n_groups++;
         c->groups[g] = (tusk_group){b->head,   b->n_rows, b->n_skipped, b->dim, b->kind, b->parts,
                                     b->extras, 0,         b->wide};
+        c->flaws[g] = tusk_block_flaw(b);
+        batch->labels |= tusk_labels_are(b);
         c->spec[g] = number_spec(c, &batch->n_specs, s->spec);
         c->row[g] = offset + i;
     }
@@ -111,7 +117,8 @@ static const char *train_batch(const overload *o, duckdb_aggregate_state *states
                             .most_threads = threads_of_host(o->database),
                             .statement = run ? run_statement(run) : 0,
                             .began = run ? run_began(run) : 0,
-                            .program = "duckdb"};
+                            .program = "duckdb",
+                            .flaws = c.flaws};
         take_part(o->database, &batch);
         answer a = {result, c.row, c.emitted, false, o->database, run ? run->era->born : -1, NULL};
         batch.context = &a;

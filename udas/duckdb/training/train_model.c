@@ -128,12 +128,12 @@ static bool goes_along(const rows *r, idx_t row, idx_t next, duckdb_aggregate_st
            usable(r, next, ((const train_state *)states[row])->spec);
 }
 
-/* Counts the rows from `row` on that go to one state as a matrix: lists of one length, one
- * behind the other. */
-static idx_t dense_run(const rows *r, idx_t row, duckdb_aggregate_state *states) {
+/* Counts the rows from `row` on, at most `most`, that go to one state as a matrix: lists of one
+ * length, one behind the other. */
+static idx_t dense_run(const rows *r, idx_t row, idx_t most, duckdb_aggregate_state *states) {
     duckdb_list_entry first = list_entry(&r->features.values, row);
     idx_t n = 1;
-    while (row + n < r->n && n < RUN && goes_along(r, row, row + n, states)) {
+    while (row + n < r->n && n < most && goes_along(r, row, row + n, states)) {
         duckdb_list_entry e = list_entry(&r->features.values, row + n);
         if (e.length != first.length || e.offset != first.offset + n * first.length)
             break;
@@ -186,14 +186,20 @@ static int append_dense(const rows *r, idx_t row, idx_t n, train_state *s, tusk_
     return tusk_append_dense(s->run->era->memory, &s->block, &given, fault);
 }
 
-/* The first number of a list that is not finite; NULLs count as numbers. */
-static idx_t first_not_finite(const feature_column *c, idx_t row, double *value) {
+/* Whether a NaN is a NULL that is kept. */
+static bool nan_is_gap(const spec *s) {
+    return s->invalid == TUSK_INVALID_SKIP && s->gaps != TUSK_KEEPS_NO_GAPS;
+}
+
+/* The first number of a list that is not finite; NULLs, and NaN where it is one, count as numbers.
+ */
+static idx_t first_not_finite(const feature_column *c, idx_t row, bool gaps, double *value) {
     duckdb_list_entry e = list_entry(&c->values, row);
     for (idx_t i = 0; i < e.length; i++) {
         idx_t at = e.offset + i;
         *value = c->type.f64 ? ((const double *)c->values.child.data)[at]
                              : (double)((const float *)c->values.child.data)[at];
-        if (is_valid(&c->values.child, at) && !isfinite(*value))
+        if (is_valid(&c->values.child, at) && !isfinite(*value) && !(gaps && isnan(*value)))
             return i;
     }
     return e.length;
@@ -203,7 +209,7 @@ static idx_t first_not_finite(const feature_column *c, idx_t row, double *value)
 static int append_gaps(const rows *r, idx_t row, train_state *s, tusk_fault *fault) {
     idx_t d = list_entry(&r->features.values, row).length;
     double label, value;
-    idx_t wrong = first_not_finite(&r->features, row, &value);
+    idx_t wrong = first_not_finite(&r->features, row, nan_is_gap(s->spec), &value);
     const double *y = labels_of(r, row, 1, s, &label, fault);
     if (!y)
         return fault->code;
@@ -259,7 +265,8 @@ static int append_sparse(const rows *r, idx_t row, train_state *s, tusk_fault *f
 static int append_by_name(const rows *r, idx_t row, idx_t n, train_state *s, tusk_fault *fault) {
     double labels[TUSK_NAMED_RUN];
     const double *y = labels_of(r, row, n, s, labels, fault);
-    return y ? tusk_append_named(s->run->era->memory, &s->block, &r->columns, row, n, y, fault)
+    return y ? tusk_append_named(s->run->era->memory, &s->block, &r->columns, row, n, y,
+                                 nan_is_gap(s->spec), fault)
              : fault->code;
 }
 
@@ -269,8 +276,17 @@ static int append_words(const rows *r, idx_t row, train_state *s, tusk_fault *fa
     return tusk_append_document(s->run->era->memory, &s->block, &document, fault);
 }
 
-/* Appends the row, and those behind it that can go along: *n rows. */
-static int append(const rows *r, idx_t row, duckdb_aggregate_state *states, idx_t *n,
+/* Whether a list has a NaN that is kept as a NULL is. */
+static bool has_nan(const rows *r, idx_t row, const spec *s) {
+    if (!nan_is_gap(s) || s->gaps != TUSK_KEEPS_GAPS)
+        return false;
+    duckdb_list_entry e = list_entry(&r->features.values, row);
+    double value;
+    return first_not_finite(&r->features, row, false, &value) < e.length && isnan(value);
+}
+
+/* Appends the row, and of those behind it that can go along at most `most` with it: *n rows. */
+static int append(const rows *r, idx_t row, duckdb_aggregate_state *states, idx_t most, idx_t *n,
                   tusk_fault *fault) {
     train_state *s = (train_state *)states[row];
     *n = 1;
@@ -278,20 +294,42 @@ static int append(const rows *r, idx_t row, duckdb_aggregate_state *states, idx_
     if (r->by_word) {
         code = append_words(r, row, s, fault);
     } else if (r->by_name) {
-        while (row + *n < r->n && *n < TUSK_NAMED_RUN && goes_along(r, row, row + *n, states))
+        most = most < TUSK_NAMED_RUN ? most : TUSK_NAMED_RUN;
+        while (row + *n < r->n && *n < most && goes_along(r, row, row + *n, states))
             ++*n;
         code = append_by_name(r, row, *n, s, fault);
     } else if (r->features.type.sparse) {
         code = append_sparse(r, row, s, fault);
-    } else if (!features_valid(&r->features, row)) {
+    } else if (!features_valid(&r->features, row) || has_nan(r, row, s->spec)) {
         code = append_gaps(r, row, s, fault);
     } else {
-        *n = dense_run(r, row, states);
+        *n = dense_run(r, row, most, states);
         code = append_dense(r, row, *n, s, fault);
     }
     if (!code)
         tusk_part_appended(&s->block);
     return code;
+}
+
+/* The same with as many rows as are sound; a first row that is not is left out if its group's
+ * option `invalid` allows that. */
+static int take_rows(const rows *r, idx_t row, duckdb_aggregate_state *states, idx_t *n,
+                     tusk_fault *fault) {
+    train_state *s = (train_state *)states[row];
+    bool skips = s->spec->invalid == TUSK_INVALID_SKIP;
+    int64_t before = s->block.n_rows + s->block.n_skipped;
+    if (skips)
+        tusk_parts_mark(&s->block);
+    int code = append(r, row, states, RUN, n, fault);
+    if (!code)
+        return TUSK_OK;
+    if (skips)
+        tusk_parts_undo(&s->block);
+    int64_t sound = fault->row - before - 1;
+    if (skips && sound > 0)
+        return append(r, row, states, (idx_t)sound, n, fault);
+    *n = 1;
+    return tusk_block_forgive(&s->block, s->spec->invalid, fault) ? TUSK_OK : code;
 }
 
 /* Asks for the memory that rows ahead will read and write. */
@@ -324,11 +362,12 @@ static void take(duckdb_function_info info, const void *chunk, duckdb_aggregate_
             break;
         if (!fits(info, r, row, current))
             break;
-        if (!usable(r, row, current)) {
+        s->block.booleans = r->boolean_label;
+        if (s->block.flaw || !usable(r, row, current)) {
             s->block.n_skipped++;
             continue;
         }
-        if (append(r, row, states, &n, &fault)) {
+        if (take_rows(r, row, states, &n, &fault)) {
             refuse_fault(info, &fault);
             break;
         }

@@ -95,7 +95,8 @@ static void splice(duckdb_function_info info, duckdb_aggregate_state *sources,
         train_state *source = (train_state *)sources[i], *target = (train_state *)targets[i];
         if (source->spec && !adopt(info, target, source->spec, source->run))
             return;
-        if (tusk_block_splice(&target->block, &source->block, &fault)) {
+        enum tusk_invalid invalid = source->spec ? source->spec->invalid : TUSK_INVALID_ERROR;
+        if (tusk_block_splice(&target->block, &source->block, invalid, &fault)) {
             refuse_fault(info, &fault);
             return;
         }

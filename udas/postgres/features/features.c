@@ -117,9 +117,16 @@ feature_row read_dense(Datum array, number_buffer *buffer, const char *function,
     return row;
 }
 
-feature_row read_gaps(Datum array, number_buffer *buffer, const char *function) {
+static bool has_nan(const feature_row *row) {
+    for (int64 i = 0; i < row->n; i++)
+        if (isnan(row->f64 ? ((const double *)row->values)[i] : ((const float *)row->values)[i]))
+            return true;
+    return false;
+}
+
+feature_row read_gaps(Datum array, bool nan_is_gap, number_buffer *buffer, const char *function) {
     feature_row row = read_dense(array, buffer, function, "features");
-    if (!row.null)
+    if (!row.null && !(nan_is_gap && has_nan(&row)))
         return row;
     ArrayType *a = DatumGetArrayTypeP(array);
     double *wide = room_for(buffer, row.n);
@@ -128,7 +135,7 @@ feature_row read_gaps(Datum array, number_buffer *buffer, const char *function) 
     bool null;
     for (int64 i = 0; array_iterate(each, &item, &null); i++) {
         double value = null ? NAN : read_number(item, ARR_ELEMTYPE(a));
-        if (!null && !isfinite(value) && !row.not_finite)
+        if (!null && !isfinite(value) && !(nan_is_gap && isnan(value)) && !row.not_finite)
             row.not_finite = i + 1;
         if (row.f64)
             wide[i] = value;

@@ -30,8 +30,8 @@ typedef struct number_buffer {
 /* argument: what to call it in an error, such as "features". */
 feature_row read_dense(Datum array, number_buffer *buffer, const char *function,
                        const char *argument);
-/* The same with NaN in the place of each NULL in the array. */
-feature_row read_gaps(Datum array, number_buffer *buffer, const char *function);
+/* The same with NaN in the place of each NULL in the array. nan_is_gap: whether NaN is one. */
+feature_row read_gaps(Datum array, bool nan_is_gap, number_buffer *buffer, const char *function);
 /* Reads a tuskml_sparse_real or tuskml_sparse_double. */
 feature_row read_sparse(Datum row, number_buffer *buffer, const char *function);
 

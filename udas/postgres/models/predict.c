@@ -129,7 +129,7 @@ static feature_row read_list(predictor *p, Datum features, enum feature_form for
     if (form == SPARSE)
         return read_sparse(features, &p->reader->buffer, name);
     return p->scorer.task == TUSK_BOOSTED
-               ? read_gaps(features, &p->reader->buffer, name)
+               ? read_gaps(features, false, &p->reader->buffer, name)
                : read_dense(features, &p->reader->buffer, name, "features");
 }
 

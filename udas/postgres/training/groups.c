@@ -103,6 +103,7 @@ static group_spec *spec_of(collector *c, const char *task, int task_length, cons
     s->documents = tusk_takes_documents((tusk_text){s->task, (size_t)task_length});
     s->gaps = tusk_kept_gaps((tusk_text){s->task, (size_t)task_length},
                              (tusk_text){s->options, (size_t)options_length});
+    s->invalid = tusk_invalid_rows((tusk_text){s->options, (size_t)options_length});
     s->next = c->specs;
     c->specs = s;
     return s;

@@ -36,6 +36,9 @@ typedef struct parcel {
     int32 n_wide; /* segments at the end, whose ids are wide */
     int32 task_length, options_length;
     int64 parts; /* bytes of the dictionaries, at the end */
+    int32 booleans;
+    tusk_fault fault;
+    char column[NAMEDATALEN * 4]; /* that the fault is about; "": none */
 } parcel;
 
 /* Whether results of workers arrived; some of their files may never be read. */
@@ -171,7 +174,13 @@ Datum tuskml_serialize(PG_FUNCTION_ARGS) {
                 .extras = b->extras,
                 .task_length = s->spec->task_length,
                 .options_length = s->spec->options_length,
-                .parts = (int64)parts_size(b)};
+                .parts = (int64)parts_size(b),
+                .booleans = b->booleans};
+    const tusk_fault *fault = tusk_block_fault(b);
+    if (fault) {
+        p.fault = *fault;
+        strlcpy(p.column, fault->name ? fault->name : "", sizeof p.column);
+    }
     measure(&p, b);
     bool within = p.bytes <= (int64)INLINE_BYTES;
     if (!within)
@@ -290,6 +299,7 @@ Datum tuskml_deserialize(PG_FUNCTION_ARGS) {
     b->extras = (uint8)p.extras;
     b->n_skipped = p.n_skipped;
     b->n_rows = p.n_rows;
+    b->booleans = (uint8)p.booleans;
     if (p.n_segments) {
         char *at;
         tusk_slab *slab;
@@ -303,6 +313,11 @@ Datum tuskml_deserialize(PG_FUNCTION_ARGS) {
         link_segments(b, at, slab, p.n_segments, p.n_wide);
     }
     read_parts(c->memory, b, data + VARSIZE_ANY_EXHDR(in) - p.parts, c->name);
+    if (p.fault.code) {
+        p.fault.name = p.column[0] ? p.column : NULL;
+        tusk_block_forgive(b, TUSK_INVALID_GROUP, &p.fault);
+        b->n_skipped = p.n_skipped;
+    }
     PG_RETURN_POINTER(s);
 }
 
@@ -321,7 +336,7 @@ Datum tuskml_combine(PG_FUNCTION_ARGS) {
     const group_spec *spec = source->spec;
     group_adopt(c, target, spec->task, spec->task_length, spec->options, spec->options_length);
     tusk_fault fault;
-    if (tusk_block_splice(&target->block, &source->block, &fault))
+    if (tusk_block_splice(&target->block, &source->block, spec->invalid, &fault))
         refuse_fault(c->name, &fault);
     PG_RETURN_POINTER(target);
 }

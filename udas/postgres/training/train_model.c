@@ -124,20 +124,41 @@ static int append(const collector *c, train_state *s, const feature_row *row, do
     return tusk_append_sparse(c->memory, &s->block, &entries, y, fault);
 }
 
-/* The label as a number; a text becomes a code of the block's dictionary. */
+/* The label as a number; a text becomes a code of the block's dictionary, unless the fault says
+ * why not. */
 static double read_label(FunctionCallInfo fcinfo, row_collector *rc, train_state *s,
-                         const tusk_schema *schema) {
+                         const tusk_schema *schema, tusk_fault *fault) {
+    *fault = (tusk_fault){.code = TUSK_OK};
     Datum label = PG_GETARG_DATUM(A_LABEL);
     if (s->spec->documents)
         return 0;
     if (!rc->text_labels)
         return read_number(label, rc->label);
     tusk_text text = read_text(label, rc->label, &rc->label_output);
-    tusk_fault fault;
-    double y;
-    if (tusk_label_code(rc->groups.memory, &s->block, schema, text, &y, &fault))
-        refuse_fault(rc->groups.name, &fault);
+    double y = 0;
+    tusk_label_code(rc->groups.memory, &s->block, schema, text, &y, fault);
     return y;
+}
+
+/* Notes what labels are, and the levels that a row may add to, where rows that are refused are
+ * left out. */
+static void begin_row(const row_collector *rc, train_state *s) {
+    s->block.booleans = rc->label == BOOLOID;
+    if (s->spec->invalid == TUSK_INVALID_SKIP)
+        tusk_parts_mark(&s->block);
+}
+
+/* Leaves a row with a fault out, or raises it, as the group's option `invalid` says. */
+static void leave_out(const collector *c, train_state *s, const tusk_fault *fault) {
+    if (s->spec->invalid == TUSK_INVALID_SKIP)
+        tusk_parts_undo(&s->block);
+    if (!tusk_block_forgive(&s->block, s->spec->invalid, fault))
+        refuse_fault(c->name, fault);
+}
+
+/* Whether NaN is a NULL that is kept. */
+static bool nan_is_gap(const group_spec *s) {
+    return s->invalid == TUSK_INVALID_SKIP && s->gaps != TUSK_KEEPS_NO_GAPS;
 }
 
 static train_state *state_of(FunctionCallInfo fcinfo, collector *c, MemoryContext context) {
@@ -152,7 +173,7 @@ static feature_row read_features(Datum features, bool sparse, const group_spec *
     const char *name = rc->groups.name;
     if (sparse)
         return read_sparse(features, &rc->buffer, name);
-    return spec->gaps == TUSK_KEEPS_GAPS ? read_gaps(features, &rc->buffer, name)
+    return spec->gaps == TUSK_KEEPS_GAPS ? read_gaps(features, nan_is_gap(spec), &rc->buffer, name)
                                          : read_dense(features, &rc->buffer, name, "features");
 }
 
@@ -176,8 +197,9 @@ static void append_words(FunctionCallInfo fcinfo, row_collector *rc, train_state
     tusk_fault fault;
     tusk_document document = read_document(&rc->documents, PG_GETARG_DATUM(A_FEATURES), c->name);
     document.extras = extras->given;
+    begin_row(rc, s);
     if (tusk_append_document(c->memory, &s->block, &document, &fault))
-        refuse_fault(c->name, &fault);
+        leave_out(c, s, &fault);
 }
 
 static Datum collect(FunctionCallInfo fcinfo, bool sparse) {
@@ -187,7 +209,7 @@ static Datum collect(FunctionCallInfo fcinfo, bool sparse) {
     train_state *s = state_of(fcinfo, c, context);
     row_extras extras;
     feature_row row = {.null = lacks_label(fcinfo, c, s) || PG_ARGISNULL(A_FEATURES) ||
-                               !read_extras(fcinfo, &extras)};
+                               !read_extras(fcinfo, &extras) || s->block.flaw};
     if (!row.null && s->spec->documents && rc->by_word) {
         append_words(fcinfo, rc, s, &extras);
         PG_RETURN_POINTER(s);
@@ -196,12 +218,17 @@ static Datum collect(FunctionCallInfo fcinfo, bool sparse) {
         refuse_task(c, s, TUSK_NEEDS_WORDS);
     if (!row.null)
         row = read_features(PG_GETARG_DATUM(A_FEATURES), sparse, s->spec, rc);
-    tusk_fault fault;
-    if (row.null)
+    if (row.null) {
         s->block.n_skipped++;
-    else if (append(c, s, &row, read_label(fcinfo, rc, s, rc->text_labels), &extras, &fault))
-        refuse_fault(c->name, &fault);
-    tusk_part_appended(&s->block);
+        PG_RETURN_POINTER(s);
+    }
+    tusk_fault fault;
+    begin_row(rc, s);
+    double y = read_label(fcinfo, rc, s, rc->text_labels, &fault);
+    if (fault.code || append(c, s, &row, y, &extras, &fault))
+        leave_out(c, s, &fault);
+    else
+        tusk_part_appended(&s->block);
     PG_RETURN_POINTER(s);
 }
 
@@ -230,16 +257,19 @@ Datum tuskml_collect_named(PG_FUNCTION_ARGS) {
         refuse_task(c, s, TUSK_NEEDS_WORDS);
     if (!PG_ARGISNULL(A_LABEL) && !PG_ARGISNULL(A_FEATURES) && read_extras(fcinfo, &extras))
         row = read_named(&rc->reader, PG_GETARG_DATUM(A_FEATURES), c->name);
-    if (!row || (s->spec->gaps == TUSK_KEEPS_NO_GAPS && tusk_named_gap(row, 0))) {
+    if (!row || s->block.flaw ||
+        (s->spec->gaps == TUSK_KEEPS_NO_GAPS && tusk_named_gap(row, 0))) {
         s->block.n_skipped++;
         PG_RETURN_POINTER(s);
     }
-    double y = read_label(fcinfo, rc, s, row->schema);
     tusk_fault fault;
+    begin_row(rc, s);
+    double y = read_label(fcinfo, rc, s, row->schema, &fault);
     tusk_named_chunk weighted = *row;
     weighted.extras = extras.given;
-    if (tusk_append_named(c->memory, &s->block, &weighted, 0, 1, &y, &fault))
-        refuse_fault(c->name, &fault);
+    if (fault.code || tusk_append_named(c->memory, &s->block, &weighted, 0, 1, &y,
+                                        nan_is_gap(s->spec), &fault))
+        leave_out(c, s, &fault);
     PG_RETURN_POINTER(s);
 }
 

@@ -20,6 +20,7 @@
 #include "utils/timestamp.h"
 #include "utils/typcache.h"
 
+#include "../../rowblock/named.h"
 #include "../owners.h"
 #include "../python.h"
 #include "emit.h"
@@ -180,12 +181,14 @@ static int32 number_spec(work *w, const group_spec *s) {
 
 static void add_group(work *w, train_state *s) {
     s->done = true;
-    if (!s->block.n_rows)
+    if (!s->block.n_rows && !s->block.flaw)
         return;
     int64 g = w->batch.n_groups++;
     const tusk_block *b = &s->block;
     ((tusk_group *)w->batch.groups)[g] = (tusk_group){
         b->head, b->n_rows, b->n_skipped, b->dim, b->kind, b->parts, b->extras, 0, b->wide};
+    ((const char **)w->batch.flaws)[g] = tusk_block_flaw(b);
+    w->batch.labels |= tusk_labels_are(b);
     ((int32 *)w->batch.spec)[g] = number_spec(w, s->spec);
     w->states[g] = s;
 }
@@ -241,6 +244,7 @@ static work *work_new(FunctionCallInfo fcinfo, enum tusk_request request, int64 
     w->batch = (tusk_batch){.groups = palloc(room * sizeof(tusk_group)),
                             .spec = palloc(room * sizeof(int32)),
                             .specs = palloc(room * sizeof(tusk_spec)),
+                            .flaws = palloc0(room * sizeof(char *)),
                             .request = (int32)request,
                             .threads = tuskml_threads,
                             .most_threads = most_threads(),

@@ -162,7 +162,12 @@ bool tusk_read_model(tusk_text payload, const tusk_stores *stores, enum tusk_ans
     tusk_payload_view v;
     *s = (tusk_scorer){.null = false};
     if (!tusk_payload_open(payload, &v, sentence, &s->sqlstate) ||
-        !read_task(&v, answer, s, sentence) || !check_answer(&v, answer, s, sentence))
+        !read_task(&v, answer, s, sentence))
+        return false;
+    s->null = v.head.flags & TUSK_HAS_NULLS && !v.head.n_weights && !v.head.n_classes;
+    if (s->null) /* as of a group with invalid rows, for which there is no answer to refuse */
+        return true;
+    if (!check_answer(&v, answer, s, sentence))
         return false;
     s->intercept = v.head.intercept;
     s->coef = v.weights;

@@ -299,11 +299,21 @@ static bool read_the_rest(const tusk_model_fields *m, tusk_payload_parts *p, cha
     return read_classes(m, &p->head, sentence) && read_coef(m, p, sentence);
 }
 
+/* A group whose rows are invalid has a model of its task that predicts NULL. */
+static bool has_invalid_rows(const tusk_model_fields *m) {
+    return is_text(tusk_json_member(m->options, "invalid_rows"), "true");
+}
+
 bool tusk_payload_of(const tusk_model_fields *m, tusk_payload_parts *p, char *sentence) {
     *p = (tusk_payload_parts){.head = {.format = TUSK_PAYLOAD_FORMAT}};
     memcpy(p->head.magic, MAGIC, sizeof MAGIC);
-    if (!check_format(m->options, sentence) || !read_task(m, &p->head, sentence) ||
-        !read_the_rest(m, p, sentence))
+    if (!check_format(m->options, sentence) || !read_task(m, &p->head, sentence))
+        return false;
+    if (has_invalid_rows(m) && p->head.task == TUSK_TOPICS)
+        return refuse(sentence, "no topics were trained, since rows of the group are invalid");
+    if (has_invalid_rows(m))
+        p->head.flags |= TUSK_HAS_NULLS;
+    else if (!read_the_rest(m, p, sentence))
         return false;
     p->name = m->task;
     p->name.length = (size_t)tusk_quoted(m->task.data, m->task.length, LONGEST_NAME);

@@ -8,7 +8,7 @@
 static const char *const KEEP[] = {"gbdt", "random_forest"};
 
 static bool is(tusk_text text, const char *word) {
-    return text.length == strlen(word) && memcmp(text.data, word, text.length) == 0;
+    return text.data && text.length == strlen(word) && memcmp(text.data, word, text.length) == 0;
 }
 
 bool tusk_takes_documents(tusk_text task) {
@@ -25,4 +25,11 @@ enum tusk_kept_gaps tusk_kept_gaps(tusk_text task, tusk_text options) {
         if (is(task, KEEP[i]))
             return TUSK_KEEPS_GAPS;
     return TUSK_KEEPS_NO_GAPS;
+}
+
+enum tusk_invalid tusk_invalid_rows(tusk_text options) {
+    tusk_text invalid = tusk_json_member(options, "invalid");
+    return is(invalid, "skip")    ? TUSK_INVALID_SKIP
+           : is(invalid, "error") ? TUSK_INVALID_ERROR
+                                  : TUSK_INVALID_GROUP;
 }

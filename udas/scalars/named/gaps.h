@@ -1,8 +1,9 @@
-/* Which rows with a NULL are trained on: option `missing`, which packers need before the options
+/* Which rows are trained on: options `missing` and `invalid`, which packers need before the options
  * are read. A wrong value is refused then. */
 #ifndef TUSK_GAPS_H
 #define TUSK_GAPS_H
 
+#include "../../rowblock/rowblock.h"
 #include "../models/score.h"
 
 enum tusk_kept_gaps {
@@ -12,6 +13,9 @@ enum tusk_kept_gaps {
 };
 
 enum tusk_kept_gaps tusk_kept_gaps(tusk_text task, tusk_text options);
+
+/* What becomes of rows with a fault. */
+enum tusk_invalid tusk_invalid_rows(tusk_text options);
 
 /* Whether the rows of a task are documents: lists of words, or sparse rows of ids and counts.
  * Their labels are NULL. */

@@ -40,6 +40,7 @@ typedef struct packing {
     tusk_block *block;
     tusk_part *part;
     uint64_t row, n;
+    bool nan_is_gap;
     tusk_fault *fault;
 } packing;
 
@@ -67,13 +68,18 @@ static bool same_text(const tusk_text *a, const tusk_text *b) {
     return a->length == b->length && tusk_same_bytes(a->data, b->data, a->length);
 }
 
+/* Whether a number may stay as it is. */
+static bool is_kept(const packing *p, double x) {
+    return isfinite(x) || (p->nan_is_gap && isnan(x));
+}
+
 #define DEFINE_PUT(T)                                                                             \
     static int put_numbers_##T(const packing *p, const tusk_given_column *c, T *out,              \
                                int32_t width) {                                                   \
         const double *numbers = c->numbers + p->row;                                              \
         if (!c->validity) {                                                                       \
             uint64_t i = 0;                                                                       \
-            for (T x; i < p->n && isfinite(x = (T)numbers[i]); i++, out += width)                 \
+            for (T x; i < p->n && is_kept(p, x = (T)numbers[i]); i++, out += width)               \
                 *out = x;                                                                         \
             return i == p->n ? TUSK_OK                                                            \
                              : fail(p->block, i, TUSK_NOT_FINITE, c->name, numbers[i], p->fault); \
@@ -82,7 +88,7 @@ static bool same_text(const tusk_text *a, const tusk_text *b) {
             double x = c->numbers[p->row + i];                                                    \
             if (!tusk_given_valid(c, p->row + i))                                                 \
                 *out = NAN;                                                                       \
-            else if (!isfinite(*out = (T)x))                                                      \
+            else if (!is_kept(p, *out = (T)x))                                                    \
                 return fail(p->block, i, TUSK_NOT_FINITE, c->name, x, p->fault);                  \
         }                                                                                         \
         return TUSK_OK;                                                                           \
@@ -123,8 +129,10 @@ DEFINE_PUT(float)
 DEFINE_PUT(double)
 
 int tusk_append_named(tusk_memory *memory, tusk_block *block, const tusk_named_chunk *c,
-                      uint64_t row, uint64_t n, const double *y, tusk_fault *fault) {
-    packing p = {memory, block, tusk_part_for(memory, block, c->schema, fault), row, n, fault};
+                      uint64_t row, uint64_t n, const double *y, bool nan_is_gap,
+                      tusk_fault *fault) {
+    tusk_part *part = tusk_part_for(memory, block, c->schema, fault);
+    packing p = {memory, block, part, row, n, nan_is_gap, fault};
     if (!p.part)
         return fault->code;
     int code = c->schema->f64 ? put_columns_double(&p, c) : put_columns_float(&p, c);

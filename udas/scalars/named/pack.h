@@ -25,10 +25,11 @@ bool tusk_named_complete(const tusk_named_chunk *c);
 /* Whether a row has a NULL in one of the columns. */
 bool tusk_named_gap(const tusk_named_chunk *c, uint64_t row);
 
-/* Appends n <= TUSK_NAMED_RUN rows of one group, from `row` on, with the labels y. Returns a
- * tusk_code. */
+/* Appends n <= TUSK_NAMED_RUN rows of one group, from `row` on, with the labels y. nan_is_gap:
+ * whether NaN is a NULL. Returns a tusk_code. */
 int tusk_append_named(tusk_memory *memory, tusk_block *block, const tusk_named_chunk *c,
-                      uint64_t row, uint64_t n, const double *y, tusk_fault *fault);
+                      uint64_t row, uint64_t n, const double *y, bool nan_is_gap,
+                      tusk_fault *fault);
 
 /* To be called some rows ahead, one after the other: they ask for the memory that the next one and
  * that packing a row into this block will read. */

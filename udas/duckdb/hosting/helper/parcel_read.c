@@ -68,9 +68,12 @@ bool parcel_read(tusk_slab *slab, tusk_batch *batch) {
     tusk_spec *specs = (tusk_spec *)((char *)slab + p->specs);
     for (int32_t i = 0; i < p->n_specs; i++)
         specs[i] = (tusk_spec){at(&m, specs[i].task), at(&m, specs[i].options)};
-    for (int64_t g = 0; g < p->n_groups; g++)
+    const char **flaws = (const char **)((char *)slab + p->flaws);
+    for (int64_t g = 0; g < p->n_groups; g++) {
+        flaws[g] = at(&m, flaws[g]);
         if (!read_group(&m, groups + g))
             return false;
+    }
     *batch = (tusk_batch){.n_groups = p->n_groups,
                           .groups = groups,
                           .spec = (const int32_t *)((char *)slab + p->spec),
@@ -84,6 +87,8 @@ bool parcel_read(tusk_slab *slab, tusk_batch *batch) {
                           .most_threads = p->most_threads,
                           .unshared = p->unshared,
                           .weight = p->weight,
-                          .program = parcel_text(slab, p->program)};
+                          .program = parcel_text(slab, p->program),
+                          .flaws = flaws,
+                          .labels = p->labels};
     return true;
 }

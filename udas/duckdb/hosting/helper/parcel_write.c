@@ -162,6 +162,16 @@ static size_t put_specs(packing *p, const tusk_batch *b) {
     return at;
 }
 
+static size_t put_flaws(packing *p, const tusk_batch *b) {
+    size_t at = put(p, b->flaws, (size_t)b->n_groups * sizeof *b->flaws);
+    for (int64_t g = 0; g < b->n_groups; g++) {
+        int64_t text = put_text(p, b->flaws[g]);
+        if (p->data)
+            ((const char **)(p->data + at))[g] = OFFSET(const char *, text);
+    }
+    return at;
+}
+
 static void put_batch(packing *p, const tusk_batch *b, parcel *head, const char *directory) {
     size_t n = (size_t)b->n_groups;
     p->n = TUSK_SLAB_HEADER + tusk_align8(sizeof *head);
@@ -170,6 +180,7 @@ static void put_batch(packing *p, const tusk_batch *b, parcel *head, const char 
     head->groups = (int64_t)groups;
     head->spec = (int64_t)put(p, b->spec, n * sizeof *b->spec);
     head->specs = (int64_t)put_specs(p, b);
+    head->flaws = (int64_t)put_flaws(p, b);
     head->store_root = put_text(p, b->store_root);
     head->program = put_text(p, b->program);
     head->directory = put_text(p, directory);
@@ -187,6 +198,7 @@ static parcel head_of(const tusk_batch *b) {
                     .threads = b->threads,
                     .most_threads = b->most_threads,
                     .unshared = b->unshared,
+                    .labels = b->labels,
                     .began = b->began,
                     .weight = b->weight,
                     .account = (int64_t)(intptr_t)b->memory};
