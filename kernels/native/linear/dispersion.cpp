@@ -11,6 +11,7 @@ namespace tusk {
 namespace {
 
 constexpr double LARGE = 10; // from here on the asymptotic series have all digits
+constexpr double SMALL = 1e-5; // counts over the size, up to which a series in 1 / t has them
 
 // The first and second derivatives of log gamma, for x > 0. Abramowitz and Stegun, 6.3.18 and
 // 6.4.12, after recurrences.
@@ -36,8 +37,20 @@ struct SizeTerms {
     PolyGamma of_t;
     explicit SizeTerms(double size)
         : t(size), log_t(std::log(size)), log_gamma(std::lgamma(size)), of_t(size) {}
+    // The same where t is large, by the first terms of a series in 1 / t: the numbers above differ
+    // by less than their rounding there.
+    void add_near_poisson(double m, double mean, double y, double weight, double *out) const {
+        double a = 1 / t, r = y - mean;
+        double first = (r * r - y) / 2;
+        double second = mean * mean * (y / 2 - mean / 3) - y * (y - 1) * (2 * y - 1) / 12;
+        out[0] += weight * (y * m - mean + a * (first + a * second));
+        out[1] -= weight * a * a * (first + 2 * a * second);
+        out[2] += weight * 2 * a * a * a * (first + 3 * a * second);
+    }
     void add(double m, double y, double weight, double *out) const {
         double mean = std::exp(m), whole = mean + t, ratio = (y + t) / whole;
+        if (std::max(mean, y) + 1 < SMALL * t)
+            return add_near_poisson(m, mean, y, weight, out);
         double log_share = std::log1p(mean / t); // log(whole / t)
         PolyGamma with(y + t);
         out[0] += weight * (std::lgamma(y + t) - log_gamma - t * log_share +

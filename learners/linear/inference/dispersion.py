@@ -65,6 +65,13 @@ def as_expected(problem: Problem, v: Floats) -> Floats:
     return np.asarray(problem.on(loss).evaluate(v, curvature=True).hessian)
 
 
+def curvature(problem: Problem, v: Floats) -> Floats:
+    """The packed mean curvature of the loss that standard errors are computed by."""
+    if problem.task.expected is not None:
+        return as_expected(problem, v)
+    return np.asarray(problem.evaluate(v, curvature=True).hessian)
+
+
 def by_moments(labels: NDArray[np.void]) -> Floats:
     """A first dispersion of counts, (G,): what their variance exceeds their mean by."""
     mean, variance = labels["mean"], labels["variance"]

@@ -37,18 +37,22 @@ def unweighted(problem: SoftmaxProblem) -> SoftmaxProblem:
 
 def completely(problem: SoftmaxProblem, v: Floats) -> Bools:
     """Groups (G,) whose weights v make the own class of each row its likeliest."""
-    return np.asarray(_reach(problem, v, np.zeros_like(v)).least_margin > 0)
+    return np.asarray(along(problem, v, np.zeros_like(v)).least_margin > 0)
 
 
 def verdict(problem: Problem, v: Floats, step: Floats, pivot: Floats) -> Verdict:
     """What Newton's step (G, K p) at v (G, K p) proves; pivot (G,) as `solve` has it."""
+    return separation.judged(along(problem, v, step), pivot)
+
+
+def along(
+    problem: Problem, v: Floats, step: Floats, far: Floats | None = None
+) -> separation.Reach:
+    """What a step (G, K p) at v (G, K p) does to the rows, as of two classes."""
     assert isinstance(problem, SoftmaxProblem)
-    return separation.judged(_reach(problem, v, step), pivot)
-
-
-def _reach(problem: SoftmaxProblem, v: Floats, step: Floats) -> separation.Reach:
-    weights, along = (problem.blocks(problem.to_caller(one)) for one in (v, step))
-    found = problem.softmax.reach(problem.rows, weights, along)
+    weights, moves = (problem.blocks(problem.to_caller(one)) for one in (v, step))
+    beyond = np.full(len(v), np.inf) if far is None else far
+    found = problem.softmax.reach(problem.rows, weights, moves, beyond)
     return separation.Reach(*(np.ascontiguousarray(column) for column in found.T))
 
 
