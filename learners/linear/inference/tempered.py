@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tuskml.kernels.parts.sharded import anew
 from tuskml.kernels.passes import Floats, Triangles
 from tuskml.learners.linear.algorithms import FIRST_CHOICE, LAST_CHOICE
+from tuskml.learners.linear.algorithms.parts.algorithm import Algorithm
 from tuskml.learners.linear.inference import determined
 from tuskml.learners.linear.operators import Operators, State, run
 from tuskml.learners.linear.plan import Plan
@@ -71,20 +72,17 @@ def temper(
     deadline: float | None,
 ) -> NDArray[np.bool_]:
     """Leaves some groups at their optimum with the ridge; for which of them time and iterations
-    sufficed, (n,).
+    sufficed, (n,). The others stay where they are.
 
-    The others stay where they are. So do all where another algorithm was asked for, and features
-    are too many for Newton's steps.
+    Where features are too many for Newton's steps, the ridge takes no more iterations than were
+    asked for in all, and no group gets it where another algorithm was asked for.
     """
-    rows, wide = problem.rows, problem.d >= determined.MOST_WEIGHTS
-    least = np.zeros(len(which), bool)
-    if wide and options.algorithm not in ("auto", LAST_CHOICE.name):
-        return least
-    most = math.inf
-    if options.max_iter is not None:
-        most = options.max_iter - int(state.iterations[which].max())
-        if most <= 0:
-            return least
+    rows, most = problem.rows, math.inf
+    if problem.d >= determined.MOST_WEIGHTS:
+        if options.algorithm not in ("auto", LAST_CHOICE.name):
+            return np.zeros(len(which), bool)
+        if options.max_iter is not None:
+            most = options.max_iter - int(state.iterations[which].max())
     given = rows.loss, rows.positive, rows.class_weight, rows.fit_intercept, rows.open
     fresh = replace(anew(rows, *given), parameter=rows.parameter)
     part = problem.on(fresh).of(which)
@@ -96,7 +94,7 @@ def temper(
         v = part.from_caller(penalised.to_caller(v))
     if rows.sparse and rows.fit_intercept:
         v = determined.without_constants(part, v)[0]
-    over = ended.out_of_time or ended.iteration >= most
+    over = ended.out_of_time or (ended.iteration >= most and most < MOST_WIDE_ITERATIONS)
     arrived = ~ended.running if over else np.ones(len(which), bool)
     there = which[arrived]
     state.v[there] = v[arrived]
@@ -124,8 +122,7 @@ def descent(
     problem: Problem, plan: Plan, start: Floats, deadline: float | None, most: float
 ) -> Operators:
     """How the optimum is reached, whatever the plan's algorithm is; most: iterations."""
-    few = problem.d < determined.MOST_WEIGHTS
-    chosen = FIRST_CHOICE if few else LAST_CHOICE
+    few, chosen = problem.d < determined.MOST_WEIGHTS, solver(problem)
     settings = replace(
         plan,
         algorithm=chosen.name,
@@ -135,6 +132,11 @@ def descent(
         max_iter=int(min(most, MOST_ITERATIONS if few else MOST_WIDE_ITERATIONS)),
     )
     return chosen.operators(problem, settings, start, deadline)
+
+
+def solver(problem: Problem) -> Algorithm:
+    """What finds the weights with the ridge."""
+    return FIRST_CHOICE if problem.d < determined.MOST_WEIGHTS else LAST_CHOICE
 
 
 def strength(problem: Problem) -> Floats:
