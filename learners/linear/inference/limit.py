@@ -140,18 +140,12 @@ def runaways_of(
     problem: Problem, state: State, which: Index, threads: int, deadline: float | None
 ) -> Runaways:
     """Of groups without an optimum; none where time does not suffice."""
-    rows = replace(
-        anew(problem.rows, problem.rows.loss, problem.rows.positive,
-             problem.rows.class_weight, problem.rows.fit_intercept),
-        parameter=problem.rows.parameter, deadline=deadline,
-    )  # fmt: skip
-    problem, found = replace(problem, rows=rows, precise=True), []
+    problem, found = by_processor(problem, deadline), []
     try:
         for block in determined.blocks(len(which), problem.d + 1):
             places = which[block]
             part = problem.of(places)
-            far = far_away(part)
-            v, settled = followed(part, separation.begin(part), threads, far, separation.along)
+            v, settled = followed(part, separation.begin(part), threads, separation.along)
             curvature = dispersion.curvature(part, v)
             own = part if not problem.task.counts else bounded(part)
             informed = own.evaluate(v, curvature=True).hessian
@@ -160,6 +154,24 @@ def runaways_of(
     except OutOfTime:
         state.out_of_time = True
     return found
+
+
+def by_processor(problem: Problem, deadline: float | None) -> Problem:
+    """The same problem on rows that the processor reads, in double, until a deadline."""
+    rows = problem.rows
+    given = rows.loss, rows.positive, rows.class_weight, rows.fit_intercept
+    fresh = replace(anew(rows, *given), parameter=rows.parameter, deadline=deadline)
+    return replace(problem, rows=fresh, precise=True)
+
+
+def greatest(state: State, parted: Bools, runaways: Runaways) -> tuple[Floats, Bools]:
+    """Weights (G, p) of the greatest likelihood without a penalty, before a ridge, and of which
+    groups (G,) they are known.
+    """
+    v, known = state.v.copy(), state.converged & ~parted
+    for places, limit in runaways:
+        v[places], known[places] = limit.v, limit.settled
+    return v, known
 
 
 def bounded(problem: Problem) -> Problem:
@@ -179,13 +191,12 @@ def far_away(problem: Problem) -> Floats:
     return np.asarray(JUMP - 5.0 - np.log(unit))
 
 
-def followed(
-    problem: Problem, v: Floats, threads: int, far: Floats, look: Look
-) -> tuple[Floats, Bools]:
+def followed(problem: Problem, v: Floats, threads: int, look: Look) -> tuple[Floats, Bools]:
     """Newton's method from v (n, p) on, by jumps where rows run away, until all that does not is
-    at rest; and for which groups (n,) it is. far (n,): as `far_away`.
+    at rest; and for which groups (n,) it is.
     """
-    v, settled, left = v.copy(), np.zeros(problem.n_groups, bool), np.arange(problem.n_groups)
+    far, v = far_away(problem), v.copy()
+    settled, left = np.zeros(problem.n_groups, bool), np.arange(problem.n_groups)
     for _ in range(MOST_STEPS):
         part = problem.of(left)
         found = part.evaluate(v[left], curvature=True)
@@ -260,17 +271,15 @@ def frame_of(problem: Problem) -> Frame:
 
 
 def softened(problem: Problem, limit: Limit, ridge: Floats) -> tuple[Floats, Floats]:
-    """Weights v (n, p) with the least mean loss and ridge / 2 times the sum of the squares of
-    standardised coefficients along what runs away, all else as at the limit; and that sum (n,).
-
-    ridge (n, p): 0 of intercepts.
+    """Weights v (n, p) with the least mean loss and u (ridge u) / 2 along what runs away, all else
+    as at the limit; and that sum (n,). ridge: (n, p, p).
     """
     frame, away = limit.frame, limit.away
     own = frame.to_own(limit.v)
     own -= np.einsum("gjk,gk->gj", away, own)
 
     def penalised(which: Index, at: Floats) -> Floats:
-        added = 0.5 * np.einsum("gj,gj->g", ridge[which], at**2)
+        added = 0.5 * np.einsum("gj,gjk,gk->g", at, ridge[which], at)
         found = problem.of(which).objective(frame.of(which).to_v(at)) + added
         return np.where(np.isfinite(found), found, np.inf)
 
@@ -279,9 +288,9 @@ def softened(problem: Problem, limit: Limit, ridge: Floats) -> tuple[Floats, Flo
     for _ in range(MOST_STEPS):
         some, off = frame.of(left), away[left]
         found = problem.of(left).evaluate(some.to_v(own[left]), curvature=True)
-        gradient = np.einsum("gkj,gk->gj", some.base, found.gradient) + ridge[left] * own[left]
-        h = some.bent(determined.unpacked(np.asarray(found.hessian)))
-        h[:, *np.diag_indices(h.shape[1])] += ridge[left]
+        gradient = np.einsum("gkj,gk->gj", some.base, found.gradient)
+        gradient += np.einsum("gjk,gk->gj", ridge[left], own[left])
+        h = some.bent(determined.unpacked(np.asarray(found.hessian))) + ridge[left]
         inverse = np.linalg.pinv(off @ h @ off, rcond=1e-13, hermitian=True)
         step = np.einsum("gjk,gk->gj", off @ inverse @ off, gradient)
         fall = np.einsum("gj,gj->g", step, gradient)

@@ -171,8 +171,8 @@ def soften(
             state.v[which] = partly.with_the_rest(state.v[which])
             state.objective[which] = part.objective(state.v[which])
         elif len(which):
-            pull = np.tile(strength(part)[:, None], (1, problem.d + 1))
-            pull[:, -1] = 0.0
+            features = np.diag(np.append(np.ones(problem.d), 0.0))
+            pull = strength(part)[:, None, None] * features
             state.v[which], state.objective[which] = softened(part, partly, pull)
             ridge[which] = True
     which = np.flatnonzero(rest)
@@ -188,16 +188,6 @@ def _half_a_count(problem: Problem, state: State, which: Index) -> None:
     state.v[which] = 0.0
     state.v[which, -1] = np.log(0.5 / (labels["weight"] * labels["exposure"]))
     state.objective[which] = part.objective(state.v[which])
-
-
-def greatest(state: State, seen: Inference) -> tuple[Floats, Bools]:
-    """Weights (G, p) of the greatest likelihood without a penalty, before `soften`, and of which
-    groups (G,) they are known.
-    """
-    v, known = state.v.copy(), state.converged & ~seen.parted
-    for places, limit in seen.runaways:
-        v[places], known[places] = limit.v, limit.settled
-    return v, known
 
 
 def _infer_some(
