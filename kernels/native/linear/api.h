@@ -102,8 +102,7 @@ TK_API int tk_softmax_scores(const tk_pass *pass, const tk_softmax *softmax, con
  * the largest move of it, and the largest move of m_k above the mean by probability of all
  * classes' moves. Classes whose m_y - m_k is above far, shape (n_groups,), are left out. */
 TK_API int tk_softmax_reach(const tk_pass *pass, const tk_softmax *softmax, const double *weights,
-                            const double *direction, const double *far,
-                            double *out);
+                            const double *direction, const double *far, double *out);
 /* Linear systems H step = gradient, one per group. */
 typedef struct tk_system {
     int64_t n_groups, p;

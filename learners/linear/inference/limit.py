@@ -36,8 +36,9 @@ Look = Callable[[Problem, Floats, Floats, Floats], Reach]
 """What a step (n, p) at weights v (n, p) does to the rows that are not as far away as (n,)."""
 
 MOST_STEPS = 80
-AT_REST = 1e-7
-"""Share of a proof (`separation.py`) below which a step moves nothing any more."""
+AT_REST, LAST_STEPS = 1e-4, 3
+"""Share of a proof (`separation.py`) below which nothing moves any more but for rounding, and the
+steps that are taken from there, each of which squares what is left."""
 JUMP = 45.0
 """Newton's steps along a direction that runs away, which moves by about 1 each."""
 PRESENT = 1e-10
@@ -197,6 +198,7 @@ def followed(problem: Problem, v: Floats, threads: int, look: Look) -> tuple[Flo
     """
     far, v = far_away(problem), v.copy()
     settled, left = np.zeros(problem.n_groups, bool), np.arange(problem.n_groups)
+    near = np.zeros(problem.n_groups, np.int64)
     for _ in range(MOST_STEPS):
         part = problem.of(left)
         found = part.evaluate(v[left], curvature=True)
@@ -205,14 +207,15 @@ def followed(problem: Problem, v: Floats, threads: int, look: Look) -> tuple[Flo
         rests = seen.most_share < AT_REST
         moved = separation.lowered(part, v[left], step, found.objective)
         moved[rests] = (v[left] - step)[rests]  # by less than the objective tells
+        near[left[rests]] += 1
         jumps = np.flatnonzero(separation.backed(seen) & ~rests)
         if len(jumps):
             there = v[left[jumps]] - JUMP * step[jumps]
             lower = part.of(jumps).objective(there) <= (found.objective + found.slack)[jumps]
             moved[jumps[lower]] = there[lower]
         v[left] = moved
-        settled[left[rests]] = True
-        left = left[~rests]
+        settled[left] = near[left] >= LAST_STEPS
+        left = left[~settled[left]]
         if not len(left):
             break
     return v, settled

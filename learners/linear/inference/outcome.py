@@ -206,6 +206,8 @@ def _infer_some(
             _settle(problem, state, seen, which[some], spanned, None)
         return
     end = end_of(problem, state, which, plan.threads)
+    if end.gradient is not None and state.hessian is None:
+        polish(problem, state, which, solve(end.hessian, end.gradient, plan.threads).step)
     if problem.task.expected is not None:
         end = replace(end, hessian=dispersion.as_expected(part, state.v[which]))
     solution = solve(end.hessian, directions(part), plan.threads, inverse=True)
@@ -285,7 +287,9 @@ def noted(problem: Problem, seen: Inference, n_rows: NDArray[np.int64], ridge: B
     found = {"freedom": (odd, freedom), "l2_standardized": (ridge, strength(problem))}
     found["clusters"] = (clustered, seen.clusters)
     if problem.task.parameter == DISPERSION and problem.rows.parameter is not None:
-        found[DISPERSION] = (np.ones(len(odd), bool), problem.rows.parameter[:, 0])
+        a = problem.rows.parameter[:, 0]
+        estimate = np.where(a > dispersion.LEAST, a, 0.0)
+        found[DISPERSION] = (np.ones(len(odd), bool), estimate)
     elif problem.task.response == "exp" and problem.task.expected is not None:
         found[DISPERSION] = (np.isfinite(seen.scale), seen.scale)
     return found
@@ -405,6 +409,23 @@ def refine(
         found.put(np.flatnonzero(better), there.of(better))
     state.v[which] = v
     state.objective[which], state.violation[which] = found.objective, found.violation
+
+
+def polish(problem: Problem, state: State, which: Index, step: Floats) -> None:
+    """Takes Newton's step (n, p) where some trainings ended that knew no curvature: what a
+    tolerance of gradients leaves depends on the order of rows, and on directions that are flat.
+
+    A step that does not help is not taken.
+    """
+    part, moved = problem.of(which), state.v[which] - step
+    there = part.evaluate(moved)
+    better = there.objective <= state.objective[which] + there.slack
+    some = which[better]
+    state.v[some] = moved[better]
+    state.objective[some], state.violation[some] = (
+        there.objective[better],
+        there.violation[better],
+    )
 
 
 @dataclass(frozen=True)

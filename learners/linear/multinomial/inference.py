@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.kernels.passes import Floats
+from tuskml.kernels.passes import Floats, solve
 from tuskml.learners.linear.inference.determined import MOST_WEIGHTS
 from tuskml.learners.linear.inference.goodness import NAMES
 from tuskml.learners.linear.inference.limit import Limit, Runaways
 from tuskml.learners.linear.inference.names import CLASSIC
-from tuskml.learners.linear.inference.outcome import Members
+from tuskml.learners.linear.inference.outcome import Members, polish
 from tuskml.learners.linear.inference.robust import by_clusters
 from tuskml.learners.linear.multinomial import separation
 from tuskml.learners.linear.multinomial.problem import SoftmaxProblem
@@ -127,6 +127,10 @@ def _infer_some(
     assert isinstance(part, SoftmaxProblem)
     plain = separation.unweighted(part)
     curvature = plain.curvature(part.blocks(part.to_caller(state.v[which])))
+    if state.hessian is None and problem.softmax.weight is None:
+        packed = part.packed(curvature, part.rows.weight)
+        step = solve(packed, part.evaluate(state.v[which]).gradient, threads).step
+        polish(problem, state, which, step)
     given = curvature, threads, deadline
     found.parted[which] = separation.parted(problem, state, which, *given)
     if problem.softmax.weight is not None:

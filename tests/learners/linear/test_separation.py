@@ -71,10 +71,14 @@ def drawn_rows(rng: np.random.Generator, task: str, kind: str) -> Rows:
         y = (rng.random(n) < expit(own + rng.normal())).astype(float)
         y[:2] = 0, 1
     else:
-        y = rng.poisson(np.exp(np.clip(own - rng.choice([0.0, 1.0, 2.0, 4.0]), -20, 4))).astype(float)
+        y = rng.poisson(np.exp(np.clip(own - rng.choice([0.0, 1.0, 2.0, 4.0]), -20, 4))).astype(
+            float
+        )
     scale = 10.0 ** rng.integers(-2, 3, size=x.shape[1]) if kind != "named" else 1.0
     weight = rng.integers(1, 4, size=n).astype(float) if rng.random() < 0.5 else np.ones(n)
-    offset = np.round(rng.normal(size=n), 2) if rng.random() < 0.5 and task in COUNTS else np.zeros(n)
+    offset = (
+        np.round(rng.normal(size=n), 2) if rng.random() < 0.5 and task in COUNTS else np.zeros(n)
+    )
     return Rows(x * scale, y, weight, offset)
 
 
@@ -119,7 +123,7 @@ def fit_of_the_rest(rows: Rows, task: str, away: np.ndarray, dispersion: float =
     unit = np.abs(rows.z).max(axis=0)
     unit[unit == 0] = 1
     z = z / unit
-    u, s, vt = np.linalg.svd(z, full_matrices=False)
+    _, s, vt = np.linalg.svd(z, full_matrices=False)
     basis = vt[s > 1e-9 * max(s.max(initial=0), 1e-300)].T
     lost = np.abs(np.eye(p) - basis @ basis.T).max(axis=1) > 1e-7
     if not basis.shape[1]:
@@ -137,7 +141,9 @@ def fit_of_the_rest(rows: Rows, task: str, away: np.ndarray, dispersion: float =
 
     for _ in range(200):
         loss, g, h = parts(c)
-        step = np.linalg.solve((a * (w * h)[:, None]).T @ a + 1e-300 * np.eye(len(c)), a.T @ (w * g))
+        step = np.linalg.solve(
+            (a * (w * h)[:, None]).T @ a + 1e-300 * np.eye(len(c)), a.T @ (w * g)
+        )
         by = 1.0
         while not (w @ parts(c - by * step)[0] <= w @ loss + 1e-12 * abs(w @ loss)) and by > 1e-10:
             by /= 2
@@ -188,5 +194,7 @@ def check(groups: list[Rows], found: list, task: str, storage: str) -> None:
         varies = np.append(np.ptp(own.x, axis=0) > 0, True)
         known = ~np.isnan(error) & varies
         assert (np.isnan(errors) == ~known).all(), (errors, error)
-        assert np.array([*coef, intercept])[known] == pytest.approx(estimate[known], rel=1e-5, abs=1e-6 * np.nanmax(error[known], initial=0))
+        assert np.array([*coef, intercept])[known] == pytest.approx(
+            estimate[known], rel=1e-5, abs=1e-6 * np.nanmax(error[known], initial=0)
+        )
         assert errors[known] == pytest.approx(error[known], rel=1e-4)
