@@ -80,7 +80,8 @@ void Fit::start() {
     null_ = loss(eta_);
     correlate_all();
     bool same = squared() && null_ <= CONSTANT * CONSTANT * mean * mean; // but for rounding
-    if (same || (any_free && squared() && is_explained(null_, constant, *rules_.spec)))
+    bool explained = any_free && squared() && is_explained(null_, constant, *rules_.spec);
+    if (same || explained)
         std::fill(u_.begin(), u_.end(), 0.0);
     Penalty none{0, 0, !!rules_.spec->positive};
     Sizes size = sizes(u_, none);

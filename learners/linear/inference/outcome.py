@@ -206,8 +206,9 @@ def _infer_some(
             _settle(problem, state, seen, which[some], spanned, None)
         return
     end = end_of(problem, state, which, plan.threads)
+    step = None
     if end.gradient is not None and state.hessian is None:
-        polish(problem, state, which, solve(end.hessian, end.gradient, plan.threads).step)
+        step = solve(end.hessian, end.gradient, plan.threads).step
     if problem.task.expected is not None:
         end = replace(end, hessian=dispersion.as_expected(part, state.v[which]))
     solution = solve(end.hessian, directions(part), plan.threads, inverse=True)
@@ -215,6 +216,9 @@ def _infer_some(
         said = apart(part, state.v[which], end, solution, plan.threads)
         seen.parted[which] = said.parted
         _decide(problem, state, plan, seen, which[said.left], said.near, deadline)
+    if step is not None:
+        whole = np.flatnonzero(~seen.parted[which])
+        polish(problem, state, which[whole], step[whole])
     suspect = (solution.rank < free_weights(part)) | (solution.pivot < SUSPECT)
     rough = (solution.pivot < STEEP) | seen.constant[which]
     steep = np.flatnonzero(rough & ~suspect & ~seen.parted[which])
@@ -417,6 +421,8 @@ def polish(problem: Problem, state: State, which: Index, step: Floats) -> None:
 
     A step that does not help is not taken.
     """
+    if not len(which):
+        return
     part, moved = problem.of(which), state.v[which] - step
     there = part.evaluate(moved)
     better = there.objective <= state.objective[which] + there.slack

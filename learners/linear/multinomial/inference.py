@@ -127,14 +127,15 @@ def _infer_some(
     assert isinstance(part, SoftmaxProblem)
     plain = separation.unweighted(part)
     curvature = plain.curvature(part.blocks(part.to_caller(state.v[which])))
-    if state.hessian is None and problem.softmax.weight is None:
-        packed = part.packed(curvature, part.rows.weight)
-        step = solve(packed, part.evaluate(state.v[which]).gradient, threads).step
-        polish(problem, state, which, step)
     given = curvature, threads, deadline
     found.parted[which] = separation.parted(problem, state, which, *given)
     if problem.softmax.weight is not None:
         return
+    if state.hessian is None:
+        packed = part.packed(curvature, part.rows.weight)
+        step = solve(packed, part.evaluate(state.v[which]).gradient, threads).step
+        whole = np.flatnonzero(~found.parted[which])
+        polish(problem, state, which[whole], step[whole])
     for i in np.flatnonzero(~found.parted[which]).tolist():
         g, some = which[i], part.of(np.array([i]))
         assert isinstance(some, SoftmaxProblem)
