@@ -15,6 +15,7 @@ Coordinates: u = v sigma of features centred by their mean, as in `determined.py
 classes one class after another.
 """
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 
 from tuskml.kernels.library import OutOfTime
 from tuskml.kernels.parts.sharded import anew
-from tuskml.kernels.passes import Floats, solve
+from tuskml.kernels.passes import Floats
 from tuskml.learners.linear.inference import determined, dispersion, separation
 from tuskml.learners.linear.inference.determined import ESTIMABLE
 from tuskml.learners.linear.inference.separation import Reach
@@ -43,6 +44,8 @@ JUMP = 45.0
 """Newton's steps along a direction that runs away, which moves by about 1 each."""
 PRESENT = 1e-10
 """Eigenvalue of the correlations above which a direction is there."""
+LOST = 1e-13
+"""Mean curvature along a direction, of 1 at most, up to which it is rounding."""
 INFORMED = 1e-9
 """Mean curvature along a direction, of 1 at most, up to which all its rows ran away."""
 TOLD = 1e-9
@@ -75,6 +78,14 @@ class Frame:
     def to_v(self, own: Floats) -> Floats:
         """The inverse of `to_own`."""
         return np.asarray(np.einsum("gjk,gk->gj", self.base, own))
+
+    @functools.cached_property
+    def white(self) -> Floats:
+        """From coordinates in which features are uncorrelated, of size 1, to u; 0 for others."""
+        size, direction = np.linalg.eigh(self.bent(self.products))
+        there = size > PRESENT * np.maximum(size[:, -1:], np.finfo(float).tiny)
+        root = np.where(there, 1 / np.sqrt(np.where(there, size, 1.0)), 0.0)
+        return np.asarray(direction * root[:, None, :])
 
     def bent(self, curvature: Floats) -> Floats:
         """A curvature (n, p, p) by v as one by u."""
@@ -137,21 +148,20 @@ Runaways = list[tuple[Index, Limit]]
 """Places of groups and their limits."""
 
 
-def runaways_of(
-    problem: Problem, state: State, which: Index, threads: int, deadline: float | None
-) -> Runaways:
+def runaways_of(problem: Problem, state: State, which: Index, deadline: float | None) -> Runaways:
     """Of groups without an optimum; none where time does not suffice."""
     problem, found = by_processor(problem, deadline), []
     try:
         for block in determined.blocks(len(which), problem.d + 1):
             places = which[block]
             part = problem.of(places)
-            v, settled = followed(part, separation.begin(part), threads, separation.along)
+            frame = frame_of(part)
+            v, settled = followed(part, separation.begin(part), frame, separation.along)
             curvature = dispersion.curvature(part, v)
             own = part if not problem.task.counts else bounded(part)
             informed = own.evaluate(v, curvature=True).hessian
             both = [determined.unpacked(np.asarray(one)) for one in (informed, curvature)]
-            found.append((places, limit_of(frame_of(part), v, settled, *both)))
+            found.append((places, limit_of(frame, v, settled, *both)))
     except OutOfTime:
         state.out_of_time = True
     return found
@@ -192,17 +202,17 @@ def far_away(problem: Problem) -> Floats:
     return np.asarray(JUMP - 5.0 - np.log(unit))
 
 
-def followed(problem: Problem, v: Floats, threads: int, look: Look) -> tuple[Floats, Bools]:
+def followed(problem: Problem, v: Floats, frame: Frame, look: Look) -> tuple[Floats, Bools]:
     """Newton's method from v (n, p) on, by jumps where rows run away, until all that does not is
     at rest; and for which groups (n,) it is.
     """
-    far, v = far_away(problem), v.copy()
+    far, least, v = far_away(problem), LOST * separation.unit_of(problem), v.copy()
     settled, left = np.zeros(problem.n_groups, bool), np.arange(problem.n_groups)
-    near = np.zeros(problem.n_groups, np.int64)
+    near, white = np.zeros(problem.n_groups, np.int64), frame.base @ frame.white
     for _ in range(MOST_STEPS):
         part = problem.of(left)
         found = part.evaluate(v[left], curvature=True)
-        step = _step(part, found, threads)
+        step = _step(found, white[left], least[left])
         seen = look(part, v[left], step, far[left])
         rests = seen.most_share < AT_REST
         moved = separation.lowered(part, v[left], step, found.objective)
@@ -221,10 +231,17 @@ def followed(problem: Problem, v: Floats, threads: int, look: Look) -> tuple[Flo
     return v, settled
 
 
-def _step(part: Problem, found: Found, threads: int) -> Floats:
-    rows = part.rows
-    mark = {"cancel_mark": rows.cancel_mark, "deadline": rows.deadline}
-    return solve(np.asarray(found.hessian), found.gradient, threads, **mark).step
+def _step(found: Found, white: Floats, least: Floats) -> Floats:
+    """Newton's step (n, p), but for directions along which rows ran so far away that what is left
+    of their curvature is rounding.
+    """
+    by = white.transpose(0, 2, 1)
+    curvature = np.nan_to_num(determined.unpacked(np.asarray(found.hessian)))
+    size, turned = np.linalg.eigh(by @ curvature @ white)
+    there = size > least[:, None]
+    inverse = np.divide(1.0, size, where=there, out=np.zeros_like(size))
+    along = np.einsum("gkj,gk->gj", white @ turned, np.nan_to_num(found.gradient))
+    return np.asarray(np.einsum("gjk,gk->gj", white @ turned, inverse * along))
 
 
 def limit_of(
@@ -238,11 +255,7 @@ def limit_of(
     finite = [np.isfinite(one).all(axis=(1, 2)) for one in (informed, curvature)]
     settled = settled & finite[0] & finite[1]
     informed, curvature = np.nan_to_num(informed), np.nan_to_num(curvature)
-    spread = frame.bent(frame.products)
-    size, direction = np.linalg.eigh(spread)
-    there = size > PRESENT * np.maximum(size[:, -1:], np.finfo(float).tiny)
-    root = np.where(there, 1 / np.sqrt(np.where(there, size, 1.0)), 0.0)
-    white = direction * root[:, None, :]
+    spread, white = frame.bent(frame.products), frame.white
     bent, turned = np.linalg.eigh(white.transpose(0, 2, 1) @ frame.bent(informed) @ white)
     # What the other rows tell is what is the same along all that runs away.
     told = spread @ white @ (turned * (bent > INFORMED)[:, None, :])

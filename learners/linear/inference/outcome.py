@@ -128,7 +128,7 @@ def infer(
     seen.std_err[seen.parted | ~state.converged] = np.nan
     parted = np.flatnonzero(seen.parted & ~seen.empty)
     if narrow and problem.task.own is None and len(parted) and not state.out_of_time:
-        seen.runaways.extend(runaways_of(problem, state, parted, plan.threads, deadline))
+        seen.runaways.extend(runaways_of(problem, state, parted, deadline))
         for places, limit in seen.runaways:
             _put_limit(problem, seen, places, limit)
     return seen

@@ -93,8 +93,7 @@ def infer(
     found.std_err[found.parted | ~state.converged] = np.nan
     parted = np.flatnonzero(found.parted)
     if k * p < MOST_WEIGHTS and len(parted) and not state.out_of_time:
-        given = problem, state, parted, threads, deadline
-        found.runaways.extend(separation.runaways_of(*given))
+        found.runaways.extend(separation.runaways_of(problem, state, parted, deadline))
         for places, limit in found.runaways:
             _put_limit(problem, found, places, limit)
     return found

@@ -91,7 +91,7 @@ def parted(
 
 
 def runaways_of(
-    problem: SoftmaxProblem, state: State, which: Index, threads: int, deadline: float | None
+    problem: SoftmaxProblem, state: State, which: Index, deadline: float | None
 ) -> Runaways:
     """As of two classes (`inference/limit.py`); weights of classes change what they estimate."""
     given, found = limit.by_processor(problem, deadline), []
@@ -100,9 +100,10 @@ def runaways_of(
             places = which[block]
             part = given.of(places)
             assert isinstance(part, SoftmaxProblem)
-            v, settled = limit.followed(part, np.zeros_like(state.v[places]), threads, along)
+            frame = frame_of(part)
+            v, settled = limit.followed(part, np.zeros_like(state.v[places]), frame, along)
             bent = determined.unpacked(np.asarray(part.evaluate(v, curvature=True).hessian))
-            found.append((places, limit.limit_of(frame_of(part), v, settled, bent, bent)))
+            found.append((places, limit.limit_of(frame, v, settled, bent, bent)))
     except OutOfTime:
         state.out_of_time = True
     return found
