@@ -98,9 +98,9 @@ LINEAR: dict[str, tuple[Any, list[Any]]] = {
         [PASS, ctypes.POINTER(s.Softmax), ctypes.POINTER(Robust), *[ADDRESS] * 2],
     ),
     "tk_softmax_curvature": (INT, [PASS, ctypes.POINTER(s.Softmax), *[ADDRESS] * 4]),
-    "tk_softmax_reach": (INT, [PASS, ctypes.POINTER(s.Softmax), *[ADDRESS] * 3]),
+    "tk_softmax_reach": (INT, [PASS, ctypes.POINTER(s.Softmax), *[ADDRESS] * 4]),
     "tk_curvature_times": (INT, [PASS, *[ADDRESS] * 6]),
-    "tk_margin_reach": (INT, [PASS, ADDRESS, ADDRESS, ADDRESS]),
+    "tk_margin_reach": (INT, [PASS, ADDRESS, ADDRESS, ADDRESS, ADDRESS]),
     "tk_open_pass": (
         INT,
         [PASS, ctypes.POINTER(s.Open), ADDRESS, ADDRESS, ADDRESS, INT, ADDRESS],

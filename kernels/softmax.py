@@ -94,17 +94,19 @@ class Softmax:
         check_code(call(rows.struct, self.struct, how, pointer(out), pointer(clusters)))
         return out, clusters
 
-    def reach(self, rows: "Pass", weights: Floats, direction: Floats) -> Floats:
+    def reach(self, rows: "Pass", weights: Floats, direction: Floats, far: Floats) -> Floats:
         """Over each group's rows and other classes, (G, 4): the least margin of the own class
         against them, the least and the largest move of it along a direction, and the largest move
-        of their margins above the mean by probability; weights, direction: (G, K, p).
+        of their margins above the mean by probability; weights, direction: (G, K, p). far (G,):
+        margins of the own class above which other classes do not count.
         """
         if isinstance(rows, ShardedPass):
-            found = rows.asked("softmax_reach", self.label, self.weight, weights, direction)
+            found = rows.asked("softmax_reach", self.label, self.weight, weights, direction, far)
             return least_or_most([one[0] for one in found], REACH_LEAST)
         out = np.empty((len(weights), 4))
         weights, direction = np.ascontiguousarray(weights), np.ascontiguousarray(direction)
-        given = pointer(weights), pointer(direction), pointer(out)
+        far = np.ascontiguousarray(far)
+        given = pointer(weights), pointer(direction), pointer(far), pointer(out)
         check_code(library().tk_softmax_reach(rows.struct, self.struct, *given))
         return out
 

@@ -20,9 +20,11 @@ MEANINGS = {
     "`learning_rate`",
     "too few rows": "fewer rows than weights and no penalty: many solutions fit; `fm`: a single "
     "row: a constant model",
-    "separable": "a hyperplane separates the classes, or some rows of one class from the other, "
-    "so there is no optimum without a penalty; a small ridge was used where `options` have "
-    "`l2_standardized`",
+    "separable": "some rows can be put on their side by ever larger weights (of classes: a "
+    "hyperplane separates rows of one from the others; of counts: features or an intercept tell "
+    "rows of 0 alone), so there is no optimum without a penalty; coefficients that run away have "
+    "no standard error, the others those of a fit without these rows; a small ridge was used for "
+    "what runs away where `options` have `l2_standardized`",
     "out of range": "weights or sums of squares do not fit into doubles, as with labels beyond "
     "1e150 in size or features near 1e308: a constant model",
     "no split": "trees only: no split of the rows lowers the loss: a constant model",

@@ -28,7 +28,7 @@ Init = TypeVar("Init", bound=Callable[..., None])
 FLOATS = [np.float64, np.float32]
 UNFINISHED = {
     "not converged": "raise max_iter or epsilon",
-    "separable": "a hyperplane separates the classes: give l2",
+    "separable": "rows separate, so some coefficients run away: give l2",
     "too few rows": "there are fewer rows than coefficients: give l2",
     "time limit": "the time was over",
     "diverged": "lower the learning rate",

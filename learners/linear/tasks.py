@@ -69,6 +69,11 @@ class LinearTask(Task):
         return not self.smooth or self.parameter == "delta"
 
     @property
+    def counts(self) -> bool:
+        """Whether labels are counts."""
+        return self.own is None and self.least == COUNTS
+
+    @property
     def has_ratios(self) -> bool:
         """As of `Task`; `udas/scalars/ratio.c` knows them."""
         likelihood = self.own is None and self.test is not None

@@ -29,7 +29,7 @@ from tuskml.learners.linear.explaining.timing import Timing
 from tuskml.learners.linear.explaining.trained import explained
 from tuskml.learners.linear.guard.moving import trained_in_turns
 from tuskml.learners.linear.guard.switching import Run, run_guarded
-from tuskml.learners.linear.inference import determined, outcome
+from tuskml.learners.linear.inference import determined, limit, outcome
 from tuskml.learners.linear.inference.covariance import covariances
 from tuskml.learners.linear.inference.dispersed import estimates_dispersion, with_dispersion
 from tuskml.learners.linear.inference.goodness import members, refuse_inference
@@ -358,12 +358,14 @@ def fit_described(
 def ended_at(given: Inputs, problem: Problem, state: State, plan: Plan, run: Run) -> Ended:
     """What is known of the models where a training ended."""
     options, ratios = run.options, None
-    seen = outcome.infer(problem, state, plan, run.deadline)
+    limited = options.max_iter is not None
+    seen = outcome.infer(problem, state, plan, run.deadline, limited)
+    greatest = limit.greatest(state, seen.parted, seen.runaways)
     ridge = outcome.soften(problem, state, seen, plan, options, run.deadline)
     likely = members(problem, state, seen, given.labels, options)
     spread = covariances(problem, state, seen, plan.threads) if options.fit else None
     if given.terms is not None and spread is not None:
-        whole = Whole(problem, state, seen)
+        whole = Whole(problem, seen, *greatest)
         again = replace(run, held=None).again(plan)  # no model without a term stops early
         ratios = likelihood_ratios(whole, given.terms, options, again, run.is_over)
     return Ended(problem, state, plan, seen, ridge, likely, spread, ratios)

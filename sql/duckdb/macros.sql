@@ -166,7 +166,7 @@ found AS (
     FROM given WHERE m IS NOT NULL)
 SELECT n, p AS parameters, likelihood AS log_likelihood, deviance, null_deviance, 2 * p - 2 * likelihood AS aic,
        p * ln(n) - 2 * likelihood AS bic, CASE WHEN null_deviance > 0 THEN 1 - deviance / null_deviance END AS r2,
-       CASE WHEN task = 'linear' THEN CASE WHEN n > p THEN deviance / (n - p) END ELSE coalesce(dispersion, 1) END AS dispersion
+       CASE WHEN task = 'linear' THEN CASE WHEN n > p - 1 THEN deviance / (n - p + 1) END ELSE coalesce(dispersion, 1) END AS dispersion
 FROM found;
 
 -- Tests of whole terms, of a model that was trained with {"fit": true}: a column of a named row, or a feature of a list. Those of

@@ -61,7 +61,7 @@ BEGIN
     bic := parameters * ln(n) - 2 * log_likelihood;
     r2 := CASE WHEN null_deviance > 0 THEN 1 - deviance / null_deviance END;
     dispersion := CASE WHEN (model).task <> 'linear' THEN coalesce((kept->>'dispersion')::float8, 1)
-                       WHEN n > parameters THEN deviance / (n - parameters) END;
+                       WHEN n > parameters - 1 THEN deviance / (n - parameters + 1) END;
     RETURN NEXT;
 END
 $$;

@@ -29,9 +29,12 @@ TK_API int tk_curvature_times(const tk_pass *pass, const double *weights, const 
 /* The range of the signed margins y m, y = -1 or 1, and of their change along a direction u. For
  * each group, out, shape (n_groups, 4), gets four values over its rows: the smallest y (x.w + b),
  * the smallest and the largest y (x.u + u_b), and the largest
- * |x.u + u_b| / (1 + exp(-y (x.w + b))). */
+ * |x.u + u_b| / (1 + exp(-y (x.w + b + offset))). Of counts, where the loss of the pass is none of
+ * classes, a row counts with -(x.u + u_b) and |x.u + u_b| if it is 0, and else with a change of
+ * |x.u + u_b| alone. Rows whose y (x.w + b + offset), y = -1 for a count of 0, is above far,
+ * shape (n_groups,), are left out, but for counts above 0. */
 TK_API int tk_margin_reach(const tk_pass *pass, const double *weights, const double *direction,
-                           double *out);
+                           const double *far, double *out);
 /* The caller's own loss function. From margins and labels, shape (n,), it computes the loss, its
  * derivative by the margin and, unless NULL, its curvature, each of shape (n,). Labels are -1 and
  * 1 if pass->loss is a loss for classes. A result other than 0 is a failure. */
@@ -101,9 +104,9 @@ TK_API int tk_softmax_scores(const tk_pass *pass, const tk_softmax *softmax, con
 /* Over each group's rows and the classes k but the row's own y, shape (n_groups, 4), at weights
  * and along a direction in the shape of tk_softmax_gradient's: the least m_y - m_k, the least and
  * the largest move of it, and the largest move of m_k above the mean by probability of all
- * classes' moves. */
+ * classes' moves. Classes whose m_y - m_k is above far, shape (n_groups,), are left out. */
 TK_API int tk_softmax_reach(const tk_pass *pass, const tk_softmax *softmax, const double *weights,
-                            const double *direction, double *out);
+                            const double *direction, const double *far, double *out);
 /* Linear systems H step = gradient, one per group. */
 typedef struct tk_system {
     int64_t n_groups, p;

@@ -10,7 +10,8 @@
 namespace tusk {
 namespace {
 
-constexpr double LARGE = 10; // from here on the asymptotic series have all digits
+constexpr double LARGE = 10;   // from here on the asymptotic series have all digits
+constexpr double SMALL = 2e-3; // counts over the size, up to which a series in 1 / t has them
 
 // The first and second derivatives of log gamma, for x > 0. Abramowitz and Stegun, 6.3.18 and
 // 6.4.12, after recurrences.
@@ -36,8 +37,28 @@ struct SizeTerms {
     PolyGamma of_t;
     explicit SizeTerms(double size)
         : t(size), log_t(std::log(size)), log_gamma(std::lgamma(size)), of_t(size) {}
+    // The same where t is large, by the first terms of the series in a = 1 / t, which is
+    // sum_k (-a)^k / -k (sum_{j < y} j^k + k / (k + 1) mean^(k + 1) - y mean^k): the numbers above
+    // differ by less than their rounding there.
+    void add_near_poisson(double m, double mean, double y, double weight, double *out) const {
+        double n = y - 1, s = n * y, a = 1 / t, power = mean, sign = a;
+        const double sums[] = {s / 2, s * (2 * n + 1) / 6, s * s / 4,
+                               s * (2 * n + 1) * (3 * s - 1) / 30, s * s * (2 * s - 1) / 12};
+        double value = 0, first = 0, second = 0; // sum c_k a^k, by a times a, twice
+        for (int k = 1; k <= 5; k++, power *= mean, sign *= -a) {
+            double term = sign * (sums[k - 1] / k + power * (mean / (k + 1) - y / k));
+            value += term;
+            first += k * term;
+            second += k * (k + 1) * term;
+        }
+        out[0] += weight * (y * m - mean + value);
+        out[1] -= weight * a * first;
+        out[2] += weight * a * a * second;
+    }
     void add(double m, double y, double weight, double *out) const {
         double mean = std::exp(m), whole = mean + t, ratio = (y + t) / whole;
+        if (std::max(mean, y) + 1 < SMALL * t)
+            return add_near_poisson(m, mean, y, weight, out);
         double log_share = std::log1p(mean / t); // log(whole / t)
         PolyGamma with(y + t);
         out[0] += weight * (std::lgamma(y + t) - log_gamma - t * log_share +

@@ -72,14 +72,17 @@ void Fit::start() {
     double b = squared() ? mean : std::log(mean / (1 - mean));
     std::fill(eta_.begin(), eta_.end(), rules_.intercept ? b : 0.0);
     reset_work();
-    null_ = loss(eta_);
-    if (!work_.empty())
-        inner(rules_.spec->tolerance * 1e-2 * null_);
+    double constant = null_ = loss(eta_);
+    bool any_free = !work_.empty();
+    if (any_free)
+        inner(rules_.spec->tolerance * START * null_);
     refresh();
     null_ = loss(eta_);
     correlate_all();
-    if (squared() && null_ <= CONSTANT * CONSTANT * mean * mean)
-        std::fill(u_.begin(), u_.end(), 0.0); // the labels are the same but for rounding
+    bool same = squared() && null_ <= CONSTANT * CONSTANT * mean * mean; // but for rounding
+    bool explained = any_free && squared() && is_explained(null_, constant, *rules_.spec);
+    if (same || explained)
+        std::fill(u_.begin(), u_.end(), 0.0);
     Penalty none{0, 0, !!rules_.spec->positive};
     Sizes size = sizes(u_, none);
     for (int64_t j = 0; j < d_; j++)

@@ -2,6 +2,7 @@
 // where the centre is the weighted mean, or 0 without an intercept.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -24,6 +25,19 @@ struct Rules {
     tusk_memory *memory; // the account of copied columns, or NULL
     bool logistic() const { return spec->loss == TK_PATH_LOGISTIC; }
 };
+
+constexpr double START = 1e-2;  // share of the tolerance for weights without a penalty
+constexpr double EXACT = 1e-14; // share of a loss that rounding leaves
+
+// Whether features without a penalty explain the labels but for what their own fit leaves. Then
+// nothing is left for others, and the loss without them becomes one that tolerances can be shares
+// of. constant: the loss of the best constant.
+inline bool is_explained(double &loss, double constant, const tk_path_spec &spec) {
+    if (loss > std::max(START * spec.tolerance, EXACT) * constant)
+        return false;
+    loss = std::max(loss, EXACT / spec.tolerance * constant);
+    return true;
+}
 
 // Weights that are not 0, in the units of the caller's features.
 struct Weights {

@@ -67,7 +67,8 @@ struct Covariances {
     double gradient(size_t j) const { return numbers[j]; }
     void move(size_t j, double by) { add(numbers.data(), -by, product + j * k, k); }
     double squares() const {
-        return y_squares - dot(w->data(), with_y.data(), k) - dot(w->data(), numbers.data(), k);
+        double fitted = dot(w->data(), with_y.data(), k) + dot(w->data(), numbers.data(), k);
+        return std::max(y_squares - fitted, 0.0); // rounding may leave less
     }
 };
 

@@ -23,9 +23,11 @@ def covariances(problem: Problem, state: State, seen: Inference, threads: int) -
     if d >= determined.MOST_WEIGHTS:
         return None
     out = np.full((n, d, d), np.nan)
-    which = np.flatnonzero(np.isfinite(seen.std_err[:, 1:]).any(axis=1))
+    which = np.flatnonzero(np.isfinite(seen.std_err[:, 1:]).any(axis=1) & ~seen.parted)
     for block in determined.blocks(len(which), d + 1):
         out[which[block]] = _of_some(problem, state, seen, which[block], threads)
+    for places, limit in seen.runaways:
+        out[places] = limit.covariance(problem.rows.weight[places])[:, :-1, :-1]
     lost = ~np.isfinite(seen.std_err[:, 1:])
     out[lost] = np.nan
     out.transpose(0, 2, 1)[lost] = np.nan

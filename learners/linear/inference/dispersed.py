@@ -21,6 +21,10 @@ ENOUGH = 1e-3
 """Of epsilon, to which the logarithm of the dispersion settles."""
 
 
+ROUNDED, SHRINKS = 1e-5, 0.5
+"""Change of that logarithm that may be rounding, which it is where it does not shrink so much."""
+
+
 def estimates_dispersion(problem: Problem, options: LinearOptions) -> bool:
     """Whether the loss has a dispersion that nobody gave."""
     return problem.task.parameter == "dispersion" and options.dispersion is None
@@ -36,14 +40,16 @@ def with_dispersion(
 
     state: of the descent for the first one; again: descends from weights v (G, p).
     """
-    least = max(ENOUGH * options.epsilon, SETTLED)
+    least, last = max(ENOUGH * options.epsilon, SETTLED), np.full(problem.n_groups, np.inf)
     for _ in range(ROUNDS):
         rows = problem.rows
         assert rows.parameter is not None
         before = rows.parameter[:, 0]
         parameter = rows.parameter.copy()
         parameter[:, 0] = likeliest(rows, problem.to_caller(state.v), before)
-        moved = np.abs(np.log(parameter[:, 0] / before)) > least
+        change = np.abs(np.log(parameter[:, 0] / before))
+        rounded = (change < ROUNDED) & (change > SHRINKS * last)
+        moved, last = (change > least) & ~rounded, change
         if not moved.any() or state.out_of_time:
             break
         problem = problem.on(replace(rows, parameter=parameter))

@@ -17,9 +17,11 @@ from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.problem import Index, Problem
 
 LEAST, MOST = 1e-8, 1e8
-"""Of the dispersion of counts; the least one is a Poisson distribution but for rounding."""
+"""Of the dispersion of counts; the least one is a Poisson distribution but for rounding, and is
+told as 0.
+"""
 ROUNDS, STEPS = 50, 100
-SETTLED = 1e-9
+SETTLED = 1e-8
 """Change of the dispersion's logarithm."""
 FURTHEST = 2.0
 """How far a step moves that logarithm."""
@@ -63,6 +65,13 @@ def as_expected(problem: Problem, v: Floats) -> Floats:
     assert problem.task.expected is not None
     loss = replace(problem.rows, loss=problem.task.expected)
     return np.asarray(problem.on(loss).evaluate(v, curvature=True).hessian)
+
+
+def curvature(problem: Problem, v: Floats) -> Floats:
+    """The packed mean curvature of the loss that standard errors are computed by."""
+    if problem.task.expected is not None:
+        return as_expected(problem, v)
+    return np.asarray(problem.evaluate(v, curvature=True).hessian)
 
 
 def by_moments(labels: NDArray[np.void]) -> Floats:

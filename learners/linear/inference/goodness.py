@@ -3,7 +3,8 @@
 The deviance is twice what the log-likelihood lacks to that of a model with a parameter per row;
 the null deviance is that of the best constant (McCullagh and Nelder, Generalized linear models,
 1989, 2.3). All sums are by the rows' weights. Without a penalty, `parameters` are the
-coefficients that the rows determine, the intercept and an estimated dispersion of counts.
+coefficients that the rows determine, the intercept and one that is estimated beside them, as R
+counts: the variance of `linear`, the scale of `gamma` or the dispersion of counts.
 """
 
 import math
@@ -25,6 +26,8 @@ from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import LinearOptions
 from tuskml.learners.linear.tasks import LINEAR, LinearTask
 
+NEARLY_POISSON = 1e-5
+"""Count times dispersion, below which a series has all digits."""
 STEPS = 50
 SETTLED = 1e-12
 """Change of the best constant."""
@@ -71,15 +74,28 @@ def sums_of(group: np.void, a: float) -> Sums:
                 gammaln(y + 1),
                 xlogy(y, y),
                 np.log(y),
-                gammaln(y + size) - gammaln(size) + y * np.log(a),
+                rising(y, a),
                 (y + size) * np.log1p(a * y),
             )
             found += [float(np.sum(one if weight is None else weight * one)) for one in terms]
     return Sums(*found.tolist())
 
 
+def rising(y: Floats, a: float) -> Floats:
+    """log(Gamma(y + 1 / a) / Gamma(1 / a)) + y log a, by the first terms of a series where the
+    functions would differ by less than their rounding.
+    """
+    from scipy.special import gammaln
+
+    near = y * (y - 1) * (a / 2 - a * a * (2 * y - 1) / 12)
+    far = gammaln(y + 1 / a) - gammaln(1 / a) + y * np.log(a)
+    return np.where((y + 1) * a < NEARLY_POISSON, near, far)
+
+
 def log_likelihood(task: LinearTask, loss: float, s: Sums, scale: float) -> float:
-    """Of a group whose losses are summed; scale: the dispersion of `gamma`."""
+    """Of a group whose losses are summed; scale: the dispersion of `gamma`, as R takes it here the
+    deviance by row.
+    """
     if task.quadratic:
         return float(-s.n / 2 * (np.log(2 * np.pi * 2 * loss / s.n) + 1))
     if task.name == "poisson":
@@ -139,12 +155,13 @@ def members(
     found["weight"] = n
     used = (problem.scale > 0).sum(axis=1) + int(rows.fit_intercept)
     found["parameters"] = np.where(np.isnan(seen.freedom), used, n - seen.freedom)
-    found["parameters"] += estimates_dispersion(problem, options)
+    found["parameters"] += estimates_dispersion(problem, options) or task.test == "t"
     for g in range(len(n)):
         s = sums_of(rows.groups[g], float(a[g]))
         least = saturated(task, s, float(n[g] * labels["mean"][g]))
-        found["log_likelihood"][g] = log_likelihood(task, losses[g], s, float(seen.scale[g]))
-        found["deviance"][g] = 2 * (losses[g] - least)
+        deviance = 2 * (losses[g] - least)
+        found["log_likelihood"][g] = log_likelihood(task, losses[g], s, deviance / s.n)
+        found["deviance"][g] = deviance
         found["null_deviance"][g] = 2 * (nulls[g] - least)
     return {name: (np.isfinite(one), one) for name, one in found.items()}
 

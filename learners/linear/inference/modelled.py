@@ -10,13 +10,14 @@ from tuskml.kernels.passes import Pass
 from tuskml.learners.classes import margin_of_one_class, named_classes
 from tuskml.learners.linear.explaining.plan_text import plan_line, resolved
 from tuskml.learners.linear.inference import finite, outcome
+from tuskml.learners.linear.inference.tempered import solver
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.own.checks import loss_of_one_class, task_members
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.problem import Index, Problem
 from tuskml.learners.linear.request import Request
 from tuskml.learners.linear.tasks import LinearTask
-from tuskml.learners.models import Lists, Models, by_group, thinned
+from tuskml.learners.models import Lists, Models, Strings, by_group, thinned
 
 
 @dataclass(frozen=True)
@@ -76,12 +77,19 @@ def models_of(given: Inputs, ended: Ended, options: str, began: float) -> Models
         iterations=state.iterations,
         converged=state.converged.astype(np.uint8),
         status=finite.with_lost(status, lost),
-        plan=plan_line(plan),
+        plan=plan_lines(ended),
         seconds=n_rows / n_rows.sum() * (time.monotonic() - began),
         options=by_group(options, n, noted | ended.fit),
         **({} if ended.covariance is None else {"covariance": ended.covariance}),
         **({} if ended.ratios is None else {"ratios": ended.ratios}),
     )
+
+
+def plan_lines(ended: Ended) -> Strings:
+    """What ran, for each group: where rows separate also what found the weights with the ridge."""
+    line = plan_line(ended.plan)
+    pool = (line, f"{line}, then a ridge by {solver(ended.problem).name}")
+    return Strings(pool, ended.ridge.astype(np.int32))
 
 
 def classes_of(task: LinearTask, labels: NDArray[np.void]) -> Lists:

@@ -11,6 +11,7 @@ from tuskml.kernels.passes import Floats, Solution, solve
 from tuskml.learners.linear.algorithms.newton import FLOATS, evaluate
 from tuskml.learners.linear.inference import determined, dispersion, robust, separation
 from tuskml.learners.linear.inference.determined import MOST_WEIGHTS
+from tuskml.learners.linear.inference.limit import Limit, Runaways, runaways_of, softened
 from tuskml.learners.linear.inference.names import CLASSIC
 from tuskml.learners.linear.inference.rounded import rounded
 from tuskml.learners.linear.inference.tempered import strength, temper
@@ -47,8 +48,9 @@ class Inference:
 
     std_err (G, p): the intercept's first, NaN where it has no meaning; freedom (G,): degrees of
     freedom of its tests, scale (G,): s^2, both NaN where nobody looked; constant, dependent,
-    parted (G,): a feature never varies, features depend on each other, no optimum because the
-    classes are apart; clusters (G,): of rows, NaN unless the errors are by cluster.
+    parted (G,): a feature never varies, features depend on each other, no optimum because rows
+    separate; clusters (G,): of rows, NaN unless the errors are by cluster; empty (G,): all counts
+    are 0; runaways: of parted groups, what the other rows determine.
     """
 
     std_err: Floats
@@ -58,6 +60,8 @@ class Inference:
     dependent: Bools
     parted: Bools
     clusters: Floats
+    empty: Bools
+    runaways: Runaways
 
     @classmethod
     def none(cls, problem: Problem) -> "Inference":
@@ -70,7 +74,18 @@ class Inference:
             np.zeros(n, bool),
             np.zeros(n, bool),
             np.full(n, np.nan),
+            nothing_counted(problem),
+            [],
         )
+
+
+def nothing_counted(problem: Problem) -> Bools:
+    """Groups (G,) whose counts are all 0, which have no optimum, whatever the penalty, if an
+    intercept may run away.
+    """
+    if not problem.task.counts or not problem.rows.fit_intercept:
+        return np.zeros(problem.n_groups, bool)
+    return np.asarray(problem.rows.labels()["high"] <= 0)
 
 
 def wants_inference(problem: Problem) -> bool:
@@ -78,30 +93,57 @@ def wants_inference(problem: Problem) -> bool:
     return problem.task.test is not None and problem.rows.class_weight is None
 
 
-def infer(problem: Problem, state: State, plan: Plan, deadline: float | None = None) -> Inference:
+def infer(
+    problem: Problem,
+    state: State,
+    plan: Plan,
+    deadline: float | None = None,
+    limited: bool = False,
+) -> Inference:
     """Standard errors from the inverse curvature at the optimum, and what stands against them.
 
     The curvature H of the mean loss gives the covariance s2 (n H)^-1, s2 = 1 for the logistic
     loss and the residual variance for the squared one. Where features depend on each other the
     weights become those of the least norm (`determined.py`). deadline: of `time.monotonic()`, for
-    what takes passes beyond that.
+    what takes passes beyond that; limited: whether a number of iterations was asked for.
     """
     seen = Inference.none(problem)
+    seen.parted[seen.empty] = True
     if problem.l1 or problem.l2:
         return seen
-    which = np.flatnonzero(state.converged)
-    if problem.d < MOST_WEIGHTS and len(which):
+    which = np.flatnonzero(state.converged & ~seen.empty)
+    narrow = problem.d < MOST_WEIGHTS
+    if narrow and len(which):
         _infer_some(problem, state, plan, seen, which, deadline)
     elif problem.rows.sparse and problem.rows.fit_intercept and len(which):
         found, constant = determined.without_constants(problem.of(which), state.v[which])
         state.v[which], seen.constant[which] = found, constant
-    if likely_classes(problem.task) and not state.out_of_time:
-        looked = state.converged & (problem.d < MOST_WEIGHTS)
+    if may_part(problem.task) and not state.out_of_time:
+        looked = (state.converged & narrow) | seen.empty
         rest = np.flatnonzero(~looked & ~(state.stopped & ~state.converged))
-        if len(rest):
-            seen.parted[rest] = separation.completely(problem.of(rest), state.v[rest])
+        if len(rest) and narrow and not limited and problem.task.smooth:
+            _decide(problem, state, plan, seen, rest, None, deadline)
+        elif len(rest):
+            part, known = problem.of(rest), separation.completely
+            proof = separation.never_counted if problem.task.counts else known
+            seen.parted[rest] = proof(part, state.v[rest])
     seen.std_err[seen.parted | ~state.converged] = np.nan
+    parted = np.flatnonzero(seen.parted & ~seen.empty)
+    if narrow and problem.task.own is None and len(parted) and not state.out_of_time:
+        seen.runaways.extend(runaways_of(problem, state, parted, deadline))
+        for places, limit in seen.runaways:
+            _put_limit(problem, seen, places, limit)
     return seen
+
+
+def _put_limit(problem: Problem, seen: Inference, places: Index, limit: Limit) -> None:
+    """Standard errors of what does not run away."""
+    seen.freedom[places] = problem.rows.weight[places] - limit.rank
+    if not wants_inference(problem):
+        return
+    seen.scale[places] = 1.0
+    spread = limit.covariance(problem.rows.weight[places])
+    seen.std_err[places] = np.roll(np.sqrt(np.einsum("gjj->gj", spread)), 1, axis=1)
 
 
 def soften(
@@ -112,12 +154,42 @@ def soften(
     options: LinearOptions,
     deadline: float | None,
 ) -> Bools:
-    """Fits groups without an optimum with a ridge where no penalty was named; which ones, (G,)."""
-    softened = np.zeros(problem.n_groups, bool)
-    which = np.flatnonzero(seen.parted)
-    if "l2" not in options.given and len(which):
-        softened[which] = temper(problem, state, which, plan, deadline)
-    return softened
+    """Leaves groups without an optimum at a finite model; which of them got a ridge, (G,).
+
+    Where no penalty was named a ridge is put on what runs away, or on all if nothing is
+    determined. Other trainings stay where they ended, but for what is determined. Groups of counts
+    that are all 0 get the constant of half a count in all rows.
+    """
+    ridge, given = np.zeros(problem.n_groups, bool), "l2" in options.given
+    if seen.empty.any():
+        _half_a_count(problem, state, np.flatnonzero(seen.empty))
+    rest = seen.parted & ~seen.empty
+    for places, limit in seen.runaways:
+        some = np.flatnonzero(~limit.complete)
+        which, partly = places[some], limit.of(some)
+        rest[which] = False
+        part = problem.of(which)
+        if given:
+            state.v[which] = partly.with_the_rest(state.v[which])
+            state.objective[which] = part.objective(state.v[which])
+        elif len(which):
+            features = np.diag(np.append(np.ones(problem.d), 0.0))
+            pull = strength(part)[:, None, None] * features
+            state.v[which], state.objective[which] = softened(part, partly, pull)
+            ridge[which] = True
+    which = np.flatnonzero(rest)
+    if not given and len(which):
+        ridge[which] = temper(problem, state, which, plan, options, deadline)
+    return ridge
+
+
+def _half_a_count(problem: Problem, state: State, which: Index) -> None:
+    """Weights of a constant mean that expects half a count of all rows, as `one class` does."""
+    part = problem.of(which)
+    labels = part.rows.labels()
+    state.v[which] = 0.0
+    state.v[which, -1] = np.log(0.5 / (labels["weight"] * labels["exposure"]))
+    state.objective[which] = part.objective(state.v[which])
 
 
 def _infer_some(
@@ -136,13 +208,19 @@ def _infer_some(
             _settle(problem, state, seen, which[some], spanned, None)
         return
     end = end_of(problem, state, which, plan.threads)
+    step = None
+    if end.gradient is not None and state.hessian is None:
+        step = solve(end.hessian, end.gradient, plan.threads).step
     if problem.task.expected is not None:
         end = replace(end, hessian=dispersion.as_expected(part, state.v[which]))
     solution = solve(end.hessian, directions(part), plan.threads, inverse=True)
-    if likely_classes(problem.task):
+    if may_part(problem.task):
         said = apart(part, state.v[which], end, solution, plan.threads)
         seen.parted[which] = said.parted
         _decide(problem, state, plan, seen, which[said.left], said.near, deadline)
+    if step is not None:
+        whole = np.flatnonzero(~seen.parted[which])
+        polish(problem, state, which[whole], step[whole])
     suspect = (solution.rank < free_weights(part)) | (solution.pivot < SUSPECT)
     rough = (solution.pivot < STEEP) | seen.constant[which]
     steep = np.flatnonzero(rough & ~suspect & ~seen.parted[which])
@@ -161,7 +239,7 @@ def apart(
     problem: Problem, v: Floats, end: "End", solution: Solution, threads: int
 ) -> separation.Proof:
     """What Newton's step proves where trainings ended (`separation.py`)."""
-    if end.gradient is not None:
+    if problem.task.own is None and end.gradient is not None:
         step = solve(end.hessian, end.gradient, threads).step
     else:  # a likelihood of the user's own
         problem = separation.as_logistic(problem)
@@ -181,18 +259,19 @@ def _decide(
     plan: Plan,
     seen: Inference,
     which: Index,
-    near: separation.Ended,
+    near: separation.Ended | None,
     deadline: float | None,
 ) -> None:
-    """Whether the classes of some groups are apart, into seen; past the deadline they count as
-    groups that time did not suffice for. near: where Newton's step leads.
+    """Whether the rows of some groups separate, into seen; past the deadline they count as groups
+    that time did not suffice for. near: where Newton's step leads.
     """
     if not len(which):
         return
     part = separation.as_logistic(problem) if problem.task.own is not None else problem
     rows = replace(part.rows, deadline=deadline)
     try:
-        begin, some = np.zeros((len(which), part.d + 1)), part.on(rows).of(which)
+        some = part.on(rows).of(which)
+        begin = separation.begin(some)
         seen.parted[which] = separation.decide(some, begin, plan.threads, ended=near)
     except OutOfTime:
         state.out_of_time, state.running[which], state.converged[which] = True, True, False
@@ -215,7 +294,10 @@ def noted(problem: Problem, seen: Inference, n_rows: NDArray[np.int64], ridge: B
     found["clusters"] = (clustered, seen.clusters)
     parameter = problem.task.parameter
     if parameter in ESTIMATED and problem.rows.parameter is not None:
-        found[parameter] = (np.ones(len(odd), bool), problem.rows.parameter[:, 0])
+        value = problem.rows.parameter[:, 0]
+        if parameter == DISPERSION:
+            value = np.where(value > dispersion.LEAST, value, 0.0)
+        found[parameter] = (np.ones(len(odd), bool), value)
     elif problem.task.response == "exp" and problem.task.expected is not None:
         found[DISPERSION] = (np.isfinite(seen.scale), seen.scale)
     return found
@@ -337,6 +419,25 @@ def refine(
     state.objective[which], state.violation[which] = found.objective, found.violation
 
 
+def polish(problem: Problem, state: State, which: Index, step: Floats) -> None:
+    """Takes Newton's step (n, p) where some trainings ended that knew no curvature: what a
+    tolerance of gradients leaves depends on the order of rows, and on directions that are flat.
+
+    A step that does not help is not taken.
+    """
+    if not len(which):
+        return
+    part, moved = problem.of(which), state.v[which] - step
+    there = part.evaluate(moved)
+    better = there.objective <= state.objective[which] + there.slack
+    some = which[better]
+    state.v[some] = moved[better]
+    state.objective[some], state.violation[some] = (
+        there.objective[better],
+        there.violation[better],
+    )
+
+
 @dataclass(frozen=True)
 class End:
     """Where groups ended: packed hessian, and the gradient (G, p) where one was needed."""
@@ -363,10 +464,10 @@ def end_of(problem: Problem, state: State, which: Index, threads: int) -> End:
             loose = (rough.pivot < TIGHT) | (rough.rank < free_weights(part))
             renew, precise = renew | (loose & ~precise), precise | loose
     gradient = None
-    if renew.any() or problem.task.name == "logistic":
+    if renew.any() or may_part(problem.task):
         found = evaluate(part, state.v[which], hessian, renew, precise)
         hessian, gradient = np.asarray(found.hessian), found.gradient
-    return End(hessian, gradient if problem.task.name == "logistic" else None)
+    return End(hessian, gradient)
 
 
 def judge(problem: Problem, state: State, plan: Plan, seen: Inference) -> Strings:
@@ -384,18 +485,19 @@ def judge(problem: Problem, state: State, plan: Plan, seen: Inference) -> String
     if state.out_of_time:
         mark(~state.converged & state.running, "time limit")
     code[state.stopped & ~state.converged] = STATUSES.index("early stop")
-    if not problem.l2 and not problem.l1:
-        if not problem.rows.sparse:
-            weights = problem.d + int(problem.rows.fit_intercept)
-            mark(problem.rows.groups["n_rows"] < weights, "too few rows")
-        mark(seen.parted, "separable")
-        state.converged[seen.parted] = False
+    if not problem.l2 and not problem.l1 and not problem.rows.sparse:
+        weights = problem.d + int(problem.rows.fit_intercept)
+        mark(problem.rows.groups["n_rows"] < weights, "too few rows")
+    mark(seen.parted, "separable")
+    state.converged[seen.parted] = False
     return Strings(STATUSES, code)
 
 
-def likely_classes(task: LinearTask) -> bool:
-    """Whether the loss is a likelihood of two classes, which has no optimum where they part.
+def may_part(task: LinearTask) -> bool:
+    """Whether the loss is a likelihood of two classes or of counts, which has no optimum where
+    rows separate.
 
     Other losses of classes, such as a squared hinge, have one there.
     """
-    return task.classifies and "logistic" in (task.name, task.response) and task.test is not None
+    classes = task.classifies and "logistic" in (task.name, task.response)
+    return task.counts or (classes and task.test is not None)

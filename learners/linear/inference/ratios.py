@@ -46,16 +46,19 @@ def term_widths(request: Request, widths: NDArray[np.int64]) -> NDArray[np.int64
 
 @dataclass(frozen=True)
 class Whole:
-    """G groups trained with all their features: where they ended, and what was seen there."""
+    """G groups trained with all their features: what was seen where they ended, weights v (G, p)
+    of the greatest likelihood, and of which groups (G,) these are known.
+    """
 
     problem: Problem
-    state: State
     seen: Inference
+    v: Floats
+    known: NDArray[np.bool_]
 
     def of(self, which: Index) -> tuple[Problem, Floats]:
         """The problem of some groups and their weights (G, p), of a descent that begins anew."""
         part = self.problem.of(which)
-        return replace(part, begun=None, before=None), self.state.v[which].copy()
+        return replace(part, begun=None, before=None), self.v[which].copy()
 
 
 def likelihood_ratios(
@@ -93,7 +96,7 @@ def has_likelihood(whole: Whole, options: LinearOptions) -> NDArray[np.bool_]:
     """Groups (G,) whose weights have the greatest likelihood of all."""
     if options.l1 or options.l2 or not wants_inference(whole.problem):
         return np.zeros(whole.problem.n_groups, bool)
-    return np.asarray(whole.state.converged & ~whole.seen.parted)
+    return whole.known
 
 
 def features(first: Index, widths: NDArray[np.int64], d: int) -> NDArray[np.bool_]:
@@ -138,7 +141,7 @@ def statistics(
     if estimates_dispersion(less, options):
         less, state = with_dispersion(less, state, options, again)
     scale = whole.seen.scale[which]
-    most = likelihoods(problem, whole.state.v[which], scale)
+    most = likelihoods(problem, whole.v[which], scale)
     ratio = 2 * (most - likelihoods(less, state.v, scale))
     return np.where(state.converged, np.maximum(ratio, 0.0), np.nan)
 

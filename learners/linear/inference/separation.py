@@ -1,4 +1,4 @@
-"""Whether the logistic loss has an optimum: whether no direction separates the classes.
+"""Whether a likelihood of classes or counts has an optimum: whether no direction separates rows.
 
 Without a penalty there is none if and only if there is a direction u, not 0 on all rows, along
 which no margin y (z.u) is below 0 (Albert and Anderson, On the existence of maximum likelihood
@@ -13,6 +13,12 @@ detecting separated data, 2007):
 * Where all margins are above 0, the weights are such a direction. Where no margin falls along -s,
   -s is one: along it the method runs away if there is no optimum, one unit of the closest
   margins an iteration, while all that is not parted comes to rest.
+
+Counts y with mean exp(m) have no optimum if and only if there is a direction along which no
+margin changes where y > 0, none rises where y = 0, and some fall (Correia, Guimaraes and Zylkin,
+Verifying the existence of maximum likelihood estimates for generalized linear models, 2019). Here
+g = mean((exp(m) - y) z), so that the numbers exp(m) (1 - z.s) - y times z add up to 0, and no such
+direction exists where z.s < 1 in all rows of y = 0. That holds for a negative binomial loss too.
 """
 
 from collections.abc import Callable
@@ -21,8 +27,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from tuskml.kernels.parts.sharded import squared
 from tuskml.kernels.passes import Floats, Pass, solve
+from tuskml.kernels.rows.entries import entry_sums
 from tuskml.kernels.rows.reach import margin_reach
+from tuskml.learners.linear.objective import best_constant
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.tasks import LINEAR
 
@@ -51,10 +60,23 @@ class Reach:
     most_share: Floats
 
 
-def reach(rows: Pass, weights: Floats, direction: Floats) -> Reach:
-    """Margins at weights (G, d + 1) along a direction (G, d + 1), both in the caller's units."""
-    out = margin_reach(rows, weights, direction)
+def reach(rows: Pass, weights: Floats, direction: Floats, far: Floats | None = None) -> Reach:
+    """Margins at weights (G, d + 1) along a direction (G, d + 1), both in the caller's units; far
+    (G,): margins on the own side beyond which rows do not count.
+    """
+    beyond = np.full(len(weights), np.inf) if far is None else far
+    out = margin_reach(rows, weights, direction, beyond)
     return Reach(*(np.ascontiguousarray(column) for column in out.T))
+
+
+def backed(found: Reach) -> Bools:
+    """Groups (G,) in which some margins grow along minus the direction, and none falls."""
+    return (found.most_move <= LEVEL * -found.least_move) & (found.least_move < 0)
+
+
+def along(problem: Problem, v: Floats, step: Floats, far: Floats | None = None) -> Reach:
+    """What a step (G, p) at v (G, p) does to the rows."""
+    return reach(problem.rows, problem.to_caller(v), problem.to_caller(step), far)
 
 
 @dataclass(frozen=True)
@@ -63,6 +85,22 @@ class Verdict:
 
     exists: Bools
     parted: Bools
+
+
+def unit_of(problem: Problem) -> Floats:
+    """The largest curvature that tells of the rows, (G,): of counts about their mean."""
+    if not problem.task.counts:
+        return np.ones(problem.n_groups)
+    mean = problem.rows.labels()["mean"]
+    return np.where(mean > 0, mean, 1.0)
+
+
+def begin(problem: Problem) -> Floats:
+    """Weights v (G, p) to look from: of counts the best constant, of classes none."""
+    v = np.zeros((problem.n_groups, problem.d + 1))
+    if problem.task.counts and problem.rows.fit_intercept:
+        v[:, -1] = best_constant(problem, problem.rows.labels())
+    return v
 
 
 def as_logistic(problem: Problem) -> Problem:
@@ -80,15 +118,25 @@ def completely(problem: Problem, v: Floats) -> Bools:
 
 def verdict(problem: Problem, v: Floats, step: Floats, pivot: Floats) -> Verdict:
     """What Newton's step (G, p) at v (G, p) proves; pivot (G,) as `solve` has it."""
-    return judged(reach(problem.rows, problem.to_caller(v), problem.to_caller(step)), pivot)
+    return judged(along(problem, v, step), pivot)
 
 
 def judged(found: Reach, pivot: Floats) -> Verdict:
     """The same, of what Newton's step does to the rows."""
-    backed = found.most_move <= LEVEL * -found.least_move
     exists = (found.most_share < SURE) & (pivot > CLEAR)
-    parted = (found.least_margin > 0) | (backed & (found.least_move < 0) & ~exists)
+    parted = (found.least_margin > 0) | (backed(found) & ~exists)
     return Verdict(exists & ~parted, parted)
+
+
+def never_counted(problem: Problem, v: Floats) -> Bools:
+    """Groups (G,) of counts in which features that occur in rows of 0 alone prove that there is no
+    optimum, where features are too many for Newton's steps. v (G, p): any weights.
+    """
+    rows, direction = problem.rows, np.zeros((problem.n_groups, problem.d + 1))
+    counted = squared(rows).gradient(direction)[:, 2:-1]  # -sum(y x)
+    size = entry_sums(rows)[0][:, :-1] if rows.sparse else problem.shift
+    direction[:, :-1] = np.where(counted == 0, np.sign(size), 0.0)
+    return backed(reach(rows, problem.to_caller(v), direction))
 
 
 @dataclass(frozen=True)
@@ -169,11 +217,11 @@ def followed(
         left, v = left[rest], v[rest]
         if not len(rest):
             break
-        v = _lower(part.of(rest), v, solution.step[rest], found.objective[rest])
+        v = lowered(part.of(rest), v, solution.step[rest], found.objective[rest])
     return parted, left
 
 
-def _lower(problem: Problem, v: Floats, step: Floats, objective: Floats) -> Floats:
+def lowered(problem: Problem, v: Floats, step: Floats, objective: Floats) -> Floats:
     """Newton's step, halved by group until the objective is not above what it was."""
     by = np.ones(len(v))
     for _ in range(HALVINGS):

@@ -1,9 +1,10 @@
-"""Separable classes, where no penalty was asked for and without one there is no optimum.
+"""Rows that separate, where no penalty was asked for and without one there is no optimum.
 
 They get the least that makes one: l2 = 1 / n on coefficients of features divided by their standard
 deviation, as scikit-learn's LogisticRegression has it with C = 1 on scaled features.
 """
 
+import math
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -12,10 +13,12 @@ from numpy.typing import NDArray
 from tuskml.kernels.parts.sharded import anew
 from tuskml.kernels.passes import Floats, Triangles
 from tuskml.learners.linear.algorithms import FIRST_CHOICE, LAST_CHOICE
+from tuskml.learners.linear.algorithms.parts.algorithm import Algorithm
 from tuskml.learners.linear.inference import determined
 from tuskml.learners.linear.operators import Operators, State, run
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.problem import Found, Index, Problem, add_to_diagonal
+from tuskml.learners.linear.request import LinearOptions
 
 PRECISE, MOST_ITERATIONS = 1e-10, 100
 """Of newton, for groups of few features."""
@@ -61,24 +64,38 @@ class Tempered(Problem):
 
 
 def temper(
-    problem: Problem, state: State, which: Index, plan: Plan, deadline: float | None
+    problem: Problem,
+    state: State,
+    which: Index,
+    plan: Plan,
+    options: LinearOptions,
+    deadline: float | None,
 ) -> NDArray[np.bool_]:
-    """Leaves some groups at their optimum with the ridge; for which of them time sufficed, (n,).
+    """Leaves some groups at their optimum with the ridge; for which of them time and iterations
+    sufficed, (n,). The others stay where they are.
 
-    The others stay where they are.
+    Where features are too many for Newton's steps, the ridge takes no more iterations than were
+    asked for in all, and no group gets it where another algorithm was asked for.
     """
-    rows = problem.rows
+    rows, most = problem.rows, math.inf
+    if problem.d >= determined.MOST_WEIGHTS:
+        if options.algorithm not in ("auto", LAST_CHOICE.name):
+            return np.zeros(len(which), bool)
+        if options.max_iter is not None:
+            most = options.max_iter - int(state.iterations[which].max())
     given = rows.loss, rows.positive, rows.class_weight, rows.fit_intercept, rows.open
-    part = problem.on(anew(rows, *given)).of(which)
+    fresh = replace(anew(rows, *given), parameter=rows.parameter)
+    part = problem.on(fresh).of(which)
     penalised = with_ridge(part)
     start = np.zeros((len(which), problem.d + 1))
-    ended = run(penalised, descent(penalised, plan, start, deadline))
+    ended = run(penalised, descent(penalised, plan, start, deadline, most))
     v = ended.v
     if penalised.scale is not part.scale:
         v = part.from_caller(penalised.to_caller(v))
     if rows.sparse and rows.fit_intercept:
         v = determined.without_constants(part, v)[0]
-    arrived = ~ended.running if ended.out_of_time else np.ones(len(which), bool)
+    over = ended.out_of_time or (ended.iteration >= most and most < MOST_WIDE_ITERATIONS)
+    arrived = ~ended.running if over else np.ones(len(which), bool)
     there = which[arrived]
     state.v[there] = v[arrived]
     state.objective[there] = ended.objective[arrived]
@@ -101,19 +118,25 @@ def with_ridge(problem: Problem) -> Tempered:
     return Tempered(**own, ridge=ridge)
 
 
-def descent(problem: Problem, plan: Plan, start: Floats, deadline: float | None) -> Operators:
-    """How the optimum is reached, whatever the plan's algorithm is."""
-    few = problem.d < determined.MOST_WEIGHTS
-    chosen = FIRST_CHOICE if few else LAST_CHOICE
+def descent(
+    problem: Problem, plan: Plan, start: Floats, deadline: float | None, most: float
+) -> Operators:
+    """How the optimum is reached, whatever the plan's algorithm is; most: iterations."""
+    few, chosen = problem.d < determined.MOST_WEIGHTS, solver(problem)
     settings = replace(
         plan,
         algorithm=chosen.name,
         base=None,
         converge="gradient",
         epsilon=PRECISE if few else WIDE_PRECISE,
-        max_iter=MOST_ITERATIONS if few else MOST_WIDE_ITERATIONS,
+        max_iter=int(min(most, MOST_ITERATIONS if few else MOST_WIDE_ITERATIONS)),
     )
     return chosen.operators(problem, settings, start, deadline)
+
+
+def solver(problem: Problem) -> Algorithm:
+    """What finds the weights with the ridge."""
+    return FIRST_CHOICE if problem.d < determined.MOST_WEIGHTS else LAST_CHOICE
 
 
 def strength(problem: Problem) -> Floats:

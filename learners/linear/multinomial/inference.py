@@ -1,16 +1,17 @@
 """Standard errors and statuses of multinomial models."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.kernels.passes import Floats
+from tuskml.kernels.passes import Floats, solve
 from tuskml.learners.linear.inference.determined import MOST_WEIGHTS
 from tuskml.learners.linear.inference.goodness import NAMES
+from tuskml.learners.linear.inference.limit import Limit, Runaways
 from tuskml.learners.linear.inference.names import CLASSIC
-from tuskml.learners.linear.inference.outcome import Members
+from tuskml.learners.linear.inference.outcome import Members, polish
 from tuskml.learners.linear.inference.robust import by_clusters
 from tuskml.learners.linear.multinomial import separation
 from tuskml.learners.linear.multinomial.problem import SoftmaxProblem
@@ -31,7 +32,8 @@ class Errors:
     """std_err (G, K, p), each class's intercept first, against the first class, whose own are
     NaN; dependent (G,): features depend on each other; parted (G,): there is no optimum, since a
     direction separates classes; clusters (G,): NaN unless asked for; spreads: covariances of
-    groups' coefficients (`terms.py`), where these are asked for.
+    groups' coefficients (`terms.py`), where these are asked for; runaways: of parted groups, what
+    the other rows determine.
     """
 
     std_err: Floats
@@ -39,6 +41,7 @@ class Errors:
     parted: NDArray[np.bool_]
     clusters: Floats
     spreads: dict[int, Floats] | None = None
+    runaways: Runaways = field(default_factory=list)
 
     def of_group(self, g: int, found: "GroupErrors", problem: SoftmaxProblem) -> None:
         """Notes what is known of one group."""
@@ -88,7 +91,26 @@ def infer(
         assert isinstance(part, SoftmaxProblem)
         found.parted[rest] = separation.completely(part, state.v[rest])
     found.std_err[found.parted | ~state.converged] = np.nan
+    parted = np.flatnonzero(found.parted)
+    if k * p < MOST_WEIGHTS and len(parted) and not state.out_of_time:
+        found.runaways.extend(separation.runaways_of(problem, state, parted, deadline))
+        for places, limit in found.runaways:
+            _put_limit(problem, found, places, limit)
     return found
+
+
+def _put_limit(problem: SoftmaxProblem, found: Errors, places: Index, limit: Limit) -> None:
+    """Standard errors of what does not run away."""
+    if problem.softmax.weight is not None or problem.covariance != CLASSIC:
+        return
+    spread = limit.covariance(problem.rows.weight[places])
+    shape = len(places), problem.softmax.n_classes, problem.p
+    own = np.sqrt(np.einsum("gjj->gj", spread)).reshape(shape)
+    found.std_err[places] = np.roll(own, 1, axis=2)
+    if found.spreads is not None:
+        whole = spread.reshape(*shape, *shape[1:])
+        for place, one in zip(places.tolist(), whole, strict=True):
+            found.spreads[place] = one[1:, :-1, 1:, :-1]
 
 
 def _infer_some(
@@ -108,6 +130,11 @@ def _infer_some(
     found.parted[which] = separation.parted(problem, state, which, *given)
     if problem.softmax.weight is not None:
         return
+    if state.hessian is None:
+        packed = part.packed(curvature, part.rows.weight)
+        step = solve(packed, part.evaluate(state.v[which]).gradient, threads).step
+        whole = np.flatnonzero(~found.parted[which])
+        polish(problem, state, which[whole], step[whole])
     for i in np.flatnonzero(~found.parted[which]).tolist():
         g, some = which[i], part.of(np.array([i]))
         assert isinstance(some, SoftmaxProblem)

@@ -13,15 +13,17 @@ proves either:
   falls along -s, -s is one.
 """
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.library import OutOfTime
 from tuskml.kernels.passes import Floats, solve
-from tuskml.learners.linear.inference import separation
+from tuskml.learners.linear.inference import determined, limit, separation
+from tuskml.learners.linear.inference.limit import Frame, Runaways
 from tuskml.learners.linear.inference.separation import Verdict
+from tuskml.learners.linear.inference.tempered import strength
 from tuskml.learners.linear.multinomial.problem import SoftmaxProblem
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.problem import Index, Problem
@@ -37,18 +39,22 @@ def unweighted(problem: SoftmaxProblem) -> SoftmaxProblem:
 
 def completely(problem: SoftmaxProblem, v: Floats) -> Bools:
     """Groups (G,) whose weights v make the own class of each row its likeliest."""
-    return np.asarray(_reach(problem, v, np.zeros_like(v)).least_margin > 0)
+    return np.asarray(along(problem, v, np.zeros_like(v)).least_margin > 0)
 
 
 def verdict(problem: Problem, v: Floats, step: Floats, pivot: Floats) -> Verdict:
     """What Newton's step (G, K p) at v (G, K p) proves; pivot (G,) as `solve` has it."""
+    return separation.judged(along(problem, v, step), pivot)
+
+
+def along(
+    problem: Problem, v: Floats, step: Floats, far: Floats | None = None
+) -> separation.Reach:
+    """What a step (G, K p) at v (G, K p) does to the rows, as of two classes."""
     assert isinstance(problem, SoftmaxProblem)
-    return separation.judged(_reach(problem, v, step), pivot)
-
-
-def _reach(problem: SoftmaxProblem, v: Floats, step: Floats) -> separation.Reach:
-    weights, along = (problem.blocks(problem.to_caller(one)) for one in (v, step))
-    found = problem.softmax.reach(problem.rows, weights, along)
+    weights, moves = (problem.blocks(problem.to_caller(one)) for one in (v, step))
+    beyond = np.full(len(v), np.inf) if far is None else far
+    found = problem.softmax.reach(problem.rows, weights, moves, beyond)
     return separation.Reach(*(np.ascontiguousarray(column) for column in found.T))
 
 
@@ -82,3 +88,56 @@ def parted(
         late = which[rest]
         state.out_of_time, state.running[late], state.converged[late] = True, True, False
     return found
+
+
+def runaways_of(
+    problem: SoftmaxProblem, state: State, which: Index, deadline: float | None
+) -> Runaways:
+    """As of two classes (`inference/limit.py`); weights of classes change what they estimate."""
+    given, found = limit.by_processor(problem, deadline), []
+    try:
+        for block in determined.blocks(len(which), state.v.shape[1]):
+            places = which[block]
+            part = given.of(places)
+            assert isinstance(part, SoftmaxProblem)
+            frame = frame_of(part)
+            v, settled = limit.followed(part, np.zeros_like(state.v[places]), frame, along)
+            bent = determined.unpacked(np.asarray(part.evaluate(v, curvature=True).hessian))
+            found.append((places, limit.limit_of(frame, v, settled, bent, bent)))
+    except OutOfTime:
+        state.out_of_time = True
+    return found
+
+
+def frame_of(problem: SoftmaxProblem) -> Frame:
+    """Of all classes but the first, whose weights are 0."""
+    others = np.diag(np.append(0.0, np.ones(problem.softmax.n_classes - 1)))
+    each = limit.frame_of(problem)
+    return Frame(*(np.kron(others, getattr(each, f.name)) for f in fields(Frame)))
+
+
+def soften(problem: SoftmaxProblem, state: State, runaways: Runaways) -> Bools:
+    """Puts the ridge of two classes on what runs away; which groups (G,) got it. It is that of
+    weights whose sum over classes is 0.
+    """
+    ridge, k = np.zeros(problem.n_groups, bool), problem.softmax.n_classes
+    features = np.diag(np.append(np.ones(problem.d), 0.0))
+    others = np.diag(np.append(0.0, np.ones(k - 1)))
+    pull = np.kron(others @ (np.eye(k) - 1 / k) @ others, features)
+    for places, limits in runaways:
+        some = np.flatnonzero(limits.settled)
+        part = problem.of(places[some])
+        by = strength(part)[:, None, None] * pull
+        found = limit.softened(part, limits.of(some), by)
+        state.v[places[some]], state.objective[places[some]] = found
+        ridge[places[some]] = True
+    return ridge
+
+
+def unsoftened(problem: SoftmaxProblem, state: State, runaways: Runaways) -> None:
+    """Leaves what runs away where the training ended, and the rest where it has an optimum."""
+    for places, limits in runaways:
+        some = np.flatnonzero(~limits.complete)
+        which = places[some]
+        state.v[which] = limits.of(some).with_the_rest(state.v[which])
+        state.objective[which] = problem.of(which).objective(state.v[which])

@@ -51,7 +51,7 @@ def covariances(
 
 def likelihood_ratios(
     problem: SoftmaxProblem,
-    state: State,
+    v: Floats,
     usable: Index,
     widths: NDArray[np.int64],
     again: Again,
@@ -59,8 +59,8 @@ def likelihood_ratios(
 ) -> Lists:
     """Degrees of freedom and statistic of each term, as of two classes (`inference/ratios.py`).
 
-    usable: groups whose weights have the greatest likelihood; widths: features of each term,
-    (G, T), -1 behind a group's last one.
+    usable: groups whose weights v (G, K p) have the greatest likelihood; widths: features of each
+    term, (G, T), -1 behind a group's last one.
     """
     n, most = widths.shape
     own, others = np.maximum(widths, 0), problem.softmax.n_classes - 1
@@ -77,7 +77,7 @@ def likelihood_ratios(
             which = usable[known]
             part = problem.of(which)
             assert isinstance(part, SoftmaxProblem)
-            found[which, t, 1] = statistics(part, state.v[which], dropped[known], again)
+            found[which, t, 1] = statistics(part, v[which], dropped[known], again)
     return Lists.of_rows(found.reshape(n, 2 * most), 2 * (widths >= 0).sum(axis=1))
 
 

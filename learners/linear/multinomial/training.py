@@ -19,9 +19,11 @@ from tuskml.learners.linear.algorithms.parts.kept import Beginning
 from tuskml.learners.linear.descent import deadline_of, descend
 from tuskml.learners.linear.explaining.plan_text import plan_line, resolved
 from tuskml.learners.linear.explaining.timing import Timing
+from tuskml.learners.linear.inference.limit import greatest
 from tuskml.learners.linear.inference.modelled import Inputs
+from tuskml.learners.linear.inference.tempered import strength
 from tuskml.learners.linear.moved import moved, origins
-from tuskml.learners.linear.multinomial import terms
+from tuskml.learners.linear.multinomial import separation, terms
 from tuskml.learners.linear.multinomial.inference import Errors, infer, judge, members
 from tuskml.learners.linear.multinomial.problem import SoftmaxProblem
 from tuskml.learners.linear.objective import describe
@@ -31,7 +33,7 @@ from tuskml.learners.linear.planner.planning import statistics
 from tuskml.learners.linear.planner.rule import choose
 from tuskml.learners.linear.request import LinearOptions, Request
 from tuskml.learners.linear.tasks import LinearTask
-from tuskml.learners.models import Lists, Models, by_group, joined, thinned
+from tuskml.learners.models import Lists, Models, Strings, by_group, joined, thinned
 from tuskml.learners.options.kinds import ByClass, WarmStart
 from tuskml.learners.validation import held_out_counts
 
@@ -275,9 +277,14 @@ def models_of(
     groups, n = problem.rows.groups, problem.n_groups
     seen = infer(problem, state, plan.threads, about.deadline, request.options.fit)
     tests = of_terms(problem, state, plan, seen, about) if request.options.fit else {}
-    errors = seen.std_err
+    errors, ridge = seen.std_err, np.zeros(n, bool)
+    if "l2" in request.options.given:
+        separation.unsoftened(problem, state, seen.runaways)
+    else:
+        ridge = separation.soften(problem, state, seen.runaways)
     status = judge(problem, state, plan, seen)
     more = members(problem, state, about.given.counts) if request.options.fit else {}
+    more["l2_standardized"] = (ridge, strength(problem))
     more["clusters"] = (np.isfinite(seen.clusters), seen.clusters)
     weights = problem.blocks(problem.as_given(state.v))
     if problem.penalised and problem.rows.fit_intercept:  # of equal ones that with the mean 0
@@ -299,11 +306,17 @@ def models_of(
         iterations=state.iterations,
         converged=state.converged.astype(np.uint8),
         status=status,
-        plan=f"{plan_line(plan)}, {k} classes",
+        plan=Strings(plans_of(plan, k), ridge.astype(np.int32)),
         seconds=n_rows / n_rows.sum() * (time.monotonic() - began),
         options=by_group(resolved(request.options, plan), n, more),
         **tests,
     )
+
+
+def plans_of(plan: Plan, classes: int) -> tuple[str, str]:
+    """What ran, without and with a ridge."""
+    line = f"{plan_line(plan)}, {classes} classes"
+    return line, f"{line}, then a ridge by {FIRST_CHOICE.name}"
 
 
 def of_terms(
@@ -321,10 +334,10 @@ def of_terms(
     def over() -> bool:
         return deadline is not None and time.monotonic() > deadline
 
-    likely = state.converged & ~seen.parted
+    v, likely = greatest(state, seen.parted, seen.runaways)
     if problem.penalised or problem.softmax.weight is not None:
         likely[:] = False
-    tested = problem, state, np.flatnonzero(likely)
+    tested = problem, v, np.flatnonzero(likely)
     found["ratios"] = terms.likelihood_ratios(*tested, given.terms, again, over)
     return found
 

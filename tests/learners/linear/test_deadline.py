@@ -20,6 +20,7 @@ from tuskml.learners.linear.algorithms.newton import ALGORITHM as NEWTON
 from tuskml.learners.linear.inference import outcome
 from tuskml.learners.linear.inference.tempered import temper
 from tuskml.learners.linear.operators import State, run
+from tuskml.learners.linear.options import OPTIONS
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.tasks import LINEAR
@@ -110,7 +111,8 @@ def test_time_ends_the_ridge_of_separable_classes(parted, left):
     """Weights that the ridge did not get to stay, and are not said to have it."""
     problem, state = parted
     before = state.v.copy()
-    took = temper(problem, state, np.array([0]), plan_of(), time.monotonic() + left)
+    options = OPTIONS.parse("{}", "logistic")
+    took = temper(problem, state, np.array([0]), plan_of(), options, time.monotonic() + left)
     assert took.tolist() == [left > 0]
     assert np.array_equal(state.v, before) == (left < 0)
 

@@ -11,7 +11,6 @@ namespace {
 constexpr double CONSTANT = 1e-12; // variance over mean square from which on a feature varies
 constexpr double SAME = 1e-28;     // the same of labels
 constexpr double FAR = 1e300;      // a penalty that holds all weights at 0
-constexpr double START = 1e-2;     // share of the tolerance for weights without a penalty
 constexpr double ROUNDING = 1e-9;  // share of its terms from which on a sum has digits
 constexpr int64_t SYSTEMS_OF_WEIGHT = 3; // that are solved for a penalty, at most
 } // namespace
@@ -43,9 +42,11 @@ ProductFit::ProductFit(const Sums &sums, int64_t without, const Rules &rules)
     if (rules.free)
         fit({FAR, 0, false}, START * rules.spec->tolerance * null_);
     null_ = 0.5 * covariances_.squares();
+    bool explained = rules.free && is_explained(null_, 0.5 * labels_, *rules.spec);
     Penalty none{0, 0, !!rules.spec->positive};
     double shift = sums.shift[sums.labels()] + mean_;
     bool same = null_ <= SAME * shift * shift; // the labels are the same but for rounding
+    same |= explained;
     for (int64_t j = 0; j < d_; j++)
         if (!free_[j] && !same)
             largest_ = std::max(largest_, none.size(covariances_.numbers[j]));
