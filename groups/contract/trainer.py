@@ -134,9 +134,16 @@ def answer_training(
         return
     task, source = compared_of(task)
     search = search_in(task, texts.options)
-    if search is not None:
+    if search is not None and not search.plain:
         refuse_wide(groups, "a model that a search chooses")
         answer_search(library, pointer, search, groups, places)
+        return
+    if search is not None:
+        (one,) = search.candidates
+        request = Request(
+            one.task, one.options, reading_seconds(batch), source=source, held_out=search.dealt
+        )
+        answer_request(library, pointer, request, groups, places, account)
         return
     chosen = task_named(task)
     with options_of(chosen, texts.options, batch.memory or 0) as options:

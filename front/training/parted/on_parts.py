@@ -33,7 +33,7 @@ from tuskml.kernels.passes import Pass
 from tuskml.kernels.rows.cells import deal
 from tuskml.kernels.rows.census import Told, counted, from_json, in_parts
 from tuskml.learners.receiving import Receiver, receiving
-from tuskml.learners.validation import held_out_counts
+from tuskml.learners.held_out import held_out_counts
 from tuskml.schedule import budget
 from tuskml.training.on_worker import TASK, cursor, verify
 

@@ -31,7 +31,7 @@ from tuskml.learners.trees.options import TreeOptions
 from tuskml.learners.trees.rules import averaged, classifies, rules_of
 from tuskml.learners.trees.signs import listed, refuse_signed
 from tuskml.learners.trees.warm_start import refuse_start, started
-from tuskml.learners.validation import held_out_counts
+from tuskml.learners.held_out import held_out_counts
 from tuskml.schedule import budget
 
 CELL = 24
