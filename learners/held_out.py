@@ -187,7 +187,7 @@ def held_out_of(
     time_by: str | None,
     gap: Gap | None = None,
 ) -> HeldOut:
-    """What options `folds`, `validation`, `fold_by`, `time_by` and `gap` say. Raises OptionError."""
+    """What `folds`, `validation`, `fold_by`, `time_by` and `gap` say. Raises OptionError."""
     if fold_by is not None and time_by is not None:
         raise OptionError(
             f"options 'fold_by' and 'time_by' are both given, '{fold_by[:60]}' and "

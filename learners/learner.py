@@ -48,10 +48,10 @@ class Request(Generic[OneTask_co, OneOptions_co]):
     of dense rows may start, by the groups' field `place`, and what is left there for others;
     source: the plans that were compared
     before all rows of a source were read, as `Learner.source_plans` has them, None where none
-    were; held_out: how rows are held out, None: by chance; parted: of a
-    search, by the groups' field `place`, their rows to train on and those that it holds out for
-    trainings that stop early, None: these hold out their own; common: whether neighbouring groups have rows in common; last:
-    whether nobody reads the rows after this training, so that it may give their memory back;
+    were; held_out: how rows are held out, None: by chance; parted: of a search, by the groups'
+    field `place`, their rows to train on and those that it holds out for trainings that stop
+    early, None: these hold out their own; common: whether neighbouring groups have rows in common;
+    last: whether nobody reads the rows after this training, so that it may give their memory back;
     shown: what batches of the call's groups showed of plans, for those that are alike;
     words: of the group at a place the words that its features are, in the order of their ids,
     UTF-8 one behind the other, and where each begins, (n + 1,); None where features are ids.

@@ -70,15 +70,13 @@ def fit(
 
     free: (G, d), not 0 for features without a penalty; memory: the account that copies of rows
     are charged to, 0 for the heap; block: (G, d), features of a group with equal numbers are
-    penalised together, None: each on its own; stretch: of each row that of `Rules`, one group behind
-    the other, None: by chance. Raises Interrupted, MemoryError and TuskError.
+    penalised together, None: each on its own; stretch: of each row that of `Rules`, one group
+    behind the other, None: by chance. Raises Interrupted, MemoryError and TuskError.
     """
     penalties = None if rules.penalties is None else np.array(rules.penalties)
     spec = _spec(rules, free, block)
     if rules.folds and stretch is None:
-        stretch = stretches_of(
-            rows.groups, rules.folds, seed=rules.seed, threads=rows.threads
-        )
+        stretch = stretches_of(rows.groups, rules.folds, seed=rules.seed, threads=rows.threads)
     spec.stretch = pointer(stretch)
     setattr(spec, "lambda", pointer(penalties))
     points = np.zeros((rows.n_groups, rules.length), POINT)

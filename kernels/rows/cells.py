@@ -19,9 +19,9 @@ BY_CHANCE, BY_VALUE, BY_ORDER = 0, 1, 2
 class Cells:
     """The rows of G groups, each dealt to `folds` folds of `slices` slices.
 
-    A fold has about 1/folds of a group's rows; with a gap, `folds` counts stretches of them. Slice 0 and slice 1 have 1/2^(slices - 1) of a
-    fold's rows each, and every other slice twice as many as the one before it, so that slices
-    0 .. s together double with s.
+    A fold has about 1/folds of a group's rows; with a gap, `folds` counts stretches of them. Slice
+    0 and slice 1 have 1/2^(slices - 1) of a fold's rows each, and every other slice twice as many
+    as the one before it, so that slices 0 .. s together double with s.
     """
 
     def __init__(self, cells: NDArray[np.void], folds: int, slices: int) -> None:
@@ -79,7 +79,9 @@ class Cells:
     def marks(self, group: int, folds: Iterable[int]) -> NDArray[np.float64]:
         """The numbers FOLDS of a group's rows of some folds, which the copies have kept."""
         found = []
-        for cell in self.cells.reshape(len(self.cells), self.folds, -1)[group, list(folds)].ravel():
+        for cell in self.cells.reshape(len(self.cells), self.folds, -1)[
+            group, list(folds)
+        ].ravel():
             out = np.empty(int(cell["n_rows"]))
             library().tk_marks(pointer(np.array([cell])), pointer(out))
             found.append(out)
@@ -141,9 +143,7 @@ class How(TypedDict, total=False):
 class _Dealing:
     """The same as kernels take it, with the arrays that it points to."""
 
-    def __init__(
-        self, forms: Sequence[NDArray[np.void]], folds: int, seed: int, how: How
-    ) -> None:
+    def __init__(self, forms: Sequence[NDArray[np.void]], folds: int, seed: int, how: How) -> None:
         self.forms, held, gap = forms, how.get("held"), how.get("gap")
         self.held = None if held is None else np.ascontiguousarray(held, np.int64)
         self.places = (ctypes.c_void_p * len(forms))(*map(pointer, forms))

@@ -79,9 +79,7 @@ class Fit:
     seconds: float
 
 
-def train(
-    groups: NDArray[np.void], request: Request, memory: int
-) -> Iterator[Models]:
+def train(groups: NDArray[np.void], request: Request, memory: int) -> Iterator[Models]:
     """Trains each of the groups by itself; models carry their groups' places in `groups`."""
     return each(groups, lambda group: fit(group, request, memory))
 

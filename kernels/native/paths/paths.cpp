@@ -71,7 +71,7 @@ struct Group {
         std::vector<int64_t> start = starts();
         bool empty = std::adjacent_find(start.begin(), start.end()) != start.end();
         return ProductFit::fits(rules, pass->groups[number]) && !empty ? run_products(start)
-                                                                      : run_columns();
+                                                                       : run_columns();
     }
 
     // Fits all rows; returns the penalties.

@@ -60,7 +60,9 @@ struct Taken {
 
     bool has(int64_t row) const {
         int32_t at = stretch[row];
-        return wanted == (role ? (tk_path_role)role[at] : at == fold ? TK_HELD_OUT : TK_TRAINED_ON);
+        return wanted == (role         ? (tk_path_role)role[at]
+                          : at == fold ? TK_HELD_OUT
+                                       : TK_TRAINED_ON);
     }
 };
 

@@ -68,7 +68,7 @@ typedef struct tk_dealing {
     uint64_t seed;
     int32_t folds;    /* of each group's rows, as equal in size as can be */
     int32_t slices;   /* of each fold: 1/2^(slices - 1) of its rows, as many, twice as many... */
-    int32_t by_label; /* whether rows of each label are dealt evenly */
+    int32_t by_label; /* whether rows of each label are dealt evenly to folds of equal size */
     int32_t by;       /* enum tk_deal_by */
     int32_t keeps_marks; /* whether the copies have TUSK_FOLDS */
     int32_t has_gap;     /* by order: whether rows that are near a later fold are in their own
@@ -76,11 +76,11 @@ typedef struct tk_dealing {
     double gap;          /* as far as that before the first row of a fold is near it */
     const int64_t *held; /* by group, of two folds about how many rows the second one has; NULL:
                             folds are equal in size */
-    int32_t n_forms;  /* 0, or how many forms there are of these groups, which are one of them */
+    int32_t n_forms; /* 0, or how many forms there are of these groups, which are one of them */
     const tusk_group *const *forms; /* each with the same rows in the same order, dealt alike */
 } tk_dealing;
-/* A fold is one stretch of rows. With a gap it is `folds` of them: stretch e of fold k has its rows
- * that are near the e folds behind it, and no others. */
+/* A fold is one stretch of rows. With a gap it is `folds` of them: stretch e of fold k has its
+ * rows that are near the e folds behind it, and no others. */
 /* Copies each group's rows to cells, shape (n_groups, stretches * slices); tk_unlink frees them.
  * Which row is where does not depend on the order of the input. */
 TK_API int tk_deal(const tk_pass *pass, const tk_dealing *how, tusk_memory *memory,

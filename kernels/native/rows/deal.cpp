@@ -33,7 +33,7 @@ std::vector<Key> dealing_order(const tk_pass *pass, const tk_dealing *how, int64
                                int threads) {
     std::vector<Key> keys = shuffled_keys(pass, g, how->seed, threads, {how->forms, how->n_forms});
     auto label = [](const Key &k) { return tusk_labels(k.segment)[k.row]; };
-    if (how->by_label)
+    if (how->by_label && !how->held)
         std::stable_sort(keys.begin(), keys.end(),
                          [&](const Key &a, const Key &b) { return label(a) < label(b); });
     return keys;

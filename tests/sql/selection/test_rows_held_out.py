@@ -164,19 +164,26 @@ def test_folds_beside_a_path_are_its_own(table: Any) -> None:
 
 @pytest.mark.parametrize("task", list(EARLY))
 @pytest.mark.parametrize("by", [{}, {"fold_by": "c"}, {"time_by": "day"}])
-def test_a_search_stops_early_as_its_candidates_do(table: Any, task: str, by: dict[str, str]) -> None:
+@pytest.mark.parametrize("y", ["y", "up"])
+def test_a_search_stops_early_as_its_candidates_do(
+    table: Any, task: str, by: dict[str, str], y: str
+) -> None:
     x = row(*by.values())
-    fixed = {"validation": 0.25, "patience": 2, "seed": 3, **by}
+    fixed: dict[str, Any] = {"validation": 0.25, "patience": 2, "seed": 3, **by}
+    if y == "up":
+        fixed["objective"] = "logistic"
     options = {**EARLY[task], **fixed}
     name = "trees" if task == "gbdt" else "max_iter"
-    found = model(table, task, options | {name: [60, 61]}, x)
-    alone = model(table, task, options | {name: found["options"][name]}, x)
+    found = model(table, task, options | {name: [60, 61]}, x, y)
+    alone = model(table, task, options | {name: found["options"][name]}, x, y)
     assert found["iterations"] == alone["iterations"]
     assert found["loss"] == alone["loss"]
     assert found["payload"] == alone["payload"]
     (fold,) = found["trials"]["trials"][found["trials"]["chosen"]]["folds"]
     assert fold["iterations"] == alone["iterations"]
-    judged = model(table, task, options | {name: 60, "metric": "mae"}, x)
+    metric = "mae" if y == "y" else "auc"
+    judged = model(table, task, options | {name: 60, "metric": metric}, x, y)
+    assert judged["trials"]["trials"][0]["metric"] is not None
     assert judged["iterations"] == alone["iterations"]
 
 
@@ -201,9 +208,9 @@ def test_a_gap_leaves_rows_out_before_each_fold(table: Any, column: str, days: i
     found = metrics(model(table, "linear", options, row(column)))
     order = np.argsort(DAY)
     for l2, tried in zip((1.0, 0.01), found, strict=True):
-        for metric, (kept, held) in zip(tried, TimeSeriesSplit(5).split(X), strict=True):
-            kept, held = order[kept], order[held]
-            kept = kept[DAY[held].min() - DAY[kept] > days]
+        for metric, (before, later) in zip(tried, TimeSeriesSplit(5).split(X), strict=True):
+            held = order[later]
+            kept = order[before][DAY[held].min() - DAY[order[before]] > days]
             if len(kept) < 2:
                 assert np.isnan(metric)
                 continue
@@ -212,10 +219,10 @@ def test_a_gap_leaves_rows_out_before_each_fold(table: Any, column: str, days: i
             assert metric == pytest.approx(truth, rel=1e-6)
 
 
-CONSTANT: dict[str, tuple[dict[str, Any], str]] = {
-    "linear": ({"l2": [1e12]}, "l2"),
-    "lasso": ({"lambda": [1e9]}, "lambda"),
-    "gbdt": ({"learning_rate": [1e-12], "trees": 2}, "learning_rate"),
+CONSTANT: dict[str, dict[str, Any]] = {
+    "linear": {"l2": [1e12]},
+    "lasso": {"lambda": [1e9]},
+    "gbdt": {"learning_rate": [1e-12], "trees": 2},
 }
 """Options by which models are constant, so that a metric tells which rows are held out."""
 
@@ -238,25 +245,31 @@ def test_the_same_seed_holds_out_the_same_rows_for_all(table: Any, how: dict[str
     """Of a constant model the error over the held-out rows is that of the mean of the others."""
     column = [v for k, v in how.items() if k in ("fold_by", "time_by")]
     found = []
-    for task, (constant, _) in CONSTANT.items():
+    for task, constant in CONSTANT.items():
         for threads in (1, 2):
             options = {**constant, **how, "metric": "rmse", "threads": threads}
             found.append(metrics(model(table, task, options, row(*column)))[0])
     for one in found[1:]:
         assert one == pytest.approx(found[0], rel=1e-9)
-    other = {**CONSTANT["linear"][0], **how, "metric": "rmse", "seed": 91}
+    other = {**CONSTANT["linear"], **how, "metric": "rmse", "seed": 91}
     if not column:
-        assert metrics(model(table, "linear", other, row()))[0] != pytest.approx(found[0], rel=1e-9)
+        assert metrics(model(table, "linear", other, row()))[0] != pytest.approx(
+            found[0], rel=1e-9
+        )
 
 
 @pytest.mark.parametrize("share", [1e-9, 0.001, 0.5, 0.999, 1 - 1e-9])
 @pytest.mark.parametrize("by", [{}, {"fold_by": "c"}, {"time_by": "day"}])
-def test_extreme_shares_hold_out_a_row_and_keep_one(table: Any, share: float, by: dict[str, str]) -> None:
+def test_extreme_shares_hold_out_a_row_and_keep_one(
+    table: Any, share: float, by: dict[str, str]
+) -> None:
     x = row(*by.values())
     found = model(table, "linear", {"l2": [1.0, 0.1], "validation": share, **by}, x)
     (fold,) = found["trials"]["trials"][0]["folds"]
     assert (fold["metric"] is not None) != (fold["status"] == "too few rows")
-    assert model(table, "gbdt", {**BOOSTED, "trees": 3, "validation": share, **by}, x)["n_rows"] == N
+    assert (
+        model(table, "gbdt", {**BOOSTED, "trees": 3, "validation": share, **by}, x)["n_rows"] == N
+    )
 
 
 def test_trials_say_what_each_fold_holds_out(table: Any) -> None:
@@ -274,9 +287,14 @@ def test_trials_say_what_each_fold_holds_out(table: Any) -> None:
     assert told({"folds": 5, "fold_by": "name"}, "name") == names
     size = N // 4
     starts = [N - size * k for k in (3, 2, 1)]
-    assert told({"folds": 3, "time_by": "day"}, "day") == [f"{a} to {a + size - 1}" for a in starts]
+    assert told({"folds": 3, "time_by": "day"}, "day") == [
+        f"{a} to {a + size - 1}" for a in starts
+    ]
     first = pd.Timestamp("2024-01-01")
-    dates = [f"{(first + pd.Timedelta(days=a)).date()} to {(first + pd.Timedelta(days=a + size - 1)).date()}" for a in starts]
+    dates = [
+        f"{(first + pd.Timedelta(days=a)).date()} to {(first + pd.Timedelta(days=a + size - 1)).date()}"
+        for a in starts
+    ]
     assert told({"folds": 3, "time_by": "date"}, "date") == dates
     assert told({"folds": 2}, "c") == [None, None]
 

@@ -23,7 +23,16 @@ TASKS: dict[str, dict[str, Any]] = {
     "mlp": {"objective": "logistic", "max_iter": [5], "layers": [4]},
     "random_forest": {"objective": "gini", "trees": [5]},
 }
-METRICS = ["log_loss", "brier", "accuracy", "auc", "average_precision", "precision_score", "recall_score", "f1_score"]
+METRICS = [
+    "log_loss",
+    "brier",
+    "accuracy",
+    "auc",
+    "average_precision",
+    "precision_score",
+    "recall_score",
+    "f1_score",
+]
 
 
 def metric_of(con: duckdb.DuckDBPyConnection, task: str, metric: str, y: np.ndarray) -> Any:
@@ -34,26 +43,35 @@ def metric_of(con: duckdb.DuckDBPyConnection, task: str, metric: str, y: np.ndar
     options = {**TASKS[task], "time_by": "f", "folds": 1 + 1, "metric": metric}
     first = f"SELECT train_model('{task}', y, {{'x': x, 'f': f}}, '{json.dumps(options)}').trials FROM given"
     fold = json.loads(con.execute(first).fetchall()[0][0])["trials"][0]["folds"][-1]
-    plain = {name: one[0] if isinstance(one, list) and name != "layers" else one for name, one in TASKS[task].items()}
+    plain = {
+        name: one[0] if isinstance(one, list) and name != "layers" else one
+        for name, one in TASKS[task].items()
+    }
     model = f"(SELECT train_model('{task}', y, {{'x': x}}, '{json.dumps(plain)}') AS m FROM given WHERE f = 0)"
     scored = f"SELECT predict_proba(m, {{'x': x}}), predict_class(m, {{'x': x}}), decision(m, {{'x': x}}) FROM given, {model} WHERE f = 1"
     p, found, margin = (np.array(one) for one in zip(*con.execute(scored).fetchall(), strict=True))
     return fold["metric"], p, found, margin
 
 
-def truth(metric: str, y: np.ndarray, p: np.ndarray, predicted: np.ndarray, margin: np.ndarray) -> float:
+def truth(
+    metric: str, y: np.ndarray, p: np.ndarray, predicted: np.ndarray, margin: np.ndarray
+) -> float:
     """The metric, where a row of class c is a false positive and a false negative of b."""
     new, high = y == "c", y == "b"
     if metric == "accuracy":
         return float((y == predicted).mean())
     if metric == "log_loss":
         eps = np.finfo(float).eps
-        return float(-np.log(np.clip(np.where(new, 0, np.where(high, p, 1 - p)), eps, 1 - eps)).mean())
+        return float(
+            -np.log(np.clip(np.where(new, 0, np.where(high, p, 1 - p)), eps, 1 - eps)).mean()
+        )
     if metric == "brier":
         return float(np.where(new, 1 + p**2 + (1 - p) ** 2, (p - high) ** 2).mean())
     if metric in ("auc", "average_precision"):
         labels = np.concatenate([high[~new], np.ones(new.sum()), np.zeros(new.sum())])
-        scores = np.concatenate([margin[~new], np.full(new.sum(), -1e300), np.full(new.sum(), 1e300)])
+        scores = np.concatenate(
+            [margin[~new], np.full(new.sum(), -1e300), np.full(new.sum(), 1e300)]
+        )
         score = roc_auc_score if metric == "auc" else average_precision_score
         return float(score(labels, scores))
     hit = (high & (predicted == "b")).sum()
@@ -109,7 +127,10 @@ def test_a_new_class_of_many_is_wrong(con: Any, task: str) -> None:
         options = {**TASKS[task], "time_by": "f", "folds": 2, "metric": metric}
         sql = f"SELECT train_model('{task}', y, {{'x': x, 'f': f}}, '{json.dumps(options)}').trials FROM given"
         found = json.loads(con.execute(sql).fetchall()[0][0])["trials"][0]["folds"][-1]["metric"]
-        plain = {name: one[0] if isinstance(one, list) and name != "layers" else one for name, one in TASKS[task].items()}
+        plain = {
+            name: one[0] if isinstance(one, list) and name != "layers" else one
+            for name, one in TASKS[task].items()
+        }
         model = f"(SELECT train_model('{task}', y, {{'x': x}}, '{json.dumps(plain)}') AS m FROM given WHERE f = 0)"
         scores = f"SELECT y, predict_probas(m, {{'x': x}}), predict_class(m, {{'x': x}}) FROM given, {model} WHERE f = 1"
         rows = con.execute(scores).fetchall()
