@@ -166,6 +166,7 @@ def preparing(request: Request[Any, Any]) -> Preparing:
     columns, texts = options.categories or (), options.text or ()
     known = prepare.known_levels(learner_of(request.task).known_levels(options))
     products = [name for names in options.interactions or () for name in (*names, "")]
+    mark = None if request.held_out is None else request.held_out.mark
     return Preparing(
         MISSING.index(options.missing),
         learner_of(request.task).levels(options),
@@ -187,8 +188,8 @@ def preparing(request: Request[Any, Any]) -> Preparing:
         None if options.cluster is None else options.cluster.encode(),
         int(learner_of(request.task).stays_dense(options)),
         int(learner_of(request.task).numbers_levels(options)),
-        None if request.mark is None else request.mark[0].encode(),
-        int(request.mark is not None and request.mark[1]),
+        None if mark is None else mark[0].encode(),
+        0 if mark is None else mark[1],
         None,  # no census
         len(known or ()),
         known,
@@ -253,9 +254,10 @@ def refuse_columns(request: Request[Any, Any]) -> None:
 
 
 def refuse_mark(request: Request[Any, Any]) -> None:
-    """DataError for a search by a column where features are lists."""
-    if request.mark is not None:
-        raise of_lists("time_by" if request.mark[1] else "fold_by")
+    """DataError for rows held out by a column where features are lists."""
+    how = request.held_out
+    if how is not None and how.column is not None:
+        raise of_lists("time_by" if how.in_time else "fold_by")
 
 
 def of_lists(option: str) -> DataError:

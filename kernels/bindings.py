@@ -58,6 +58,8 @@ ROWS: dict[str, tuple[Any, list[Any]]] = {
     "tk_choose": (INT, [PASS, ADDRESS, ADDRESS, ADDRESS]),
     "tk_spend": (None, [PASS, INT64]),
     "tk_deal": (INT, [PASS, ctypes.POINTER(rows.Dealing), ADDRESS, ADDRESS]),
+    "tk_marks": (None, [ADDRESS, ADDRESS]),
+    "tk_stretches": (INT, [PASS, ctypes.POINTER(rows.Dealing), ADDRESS]),
     "tk_link": (None, [ADDRESS, INT64, INT64, ADDRESS, ADDRESS]),
     "tk_ring": (None, [ADDRESS, INT64, INT64, ADDRESS]),
     "tk_unlink": (None, [ADDRESS, INT64]),

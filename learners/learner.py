@@ -20,6 +20,7 @@ from tuskml.kernels.rows.prepare import KnownLevels
 from tuskml.kvstore import StoreRoot
 from tuskml.learners.explaining.explanation import document
 from tuskml.learners.explaining.text import written
+from tuskml.learners.held_out import HeldOut
 from tuskml.learners.labels import Allowed, Mask, of_classes
 from tuskml.learners.models import Models
 from tuskml.learners.near import Near
@@ -48,9 +49,10 @@ class Request(Generic[OneTask_co, OneOptions_co]):
     of dense rows may start, by the groups' field `place`, and what is left there for others;
     source: the plans that were compared
     before all rows of a source were read, as `Learner.source_plans` has them, None where none
-    were; mark: of a search, the column by whose values rows are dealt to folds, and whether these
-    are in the order of time; common: whether neighbouring groups have rows in common; last:
-    whether nobody reads the rows after this training, so that it may give their memory back;
+    were; held_out: how rows are held out, None: by chance; parted: of a search, by the groups'
+    field `place`, their rows to train on and those that it holds out for trainings that stop
+    early, None: these hold out their own; common: whether neighbouring groups have rows in common;
+    last: whether nobody reads the rows after this training, so that it may give their memory back;
     shown: what batches of the call's groups showed of plans, for those that are alike;
     words: of the group at a place the words that its features are, in the order of their ids,
     UTF-8 one behind the other, and where each begins, (n + 1,); None where features are ids.
@@ -68,7 +70,8 @@ class Request(Generic[OneTask_co, OneOptions_co]):
     by_level: tuple[bytes, ...] | None = None
     preparation: Callable[[int], str] | None = None
     source: Mapping[str, Any] | None = None
-    mark: tuple[str, bool] | None = None
+    held_out: HeldOut | None = None
+    parted: tuple[NDArray[np.void], NDArray[np.void]] | None = None
     last: bool = False
     shown: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
     words: Callable[[int], tuple[bytes, NDArray[np.int64]] | None] | None = None
@@ -212,6 +215,18 @@ class Learner(ABC):
         the learner itself keeps.
         """
         return {}
+
+    def holds_out(self, options: Any) -> bool:
+        """Whether a training holds rows out by itself."""
+        return bool(options.validation)
+
+    def holding_out(self, options: Any, how: HeldOut, folds: int | None) -> Any:
+        """The options of a training that holds out just these rows itself, so that one candidate
+        needs no search; None where it does not.
+
+        folds: how many were asked for, None: their number is the usual one.
+        """
+        return options if how.together and self.holds_out(options) else None
 
     def predicting(self, request: Request[Any, Any]) -> Any:
         """The options of a training whose model is only to predict, as trials of a search are.

@@ -1,12 +1,66 @@
-"""Early stopping, as all learners have it: how many rows are held out, and for how long."""
+"""Early stopping, as all learners have it: which rows are held out, and for how long."""
+
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tuskml.errors import DataError
+from tuskml.kernels.passes import OwnedRows, Pass
+from tuskml.kernels.structures import FOLDS
+from tuskml.learners.held_out import HeldOut, held_out_counts
+from tuskml.learners.learner import Request
+
 PATIENCE = 5
 """Iterations without a gain, after which a training ends."""
+Rows = AbstractContextManager[NDArray[np.void]]
+"""Groups that are freed at the end, where they were copied."""
 
 
-def held_out_counts(n_rows: NDArray[np.int64], fraction: float) -> NDArray[np.int64]:
-    """How many rows of each group to hold out; at least one row stays."""
-    return np.minimum((n_rows * fraction).astype(np.int64), n_rows - 1)
+def shuffled(rows: Pass, request: Request[Any, Any], memory: int) -> tuple[Rows, Rows]:
+    """The rows to train on and those that `validation` holds out, ordered by a hash of their
+    content; memory: address of the account that copies are charged to.
+
+    A search says which rows it holds out itself. Raises DataError where a gap leaves no row.
+    """
+    options, how = request.options, request.held_out
+    if options.validation and request.parted is not None:
+        kept, held = (one[rows.groups["place"]] for one in request.parted)
+        return nullcontext(kept), nullcontext(held)
+    if not options.validation or how is None or how.column is None:
+        counts = held_out_counts(rows.groups["n_rows"], options.validation)
+        return rows.shuffled(memory, options.seed, counts)
+    return by_column(rows, replace(how, share=options.validation), options.seed, memory)
+
+
+def by_column(rows: Pass, how: HeldOut, seed: int, memory: int) -> tuple[Rows, Rows]:
+    """The same where a column says which rows are held out."""
+    cells = how.deal(rows.groups, seed, rows.threads, memory).cells
+    cells = cells.reshape(len(rows.groups), how.stretches)
+    (out,) = how.sets
+    (kept,) = how.kept(out)
+    # Of the fold that is held out, the first stretch has all rows: none is near a later fold.
+    made, held = (OwnedRows(np.ascontiguousarray(cells[:, one])) for one in (kept, out[0]))
+    for one in set(range(how.stretches)) - {kept, out[0]}:
+        with OwnedRows(np.ascontiguousarray(cells[:, one])):
+            pass
+    if (made.groups["n_rows"] == 0).any():
+        with made, held:
+            gap = "" if how.gap is None else how.gap.shown
+            raise DataError(
+                f"option 'gap' is {gap}, which leaves a group no row to train on: expected a "
+                "shorter one, or less 'validation'"
+            )
+    made.groups["n_skipped"] = rows.groups["n_skipped"]
+    return made, held
+
+
+def unmarked(groups: NDArray[np.void]) -> NDArray[np.void]:
+    """The same groups without the numbers by which their rows are held out."""
+    if not (groups["extras"] & FOLDS).any():
+        return groups
+    found = groups.copy()
+    found["extras"] &= ~FOLDS
+    return found

@@ -88,7 +88,7 @@ class _Boosted(_Trees):
         feature_fraction: float = 1.0,
         row_fraction: float = 1.0,
         validation: float = 0.0,
-        patience: int = 10,
+        patience: int | None = None,
         random_state: Any = None,
         options: dict[str, Any] | None = None,
     ) -> None:
@@ -173,8 +173,8 @@ class TuskBoostedRegressor(_Numbers, _Boosted):
     """Boosted trees for numbers: they lower the mean of 1/2 (m - y)^2.
 
     trees, num_leaves, max_depth, learning_rate, min_child_rows, l1, l2, feature_fraction,
-    row_fraction, validation, patience: options of `train_model('gbdt', ...)`. random_state: the
-    seed of what is drawn; None means 0, so that fits can be repeated. options: any others, such as
+    row_fraction, validation, patience: options of `train_model('gbdt', ...)`, patience beside
+    validation alone. random_state: the seed of what is drawn; None means 0, so that fits can be repeated. options: any others, such as
     `{"objective": "quantile", "quantile": 0.9}` or `{"monotone": [1, 0, -1]}`.
 
     X: of shape (n_samples, n_features), dense, float32 or float64; others become float64. NaN is a

@@ -154,7 +154,7 @@ class Units:
             return found | {"held_out": options.validation if orders else 0.0, "folds": 0}
         return found | {
             "held_out": 0.0,
-            "folds": asked.search.dealt.folds,
+            "folds": asked.search.dealt.dealt,
             "by_label": asked.classifies,
             "seed": asked.search.seed,
         }

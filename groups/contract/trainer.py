@@ -149,7 +149,7 @@ def answer_training(
     if batch.labels != NUMBERS and len(text) <= MAX_TEXT:
         text = of_classes(task, text.decode()).encode()
     search = search_in(task, text)
-    if search is not None:
+    if search is not None and not search.plain:
         first = search.candidates[0]
         answer_flaws(library, pointer, Request(first.task, first.options), groups, places, flaws)
         groups, places = without(groups, flaws), without(places, flaws)
@@ -157,13 +157,33 @@ def answer_training(
             refuse_wide(groups, "a model that a search chooses")
             answer_search(library, pointer, search, groups, places)
         return
+    if search is not None:
+        (one,) = search.candidates
+        request = Request(
+            one.task, one.options, reading_seconds(batch), source=source, held_out=search.dealt
+        )
+        answer_sound(library, pointer, request, groups, places, account, flaws)
+        return
     chosen = task_named(task)
     with options_of(chosen, text, batch.memory or 0) as options:
         request = Request(chosen, options, reading_seconds(batch), source=source)
-        answer_flaws(library, pointer, request, groups, places, flaws)
-        groups, places = without(groups, flaws), without(places, flaws)
-        if len(places):
-            answer_request(library, pointer, request, groups, places, account)
+        answer_sound(library, pointer, request, groups, places, account, flaws)
+
+
+def answer_sound(
+    library: ctypes.CDLL,
+    pointer: Any,
+    request: Request[Any, Any],
+    groups: NDArray[np.void],
+    places: NDArray[np.intp],
+    account: int | None,
+    flaws: Mapping[int, str],
+) -> None:
+    """Answers for groups with invalid rows first, and trains or explains the others."""
+    answer_flaws(library, pointer, request, groups, places, flaws)
+    groups, places = without(groups, flaws), without(places, flaws)
+    if len(places):
+        answer_request(library, pointer, request, groups, places, account)
 
 
 def without(items: NDArray[Any], flaws: Mapping[int, str]) -> NDArray[Any]:

@@ -25,12 +25,12 @@ from tuskml.groups.selection.candidates import (
     refuse_unknown,
     values_of,
 )
-from tuskml.groups.selection.dealing import MOST_FOLDS, Dealt, dealt
 from tuskml.groups.selection.drawing.tpe import Estimate, estimate_of, in_turn, pool
 from tuskml.groups.selection.metrics import METRICS, fitting, parameter_for, refuse_metric, usual
+from tuskml.learners.held_out import GAP, MOST_FOLDS, HeldOut, held_out_of
 from tuskml.learners.options.kinds import BOOLEAN, NAME, TIME, Option, choice, integer
 from tuskml.learners.options.table import object_in, value_of
-from tuskml.learners.registry import task_named
+from tuskml.learners.registry import learner_of, task_named
 
 HOW = {
     option.name: option
@@ -63,6 +63,13 @@ JUDGED = {
             "the column of rows with names by whose order each fold is predicted from what lies "
             "before it: it is no feature",
         ),
+        Option(
+            "gap",
+            GAP,
+            None,
+            "with `time_by`: rows of this distance before those that are held out, or less, are "
+            "not trained on",
+        ),
         Option("metric", choice(*METRICS), None, "what the candidates are judged by"),
         Option(
             "one_standard_error",
@@ -83,11 +90,12 @@ class Search:
 
     dealt: the folds, and which of them are held out. metric: by name in SQL. halving: whether the
     better half of the candidates goes on, with twice the rows. time: the most seconds. estimate:
-    of what groups choose from the candidates, None where they try all.
+    of what groups choose from the candidates, None where they try all; plain: whether there is
+    nothing to choose, and the one candidate holds out these rows itself.
     """
 
     candidates: tuple[Candidate, ...]
-    dealt: Dealt
+    dealt: HeldOut
     metric: str
     parameter: float
     one_standard_error: bool
@@ -95,6 +103,7 @@ class Search:
     time: float | None
     seed: int
     estimate: Estimate | None = None
+    plain: bool = False
 
     @property
     def sets(self) -> Sequence[tuple[int, ...]]:
@@ -174,13 +183,13 @@ def searched(
     """The search of some tasks, of options that all have, and of its own settings."""
     how = how_of(settings)
     strategy = how["strategy"] or ("grid" if how["trials"] is None else "random")
-    rows = dealt(
-        judged_by(settings, "folds"),
+    folds = judged_by(settings, "folds")
+    rows = held_out_of(
+        folds,
         plain.get("validation"),
-        judged_by(settings, "fold_by"),
-        judged_by(settings, "time_by"),
+        *(judged_by(settings, name) for name in ("fold_by", "time_by", "gap")),
     )
-    if rows.together:
+    if not any(option_of(spec["task"], "validation") for spec in specs) and rows.together:
         plain = {name: value for name, value in plain.items() if name != "validation"}
     refuse_unknown(specs, plain)
     refuse_other_rows(specs, plain)
@@ -193,7 +202,7 @@ def searched(
     if strategy == "tpe":
         candidates = in_turn(candidates)
     metric, parameter = metric_for(candidates, judged_by(settings, "metric"))
-    return Search(
+    found = Search(
         candidates,
         rows,
         metric,
@@ -204,6 +213,19 @@ def searched(
         candidates[0].options.seed,
         estimate_of(how["trials"], candidates) if strategy == "tpe" else None,
     )
+    chooses = set(settings) & {"search", "metric", "one_standard_error", "tasks"}
+    return found if chooses else without_choice(found, folds)
+
+
+def without_choice(search: Search, folds: int | None) -> Search:
+    """The same where the one candidate holds out the rows itself, and nothing is compared."""
+    if len(search.candidates) > 1:
+        return search
+    (one,) = search.candidates
+    own = learner_of(one.task).holding_out(one.options, search.dealt, folds)
+    if own is None:
+        return search
+    return replace(search, candidates=(replace(one, options=own),), plain=True)
 
 
 def trials_of(strategy: str, how: Mapping[str, Any]) -> int | None:

@@ -15,7 +15,9 @@ from tuskml.learners.options.table import Options
 from tuskml.learners.registry import learner_of, options_of, task_named
 from tuskml.learners.tasks import Task
 
-SEARCHES = ("search", "folds", "fold_by", "time_by", "metric", "one_standard_error", "tasks")
+HOLDING = ("folds", "fold_by", "time_by", "gap")
+"""The options that say how rows are held out."""
+SEARCHES = ("search", *HOLDING, "metric", "one_standard_error", "tasks")
 """The options of a search itself."""
 MOST_CANDIDATES = 10_000
 

@@ -23,7 +23,7 @@ from tuskml.schedule import budget
 def explained_search(groups: NDArray[np.void], search: Search, memory: int) -> Iterator[str]:
     """The search, and behind it what the first candidate would run on all rows of each group."""
     first = search.candidates[0]
-    request: Request[Any, Any] = Request(first.task, first.options, mark=search.dealt.mark)
+    request: Request[Any, Any] = Request(first.task, first.options, held_out=search.dealt)
     about = described(search)
     with readable(groups, request, memory) as seen:
         about["schedule"] = scheduled(seen, search, about, memory)
@@ -43,7 +43,7 @@ def scheduled(
     told = [json.loads(text) for text in learner.explain(seen.groups, asked, memory)]
     chosen = [one for text in told for one in text["candidates"] if one["chosen"]]
     one = sum(plan["seconds"]["point"] for plan in chosen if plan["seconds"])
-    kept = sum(len(search.dealt.kept(out)) for out in search.sets) / search.dealt.folds
+    kept = search.dealt.work
     passes = 1 + sum(rung["candidates"] * rung["rows"] for rung in about["rungs"]) * kept
     threads = request.options.threads or budget.threads()
     return Load(seen.groups["n_rows"].astype(np.int64), threads, passes).estimated(one)
@@ -63,7 +63,7 @@ def described(search: Search) -> dict[str, Any]:
         "candidates": n,
         "strategy": "halving" if search.halving else "tpe" if search.estimate else "all",
         "folds": sets,
-        "held_out": (search.dealt.held if search.dealt.together else 1) / search.dealt.folds,
+        "held_out": search.dealt.share or 1 / search.dealt.dealt,
         "fold_by": None if search.dealt.in_time else search.dealt.column,
         "time_by": search.dealt.column if search.dealt.in_time else None,
         "metric": search.metric,

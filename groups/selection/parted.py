@@ -64,7 +64,7 @@ def whole(search: Search) -> str | None:
         return f"metric '{search.metric}' is no mean over rows, and needs all of them in one place"
     for one in search.candidates:
         if one.options.validation:
-            return "option 'validation' beside 'folds' needs all rows in one place"
+            return "option 'validation' of a search needs all rows in one place"
         why = learner_of(one.task).whole(Request(one.task, one.options))
         if why is not None:
             return why

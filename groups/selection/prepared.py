@@ -14,13 +14,13 @@ from tuskml.groups.selection.asked import Search
 from tuskml.groups.selection.candidates import Candidate
 from tuskml.groups.selection.nearness import Nearness, path
 from tuskml.groups.selection.trials import slices_of
-from tuskml.kernels.rows.cells import Cells, deal
-from tuskml.kernels.structures import FOLDS
+from tuskml.kernels.rows.cells import Cells
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models, joined
 from tuskml.learners.near import Near
 from tuskml.learners.options.kinds import ByClass
 from tuskml.learners.registry import learner_of
+from tuskml.learners.validation import unmarked
 from tuskml.schedule import budget
 
 Groups = NDArray[np.void]
@@ -51,25 +51,30 @@ class Prepared:
         near: Near | None = None,
         sets: int = 1,
         winner: bool = False,
+        parted: tuple[Groups, Groups] | None = None,
     ) -> Models:
         """A candidate's models of the groups at some places; models carry theirs among these.
 
         sets: so many neighbours among `groups` are sets of rows of one group; winner: whether the
-        models are kept, with all that describes them.
+        models are kept, with all that describes them; parted: as `Request` has it.
         """
         candidate = self.search.candidates[number]
         options = self._options(candidate)
+        learner = learner_of(candidate.task)
         if not winner:
-            learner = learner_of(candidate.task)
             options = learner.predicting(Request(candidate.task, options))
+        within = learner.holds_out(options) and parted is None
         asked = replace(
             of_places(self.seen.request, places // sets),
             task=candidate.task,
             options=options,
             near=near,
             common=sets > 1,
+            held_out=replace(self.search.dealt, share=None) if within else None,
+            parted=parted,
         )
-        parts = list(learner_of(candidate.task).train(groups[places], asked, self.memory))
+        groups = groups[places] if within else unmarked(groups[places])
+        parts = list(learner.train(groups, asked, self.memory))
         return parts[0] if len(parts) == 1 else joined(parts)
 
     def lane(self, numbers: Sequence[int]) -> "Prepared":
@@ -136,7 +141,7 @@ def prepared(stack: ExitStack, groups: Groups, search: Search, memory: int) -> l
     kinds = alike(search)
     first = [search.candidates[numbers[0]] for numbers in kinds]
     requests: list[Request[Any, Any]] = [
-        Request(one.task, one.options, mark=search.dealt.mark) for one in first
+        Request(one.task, one.options, held_out=search.dealt) for one in first
     ]
     seen = [stack.enter_context(readable(groups, request, memory)) for request in requests]
     forms = [
@@ -148,19 +153,16 @@ def prepared(stack: ExitStack, groups: Groups, search: Search, memory: int) -> l
     by_label = any(learner_of(request.task).classifies(request) for request in requests)
     parts = []
     for numbers, one in zip(kinds, seen, strict=True):
-        cells = deal(
+        cells = search.dealt.deal(
             [one.groups, *(form.groups for form in seen if form.groups is not one.groups)],
-            search.dealt.folds,
+            search.seed,
+            one.request.options.threads or budget.threads(),
+            memory,
             slices=slices_of(search),
             by_label=by_label,
-            by=search.dealt.by,
-            seed=search.seed,
-            threads=one.request.options.threads or budget.threads(),
-            memory=memory,
+            keeps_marks=search.dealt.column is not None,
         )
         in_order = tuple(path(search.candidates, numbers))
         near = Nearness(search, one.groups)
-        if search.dealt.mark is not None:
-            one.groups["extras"] &= ~FOLDS  # these are dealt, and no kernel reads their marks
         parts.append(Prepared(search, in_order, one, stack.enter_context(cells), near, memory))
     return parts

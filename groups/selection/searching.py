@@ -21,6 +21,7 @@ from tuskml.groups.selection.asked import Search
 from tuskml.groups.selection.drawing.tpe import Estimate, axes_of, chosen
 from tuskml.groups.selection.halving import racing
 from tuskml.groups.selection.halving.promise import Kernel, batches, promising
+from tuskml.groups.selection.identities import identities
 from tuskml.groups.selection.judging import judged
 from tuskml.groups.selection.nearness import close
 from tuskml.groups.selection.prepared import Groups, Prepared, prepared
@@ -59,9 +60,21 @@ def searched(
         with watch.running():
             trials = Running(parts, library, until).tried(Trials.none(search, len(groups)))
         winners = trials.winners()
-        texts = with_load(trials.texts(winners), search, groups, watch)
+        shown = with_identities(trials.texts(winners), parts[0])
+        texts = with_load(shown, search, groups, watch)
         for part in parts:
             yield from trained_on_all(part, winners, texts, trials.unfinished())
+
+
+def with_identities(texts: list[str], part: Prepared) -> list[str]:
+    """The trials of each group with which rows each fold holds out, where a column says."""
+    if part.search.dealt.column is None:
+        return texts
+    every = [{"held_out": identities(part, group)} for group in range(len(texts))]
+    return [
+        f"{text[:-1]}, {json.dumps(one, ensure_ascii=False)[1:]}"
+        for text, one in zip(texts, every, strict=True)
+    ]
 
 
 def with_load(texts: list[str], search: Search, groups: Groups, watch: Watch) -> list[str]:
@@ -223,6 +236,10 @@ class Running:
     def _trained(part: Prepared, number: int, sets: Sets, places: NDArray[np.intp]) -> Models:
         """The models of a candidate on some of the sets, from near where it ends."""
         n = len(sets.rounds)
+        search = part.search
+        if search.dealt.together and search.candidates[number].options.validation:
+            rows, parted = sets.parted()
+            return part.trained(number, rows, places, parted=parted)
         whole = part.near.whole(number, n)
         if whole is None:
             return part.trained(number, sets.kept(), places, part.near.of(number), n)

@@ -67,6 +67,13 @@ class Sets:
         """The rows that are held out."""
         return self._linked[3] if self.stays else self._held()
 
+    def parted(self) -> tuple[Groups, tuple[Groups, Groups]]:
+        """Of one set all rows together, and the rows that are trained on and those held out."""
+        (one,) = self.rounds
+        whole, *parts = self.part.cells.linked_apart(one.kept, one.out, one.slices)
+        whole["place"] = np.arange(len(whole))
+        return whole, (parts[0], parts[1])
+
     def _kept(self) -> Groups:
         rows = self._rows([one.kept for one in self.rounds], self.rounds[0].slices)
         rows["place"] = np.arange(len(rows))

@@ -9,9 +9,12 @@ from numpy.typing import NDArray
 from tuskml.kernels.library import check_code, library, pointer
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.paths.structures import POINT, Spec
+from tuskml.kernels.rows.cells import stretches_of
 
 SQUARED, LOGISTIC = range(2)
 Bools = NDArray[np.bool_]
+LEFT_OUT, TRAINED_ON, HELD_OUT = 0, 1, 2
+"""What becomes of a stretch of rows in a fold."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +22,9 @@ class Rules:
     """How paths are fitted; the fields of `tk_path_spec` by their names there.
 
     penalties: falling values of lambda, or None: `length` values from the largest one at which a
-    weight is not 0, of which the last one is `ratio` times the first.
+    weight is not 0, of which the last one is `ratio` times the first. folds: how often rows are
+    held out, each of as many stretches of them once unless `roles` are given: (folds, stretches),
+    of each stretch one of LEFT_OUT, TRAINED_ON and HELD_OUT.
     """
 
     loss: int
@@ -33,6 +38,7 @@ class Rules:
     standardize: bool = False
     seed: int = 0
     penalties: tuple[float, ...] | None = None
+    roles: NDArray[np.uint8] | None = None
 
 
 @dataclass(frozen=True)
@@ -58,15 +64,20 @@ def fit(
     free: NDArray[np.uint8] | None,
     memory: int,
     block: NDArray[np.int32] | None = None,
+    stretch: NDArray[np.int32] | None = None,
 ) -> tuple[NDArray[np.void], list[Weights]]:
     """The points (`POINT`, (G, length)) and the weights of each group's path.
 
     free: (G, d), not 0 for features without a penalty; memory: the account that copies of rows
     are charged to, 0 for the heap; block: (G, d), features of a group with equal numbers are
-    penalised together, None: each on its own. Raises Interrupted, MemoryError and TuskError.
+    penalised together, None: each on its own; stretch: of each row that of `Rules`, one group
+    behind the other, None: by chance. Raises Interrupted, MemoryError and TuskError.
     """
     penalties = None if rules.penalties is None else np.array(rules.penalties)
     spec = _spec(rules, free, block)
+    if rules.folds and stretch is None:
+        stretch = stretches_of(rows.groups, rules.folds, seed=rules.seed, threads=rows.threads)
+    spec.stretch = pointer(stretch)
     setattr(spec, "lambda", pointer(penalties))
     points = np.zeros((rows.n_groups, rules.length), POINT)
     handle = ctypes.c_void_p()
@@ -96,7 +107,8 @@ def _spec(rules: Rules, free: NDArray[np.uint8] | None, block: NDArray[np.int32]
         ratio=rules.ratio,
         tolerance=rules.tolerance,
         max_epochs=rules.max_epochs,
-        seed=rules.seed,
+        n_stretches=rules.folds if rules.roles is None else rules.roles.shape[1],
+        role=pointer(rules.roles),
         free=pointer(free),
         block=pointer(block),
     )

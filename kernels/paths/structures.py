@@ -4,7 +4,7 @@ import ctypes
 
 import numpy as np
 
-from tuskml.kernels.structures import ADDRESS, DOUBLE, INT32, INT64, UINT64
+from tuskml.kernels.structures import ADDRESS, DOUBLE, INT32, INT64
 
 POINT = np.dtype(
     [
@@ -35,7 +35,9 @@ class Spec(ctypes.Structure):
         ("ratio", DOUBLE),
         ("tolerance", DOUBLE),
         ("max_epochs", INT64),
-        ("seed", UINT64),
+        ("n_stretches", INT32),
+        ("stretch", ADDRESS),
+        ("role", ADDRESS),
         ("lambda", ADDRESS),
         ("free", ADDRESS),
         ("block", ADDRESS),

@@ -19,9 +19,9 @@ BY_CHANCE, BY_VALUE, BY_ORDER = 0, 1, 2
 class Cells:
     """The rows of G groups, each dealt to `folds` folds of `slices` slices.
 
-    A fold has about 1/folds of a group's rows. Slice 0 and slice 1 have 1/2^(slices - 1) of a
-    fold's rows each, and every other slice twice as many as the one before it, so that slices
-    0 .. s together double with s.
+    A fold has about 1/folds of a group's rows; with a gap, `folds` counts stretches of them. Slice
+    0 and slice 1 have 1/2^(slices - 1) of a fold's rows each, and every other slice twice as many
+    as the one before it, so that slices 0 .. s together double with s.
     """
 
     def __init__(self, cells: NDArray[np.void], folds: int, slices: int) -> None:
@@ -38,12 +38,54 @@ class Cells:
 
         They are valid until the next call, and empty where a group has no such row.
         """
+        return self._linked(self._chosen(folds, slices))
+
+    def linked_apart(
+        self, kept: Iterable[int], held: Iterable[int], slices: int | None = None
+    ) -> tuple[NDArray[np.void], NDArray[np.void], NDArray[np.void]]:
+        """The groups with the rows of both, with those of folds that are kept, of these the first
+        slices, and with those of later folds that are held out, all at a time.
+
+        Those that are kept end by their number of rows.
+        """
+        first, later = self._chosen(kept, slices), self._chosen(held, None)
+        whole = self._linked(first | later)
+        cells = self.cells.reshape(len(whole), -1)
+        return whole, *(self._ends(cells, one.ravel() > 0, whole) for one in (first, later))
+
+    @staticmethod
+    def _ends(
+        cells: NDArray[np.void], chosen: NDArray[np.bool_], whole: NDArray[np.void]
+    ) -> NDArray[np.void]:
+        """Groups that begin with the first of the chosen cells that has a row, and end by their
+        number of rows."""
+        out, n_rows = whole.copy(), cells["n_rows"] * chosen
+        begin = cells["head"][np.arange(len(cells)), (n_rows > 0).argmax(axis=1)]
+        out["n_rows"] = n_rows.sum(axis=1)
+        out["head"] = np.where(out["n_rows"] > 0, begin, 0)
+        return out
+
+    def _chosen(self, folds: Iterable[int], slices: int | None) -> NDArray[np.uint8]:
         chosen = np.zeros((self.folds, self.slices), np.uint8)
         chosen[list(folds), : self.slices if slices is None else slices] = 1
+        return chosen
+
+    def _linked(self, chosen: NDArray[np.uint8]) -> NDArray[np.void]:
         out = np.zeros(len(self.cells), GROUP)
-        given = len(self.cells), self.folds * self.slices
+        given = len(out), chosen.size
         library().tk_link(pointer(self.cells), *given, pointer(chosen), pointer(out))
         return out
+
+    def marks(self, group: int, folds: Iterable[int]) -> NDArray[np.float64]:
+        """The numbers FOLDS of a group's rows of some folds, which the copies have kept."""
+        found = []
+        for cell in self.cells.reshape(len(self.cells), self.folds, -1)[
+            group, list(folds)
+        ].ravel():
+            out = np.empty(int(cell["n_rows"]))
+            library().tk_marks(pointer(np.array([cell])), pointer(out))
+            found.append(out)
+        return np.concatenate(found)
 
     def in_common(
         self, sets: Sequence[Sequence[int]], slices: int | None = None
@@ -85,12 +127,40 @@ class How(TypedDict, total=False):
 
     slices: of each fold, 1 unless given; by_label: whether the rows of each label are dealt
     evenly; by: BY_VALUE where rows of an equal number FOLDS belong in one fold, BY_ORDER where
-    this number is the order of folds.
+    this number is the order of folds; held: of two folds about how many rows the second one has,
+    by group; gap: by order, rows of such a distance to a later fold, or less, have cells of their
+    own, as `tk_dealing` says; keeps_marks: whether the copies have FOLDS.
     """
 
     slices: int
     by_label: bool
     by: int
+    held: NDArray[np.int64] | None
+    gap: float | None
+    keeps_marks: bool
+
+
+class _Dealing:
+    """The same as kernels take it, with the arrays that it points to."""
+
+    def __init__(self, forms: Sequence[NDArray[np.void]], folds: int, seed: int, how: How) -> None:
+        self.forms, held, gap = forms, how.get("held"), how.get("gap")
+        self.held = None if held is None else np.ascontiguousarray(held, np.int64)
+        self.places = (ctypes.c_void_p * len(forms))(*map(pointer, forms))
+        self.stretches = folds if gap is None else folds**2
+        self.struct = Dealing(
+            seed & (2**64 - 1),
+            folds,
+            how.get("slices", 1),
+            how.get("by_label", False),
+            how.get("by", BY_CHANCE),
+            how.get("keeps_marks", False),
+            gap is not None,
+            gap or 0.0,
+            pointer(self.held),
+            len(forms),
+            ctypes.cast(self.places, ctypes.c_void_p),
+        )
 
 
 def deal(
@@ -110,12 +180,21 @@ def deal(
     """
     forms = [groups] if isinstance(groups, np.ndarray) else groups
     kept = [np.ascontiguousarray(form) for form in forms]
-    slices, by = given.get("slices", 1), given.get("by", BY_CHANCE)
-    cells = np.zeros((len(kept[0]), folds * slices), GROUP)
-    places = (ctypes.c_void_p * len(kept))(*map(pointer, kept))
-    at = ctypes.cast(places, ctypes.c_void_p)
-    by_label = given.get("by_label", False)
-    how = Dealing(seed & (2**64 - 1), folds, slices, by_label, by, len(kept), at)
+    how = _Dealing(kept, folds, seed, given)
+    cells = np.zeros((len(kept[0]), how.stretches * how.struct.slices), GROUP)
     rows = Pass(kept[0], 0, None, None, True, threads, cancel_mark=cancel_mark())
-    check_code(library().tk_deal(rows.struct, how, memory, pointer(cells)), "a copy of the rows")
-    return Cells(cells, folds, slices)
+    check_code(
+        library().tk_deal(rows.struct, how.struct, memory, pointer(cells)), "a copy of the rows"
+    )
+    return Cells(cells, how.stretches, how.struct.slices)
+
+
+def stretches_of(
+    groups: NDArray[np.void], folds: int, *, seed: int = 0, threads: int = 1, **given: Unpack[How]
+) -> NDArray[np.int32]:
+    """The stretch to which `deal` deals each row, one group behind the other, in their order."""
+    how = _Dealing([np.ascontiguousarray(groups)], folds, seed, given)
+    out = np.empty(int(groups["n_rows"].sum()), np.int32)
+    rows = Pass(how.forms[0], 0, None, None, True, threads, cancel_mark=cancel_mark())
+    check_code(library().tk_stretches(rows.struct, how.struct, pointer(out)))
+    return out

@@ -17,7 +17,7 @@ from tuskml.kernels.rows.structures import INT64, Known, Preparing
 REFUSED = 6
 """`TK_REFUSED`."""
 ERROR_SIZE = 1024
-NAMES, JSON, CLASSES, LEVELS = 0, 1, 2, 3
+NAMES, JSON, CLASSES, LEVELS, MARKS = 0, 1, 2, 3, 4
 """Texts of a prepared group."""
 
 

@@ -59,6 +59,10 @@ class Dealing(ctypes.Structure):
         ("slices", INT32),
         ("by_label", INT32),
         ("by", INT32),
+        ("keeps_marks", INT32),
+        ("has_gap", INT32),
+        ("gap", ctypes.c_double),
+        ("held", ctypes.c_void_p),
         ("n_forms", INT32),
         ("forms", ctypes.c_void_p),
     ]

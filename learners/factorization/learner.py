@@ -78,7 +78,7 @@ class Factorization(Learner):
         refuse_offsets(groups, request.task.name)
         if request.options.feedback == IMPLICIT:
             return implicit.train(groups, request.options, memory)
-        return training.train(groups, request.options, memory)
+        return training.train(groups, request, memory)
 
     def explain(self, groups: Groups, request: Request, memory: int = 0) -> Iterator[str]:
         options = request.options

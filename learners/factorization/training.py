@@ -24,11 +24,11 @@ from tuskml.kernels.passes import Floats, Pass
 from tuskml.learners import events
 from tuskml.learners.factorization.device import on_gpu, placed
 from tuskml.learners.factorization.epochs import Factors, Run
-from tuskml.learners.factorization.options import FactorizationOptions
+from tuskml.learners.factorization.request import Request
 from tuskml.learners.factorization.settings import Settings
 from tuskml.learners.list_size import bytes_of_lists
 from tuskml.learners.models import Lists, Models, Strings, thinned
-from tuskml.learners.validation import held_out_counts
+from tuskml.learners.validation import shuffled
 from tuskml.schedule.devices import gpu_in_turn
 
 MOST_NUMBERS = 1 << 26
@@ -79,13 +79,9 @@ class Fit:
     seconds: float
 
 
-def train(
-    groups: NDArray[np.void], options: FactorizationOptions, memory: int
-) -> Iterator[Models]:
+def train(groups: NDArray[np.void], request: Request, memory: int) -> Iterator[Models]:
     """Trains each of the groups by itself; models carry their groups' places in `groups`."""
-    settings = Settings.of(options)
-    mark = passes.cancel_mark()
-    return each(groups, lambda group: fit(group, settings, memory, mark))
+    return each(groups, lambda group: fit(group, request, memory))
 
 
 def each(groups: NDArray[np.void], fit_one: Callable[[NDArray[np.void]], Fit]) -> Iterator[Models]:
@@ -102,9 +98,9 @@ def each(groups: NDArray[np.void], fit_one: Callable[[NDArray[np.void]], Fit]) -
                 first, numbers, waiting = place + 1, 0, []
 
 
-def fit(group: NDArray[np.void], settings: Settings, memory: int, mark: int) -> Fit:
+def fit(group: NDArray[np.void], request: Request, memory: int) -> Fit:
     """Trains one group."""
-    began = time.monotonic()
+    began, settings, mark = time.monotonic(), Settings.of(request.options), passes.cancel_mark()
     rows = Pass(group, 0, None, None, settings.biases, settings.threads, cancel_mark=mark)
     shape = shape_of(rows, settings)
     refuse_too_long(shape, memory)
@@ -112,22 +108,31 @@ def fit(group: NDArray[np.void], settings: Settings, memory: int, mark: int) -> 
     settings = placed(group, settings, shape)
 
     def fit_by(settings: Settings) -> Fit:
-        return fit_placed(rows, shape, settings, memory, began)
+        return fit_placed(Asked(rows, request, settings), shape, memory, began)
 
     if settings.gpu is None:
         return fit_by(settings)
     return unless_it_fails(settings.device, lambda: fit_by(settings), lambda: fit_by(here))
 
 
-def fit_placed(rows: Pass, shape: Shape, settings: Settings, memory: int, began: float) -> Fit:
+@dataclass(frozen=True)
+class Asked:
+    """The rows of one group, what is asked for, and the settings that this says."""
+
+    rows: Pass
+    request: Request
+    settings: Settings
+
+
+def fit_placed(asked: Asked, shape: Shape, memory: int, began: float) -> Fit:
     """The same where the settings say."""
+    rows, settings = asked.rows, asked.settings
     group = rows.groups
     with ExitStack() as stack:
         held = None
         kept = rows
         if settings.validation:
-            counts = held_out_counts(group["n_rows"], settings.validation)
-            made, out = rows.shuffled(memory, settings.seed, counts)
+            made, out = shuffled(rows, asked.request, memory)
             held = replace(rows, groups=stack.enter_context(out))
             kept = replace(rows, groups=stack.enter_context(made))
         if settings.gpu is not None:

@@ -44,24 +44,30 @@ def explain(
             "converge": "loss",
             "time": options.time,
         },
-        candidates=[candidate(group, options, memory)],
+        candidates=[candidate(group, request, memory)],
     )
 
 
-def candidate(group: NDArray[np.void], options: MachineOptions, memory: int) -> dict[str, Any]:
+def candidate(
+    group: NDArray[np.void], request: Request[Task, MachineOptions], memory: int
+) -> dict[str, Any]:
     """The one plan as `explain_training` lists candidates."""
-    each, most = measured(group, options, memory), float(options.epochs)
+    options = request.options
+    each, most = measured(group, request, memory), float(options.epochs)
     least = min(options.patience + 1.0, most) if options.validation else most
     machine = rules_of(options).bytes(int(group["dim"][0])) * (2 if options.validation else 1)
     return sole_candidate(options.algorithm, least, most, 0.0, each, machine + row_bytes(group))
 
 
-def measured(group: NDArray[np.void], options: MachineOptions, memory: int) -> float:
+def measured(
+    group: NDArray[np.void], request: Request[Task, MachineOptions], memory: int
+) -> float:
     """Seconds of an epoch of one group: those of a sample, times the rows beyond it.
 
     A training of three epochs takes longer than one of a single epoch by two epochs.
     """
-    mark, threads = passes.cancel_mark(), options.threads or budget.threads()
+    options, mark = request.options, passes.cancel_mark()
+    threads = options.threads or budget.threads()
     rows = Pass(group, 0, None, None, True, threads, cancel_mark=mark)
     labels, n = rows.labels(), int(group["n_rows"][0])
     taken, none = min(n, SAMPLE), np.zeros(1, np.bool_)
@@ -69,6 +75,6 @@ def measured(group: NDArray[np.void], options: MachineOptions, memory: int) -> f
     for epochs in (1, 1, 3):  # the first warms up
         once = replace(options, max_iter=epochs, validation=0.0)
         began = time.perf_counter()
-        fit(rows.head(taken), labels, none, once, memory)
+        fit(rows.head(taken), labels, none, replace(request, options=once), memory)
         times.append(time.perf_counter() - began)
     return max(times[2] - times[1], 1e-9) / 2 * n / taken

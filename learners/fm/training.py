@@ -28,7 +28,7 @@ from tuskml.learners.list_size import refuse_too_long
 from tuskml.learners.models import Lists, Models
 from tuskml.learners.offsets import refuse_offsets
 from tuskml.learners.tasks import Task
-from tuskml.learners.validation import held_out_counts
+from tuskml.learners.validation import shuffled
 from tuskml.schedule import budget
 
 MOST = 1 << 25
@@ -122,7 +122,7 @@ def train_together(
     labels = rows.labels()
     check_classes(replace(request.task, classifies=options.classifies), options, labels)
     left_out = constant(rows, labels, options)
-    found = fit(rows, labels, left_out, options, memory)
+    found = fit(rows, labels, left_out, request, memory)
     models = models_of(rows, labels, left_out, found, request)
     n_rows = groups["n_rows"]
     epochs = int(found.about["epochs"].max())
@@ -141,16 +141,16 @@ def fit(
     rows: Pass,
     labels: NDArray[np.void],
     left_out: NDArray[np.bool_],
-    options: MachineOptions,
+    request: Request[Task, MachineOptions],
     memory: int,
 ) -> Trained:
     """The machines of groups, from copies of rows in an order that depends on their content
     alone."""
+    options = request.options
     positive = labels["high"] if options.classes is None else options.classes[1]
     positive = np.ascontiguousarray(np.broadcast_to(positive, len(labels)), np.float64)
     with ExitStack() as stack:
-        counts = held_out_counts(rows.groups["n_rows"], options.validation)
-        made, out = rows.shuffled(memory, options.seed, counts)
+        made, out = shuffled(rows, request, memory)
         kept = replace(rows, groups=stack.enter_context(made), positive=positive)
         held = replace(rows, groups=stack.enter_context(out))
         return trained(

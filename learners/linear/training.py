@@ -56,7 +56,7 @@ from tuskml.learners.linear.problem import Index, Problem
 from tuskml.learners.linear.renumbered import apart, own_request, restored
 from tuskml.learners.linear.request import LinearOptions, Request
 from tuskml.learners.models import Models, Strings, joined
-from tuskml.learners.validation import held_out_counts
+from tuskml.learners.validation import shuffled
 from tuskml.schedule import shares
 
 MOST_WEIGHTS = 1 << 20
@@ -241,8 +241,7 @@ def fit(
     with ExitStack() as stack, passes.watching_sigint():
         rows = replace(given.rows, charges=Charges(memory))
         if plan.canonical:
-            counts = held_out_counts(rows.groups["n_rows"], options.validation)
-            kept, out = rows.shuffled(memory, options.seed, counts)
+            kept, out = shuffled(rows, request, memory)
             held = stack.enter_context(out)
             rows = replace(rows, groups=stack.enter_context(kept))
             # The mean of numbers is the start, and sums depend on the order.

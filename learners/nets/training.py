@@ -38,7 +38,7 @@ from tuskml.learners.nets.tables import Tables, by_shape, sparse_steps
 from tuskml.learners.nets.weights import class_weights, refuse_weights_of_numbers, warm_start
 from tuskml.learners.offsets import refuse_offsets
 from tuskml.learners.tasks import Task
-from tuskml.learners.validation import held_out_counts
+from tuskml.learners.validation import shuffled
 from tuskml.schedule import budget
 
 MOST_ROWS = 2**32 - 1
@@ -155,8 +155,7 @@ def fit(
     depends on their content alone."""
     options = request.options
     with ExitStack() as stack:
-        counts = held_out_counts(rows.groups["n_rows"], options.validation)
-        made, out = rows.shuffled(memory, options.seed, counts)
+        made, out = shuffled(rows, request, memory)
         kept = replace(rows, groups=stack.enter_context(made))
         held = replace(rows, groups=stack.enter_context(out))
         return fit_in_order(kept, labels, alike, options, memory, held)

@@ -279,6 +279,7 @@ class OptionTable(Generic[AnyOptions]):
         values, given = read(text, self.by_name, task, others)
         defaults = {name: option.default for name, option in SHARED.items()}
         options = self.result(**(defaults | values), given=given)
+        refuse_patience(options)
         self.check(options)
         return options
 
@@ -322,6 +323,15 @@ def read(
         for name, option in table.items()
     }
     return values, frozenset(given)
+
+
+def refuse_patience(options: Options) -> None:
+    """OptionError for a training that is to end early where no rows say when."""
+    if "patience" in options.given and not options.validation:
+        raise OptionError(
+            f"option 'patience' is {getattr(options, 'patience', '')}, and no rows are held out: "
+            "expected option 'validation' beside it, such as 0.2"
+        )
 
 
 def refuse_format(options: Options) -> None:

@@ -68,7 +68,7 @@ def order(options: PathOptions) -> str:
         return "one penalty"
     path = options.path or Path()
     how = "the last one is taken"
-    if path.folds:
+    if path.times:
         how = "the one with the least loss of rows that are held out is taken"
         if path.one_standard_error:
             how = "the largest one within one standard error of the least held-out loss is taken"

@@ -1,17 +1,19 @@
 """The lasso, the elastic net and logistic regression with an L1 penalty, as learners."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 
 from tuskml.kvstore import StoreRoot
 from tuskml.learners.explaining.text import written
+from tuskml.learners.held_out import HeldOut
 from tuskml.learners.learner import Groups, Learner, Request
 from tuskml.learners.models import Models
 from tuskml.learners.options.table import OptionTable
 from tuskml.learners.paths import training
 from tuskml.learners.paths.explanation import explain
-from tuskml.learners.paths.options import ELASTIC_NET, LASSO, SPARSE_LOGISTIC, PathOptions
+from tuskml.learners.paths.options import ELASTIC_NET, LASSO, SPARSE_LOGISTIC, Path, PathOptions
 from tuskml.learners.paths.tasks import TASKS, PathTask
 
 
@@ -36,6 +38,21 @@ class Paths(Learner):
     def complexity(self, options: PathOptions) -> float:
         """The stronger the penalty, the simpler the model."""
         return -(options.penalty or 0.0)
+
+    def holds_out(self, options: PathOptions) -> bool:
+        return options.holds_out
+
+    def holding_out(
+        self, options: PathOptions, how: HeldOut, folds: int | None
+    ) -> PathOptions | None:
+        """A path that chooses its penalty by the rows that are asked for, in place of its own.
+
+        A search judges it by other rows than its own where both have a number of folds.
+        """
+        path = options.path or Path()
+        if not options.holds_out or (path.folds is not None and (folds or how.together)):
+            return None
+        return options if folds is None else replace(options, path=replace(path, folds=folds))
 
     def explain(
         self, groups: Groups, request: Request[PathTask, PathOptions], memory: int = 0

@@ -20,15 +20,21 @@ class Path:
     """A falling sequence of penalties, and how one of them is chosen.
 
     values: the penalties, or None: `length` of them from the largest one that matters down to
-    `ratio` times it. folds: each of which is held out once, 0: the last penalty is taken.
+    `ratio` times it. folds: each of which is held out once, 0: the last penalty is taken; None:
+    as many as usual.
     one_standard_error: whether the largest penalty within one standard error of the best is taken.
     """
 
     length: int = USUAL_LENGTH
     ratio: float = 1e-3
     values: tuple[float, ...] | None = None
-    folds: int = USUAL_FOLDS
+    folds: int | None = None
     one_standard_error: bool = False
+
+    @property
+    def times(self) -> int:
+        """How many folds there are."""
+        return USUAL_FOLDS if self.folds is None else self.folds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +50,11 @@ class PathOptions(Options):
     unpenalized: tuple[int | str, ...] | None
     groups: str | tuple[tuple[int | str, ...], ...] | None
     fit_intercept: bool
+
+    @property
+    def holds_out(self) -> bool:
+        """Whether rows that are held out choose the penalty."""
+        return self.penalty is None and (self.path is None or self.path.times > 0)
 
     @property
     def epochs(self) -> int:

@@ -80,17 +80,12 @@ def status_of(points: NDArray[np.void], taken: int, options: PathOptions) -> str
         return "out of range"
     if np.isnan(points["lambda"]).any():
         return "time limit"
-    if options.penalty is None and path_has_folds(options):
+    if options.holds_out:
         if options.time is not None and np.isnan(points["held"]).any():
             return "time limit"
         if np.isnan(one["held"]):
             return "too few rows"
     return "ok" if one["gap"] <= options.tol * one["null"] else "not converged"
-
-
-def path_has_folds(options: PathOptions) -> bool:
-    """Whether rows are held out."""
-    return options.path is None or options.path.folds > 0
 
 
 def constants(labels: NDArray[np.void], request: Request[PathTask, PathOptions]) -> Floats:
@@ -158,8 +153,11 @@ def plan_of(request: Request[PathTask, PathOptions], *, by_sums: bool = False) -
     path = options.path or Path()
     if options.penalty is None:
         parts.insert(1, f"a path of {path.length} penalties")
-        if path.folds:
-            parts.insert(2, f"{path.folds} folds")
+        how = request.held_out
+        if how is not None and how.share is not None:
+            parts.insert(2, f"{how.share:g} of the rows held out")
+        elif path.times:
+            parts.insert(2, f"{path.times} folds")
     return ", ".join(parts)
 
 

@@ -13,10 +13,19 @@ from numpy.typing import NDArray
 from tuskml.errors import DataError
 from tuskml.kernels import passes
 from tuskml.kernels.passes import Pass
-from tuskml.kernels.paths.fitting import LOGISTIC, Rules, fit, fitted_by_sums
+from tuskml.kernels.paths.fitting import (
+    HELD_OUT,
+    LEFT_OUT,
+    LOGISTIC,
+    TRAINED_ON,
+    Rules,
+    fit,
+    fitted_by_sums,
+)
 from tuskml.kernels.rows.renumber import few_occur
 from tuskml.learners import events
 from tuskml.learners.classes import check_classes
+from tuskml.learners.held_out import HeldOut
 from tuskml.learners.learner import Request
 from tuskml.learners.list_size import refuse_too_long
 from tuskml.learners.models import Models
@@ -152,7 +161,7 @@ def train_alike(
     free = unpenalized(rows, places[which], request)
     block = blocks_of(rows, places[which], request)
     rules = rules_of(request)
-    points, weights = fit(rows, rules, free, memory, block)
+    points, weights = fit(rows, rules, free, memory, block, stretches(rows, request))
     n_rows = groups["n_rows"][which]
     events.tell(events.Event(len(which), int(n_rows.sum()), 0, float("nan")))
     plan = plans_of(fitted_by_sums(rows, rules, block), request)
@@ -188,7 +197,7 @@ def higher(options: PathOptions, labels: NDArray[np.void]) -> NDArray[np.float64
 def rules_of(request: Request[PathTask, PathOptions]) -> Rules:
     """The options as the kernels have them."""
     options = request.options
-    path = path_of(options)
+    path, how = path_of(options), held_out(request)
     return Rules(
         loss=request.task.loss,
         length=path.length,
@@ -196,12 +205,42 @@ def rules_of(request: Request[PathTask, PathOptions]) -> Rules:
         tolerance=options.tol,
         max_epochs=options.epochs,
         ratio=path.ratio,
-        folds=path.folds,
+        folds=0 if how is None else len(how.sets),
         positive=options.positive,
         standardize=options.standardize,
         seed=options.seed,
         penalties=path.values,
+        roles=None if how is None else roles_of(how),
     )
+
+
+def held_out(request: Request[PathTask, PathOptions]) -> HeldOut | None:
+    """How the rows are held out that choose the penalty; None where none are."""
+    options, how = request.options, request.held_out or HeldOut()
+    if not options.holds_out:
+        return None
+    return how if how.together else replace(how, folds=path_of(options).times)
+
+
+def roles_of(how: HeldOut) -> NDArray[np.uint8] | None:
+    """What becomes of each stretch of rows in each fold; None where each is held out once, and
+    trained on in all other folds."""
+    if not (how.in_time or how.together):
+        return None
+    roles = np.full((len(how.sets), how.stretches), LEFT_OUT, np.uint8)
+    for role, out in zip(roles, how.sets, strict=True):
+        role[list(how.kept(out))] = TRAINED_ON
+        role[list(out)] = HELD_OUT
+    return roles
+
+
+def stretches(rows: Pass, request: Request[PathTask, PathOptions]) -> NDArray[np.int32] | None:
+    """The stretch of each row; None where none is held out."""
+    how = held_out(request)
+    if how is None:
+        return None
+    by_label = request.task.classifies
+    return how.stretch_of(rows.groups, request.options.seed, rows.threads, by_label)
 
 
 def path_of(options: PathOptions) -> Path:

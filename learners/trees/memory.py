@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from tuskml.kernels.segments import SLAB, charged, dense_charged, dense_row_bytes, value_size
 from tuskml.kernels.trees.spent import LARGE
+from tuskml.learners.held_out import held_out_counts
 from tuskml.learners.trees.forest_options import ForestOptions
 from tuskml.learners.trees.options import TreeOptions
-from tuskml.learners.validation import held_out_counts
 
 NEAR, NARROW = 1 << 18, 1 << 16
 """Cells of a group whose rows have the numbers of their histogram cells, and rows of one whose

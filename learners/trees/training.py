@@ -42,7 +42,7 @@ from tuskml.learners.trees.options import OPTIONS, TreeOptions
 from tuskml.learners.trees.rules import averaged, classifies, rules_of
 from tuskml.learners.trees.signs import listed, refuse_signed
 from tuskml.learners.trees.warm_start import joined_trees, refuse_start, started
-from tuskml.learners.validation import held_out_counts
+from tuskml.learners.validation import shuffled
 from tuskml.schedule import budget
 
 MOST_ROWS = 2**32 - 1
@@ -208,8 +208,7 @@ def grow(given: Rows, request: Request[Task, TreeOptions], memory: int) -> Model
     with ExitStack() as stack:
         kept, held = rows, None
         if options.validation:
-            counts = held_out_counts(given.groups["n_rows"], options.validation)
-            made, out = rows.shuffled(memory, options.seed, counts)
+            made, out = shuffled(rows, request, memory)
             kept = replace(rows, groups=stack.enter_context(made))
             held = replace(rows, groups=stack.enter_context(out))
             if request.last:

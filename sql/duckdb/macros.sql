@@ -196,21 +196,22 @@ kept AS (
     FROM given WHERE m IS NOT NULL),
 tried AS (
     SELECT unnest(json_extract(trials, '$.trials[*]')) AS t, unnest(range(CAST(json_array_length(trials, '$.trials') AS BIGINT))) AS i,
-           CAST(json_extract(trials, '$.chosen') AS BIGINT) AS chosen
+           CAST(json_extract(trials, '$.chosen') AS BIGINT) AS chosen, json_extract(trials, '$.held_out') AS held
     FROM kept),
 folds AS (
-    SELECT t, i, unnest(json_extract(t, '$.folds[*]')) AS f, unnest(range(CAST(json_array_length(t, '$.folds') AS BIGINT))) AS fold
+    SELECT t, i, held, unnest(json_extract(t, '$.folds[*]')) AS f, unnest(range(CAST(json_array_length(t, '$.folds') AS BIGINT))) AS fold
     FROM tried)
-SELECT configuration, fold, iterations, metric, std_err, seconds, status, n_rows AS rows, chosen FROM (
+SELECT configuration, fold, iterations, metric, std_err, seconds, status, n_rows AS rows, chosen,
+       json_extract_string(held, '$[' || fold || ']') AS held_out FROM (
     SELECT i, CAST(json_extract(t, '$.configuration') AS VARCHAR) AS configuration, NULL AS fold, NULL AS iterations,
            CAST(json_extract(t, '$.metric') AS DOUBLE) AS metric, CAST(json_extract(t, '$.std_err') AS DOUBLE) AS std_err,
            list_sum(CAST(json_extract(t, '$.folds[*].seconds') AS DOUBLE[])) AS seconds, NULL AS status,
-           CAST(json_extract(t, '$.rows') AS DOUBLE) AS n_rows, i = chosen AS chosen
+           CAST(json_extract(t, '$.rows') AS DOUBLE) AS n_rows, i = chosen AS chosen, held
     FROM tried
     UNION ALL
     SELECT i, CAST(json_extract(t, '$.configuration') AS VARCHAR), fold, CAST(json_extract(f, '$.iterations') AS BIGINT),
            CAST(json_extract(f, '$.metric') AS DOUBLE), NULL, CAST(json_extract(f, '$.seconds') AS DOUBLE),
-           json_extract_string(f, '$.status'), CAST(json_extract(t, '$.rows') AS DOUBLE), NULL
+           json_extract_string(f, '$.status'), CAST(json_extract(t, '$.rows') AS DOUBLE), NULL, held
     FROM folds)
 ORDER BY i, fold NULLS FIRST;
 

@@ -97,7 +97,7 @@ $$;
 -- What a search tried: one row per candidate and set of held-out rows, and one with fold NULL for the mean of them.
 CREATE FUNCTION model_trials(model tuskml_model)
 RETURNS TABLE (configuration text, fold bigint, iterations bigint, metric float8, std_err float8, seconds float8,
-               status text, rows float8, chosen boolean)
+               status text, rows float8, chosen boolean, held_out text)
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     kept jsonb := (model).trials::jsonb;
@@ -117,7 +117,7 @@ BEGIN
     SELECT (t->'configuration')::text, place, (f->>'iterations')::bigint, (coalesce(f, t)->>'metric')::float8,
            CASE WHEN f IS NULL THEN (t->>'std_err')::float8 END,
            CASE WHEN f IS NULL THEN total ELSE (f->>'seconds')::float8 END, f->>'status', (t->>'rows')::float8,
-           CASE WHEN f IS NULL THEN i = (kept->>'chosen')::bigint END
+           CASE WHEN f IS NULL THEN i = (kept->>'chosen')::bigint END, kept->'held_out'->>(place::integer)
     FROM tried CROSS JOIN LATERAL (
         SELECT NULL::bigint AS place, NULL::jsonb AS f,
                (SELECT sum((one.f->>'seconds')::float8) FROM folds AS one WHERE one.i = tried.i) AS total

@@ -33,10 +33,10 @@ from tuskml.kernels.parts.together import added_up, adds, answers, bundled, unbu
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.rows.cells import deal
 from tuskml.kernels.rows.census import Told, counted, from_json, in_parts
+from tuskml.learners.held_out import held_out_counts
 from tuskml.learners.learner import Request
 from tuskml.learners.receiving import Receiver, receiving
 from tuskml.learners.registry import options_of, task_named
-from tuskml.learners.validation import held_out_counts
 from tuskml.schedule import budget
 from tuskml.training.on_worker import TASK, cursor, verify
 

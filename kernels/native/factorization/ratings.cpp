@@ -104,7 +104,7 @@ double largest_weight(const tk_pass *pass) {
     if (!(group.extras & TUSK_WEIGHTS))
         return 1;
     double most = 0;
-    for (const tusk_segment *s = group.head; s; s = s->next) {
+    for (const tusk_segment *s : SegmentsOf(group)) {
         const double *w = tusk_extra(s, tusk_shape_of(&group), TUSK_WEIGHTS);
         most = std::max(most, *std::max_element(w, w + s->n_rows));
     }

@@ -45,19 +45,23 @@ typedef struct tk_path_point {
     int64_t n_weights; /* weights that are not 0 */
 } tk_path_point;
 
+enum tk_path_role { TK_LEFT_OUT, TK_TRAINED_ON, TK_HELD_OUT };
 typedef struct tk_path_spec {
     int32_t loss; /* enum tk_path_loss */
     int32_t length;
-    int32_t folds; /* 0: no rows are held out; else at least 2 */
+    int32_t folds; /* how often rows are held out, 0: never */
     int32_t positive, standardize;
-    double alpha;         /* in (0, 1] */
-    double ratio;         /* smallest over largest lambda, if these are not given */
-    double tolerance;     /* of the gap, as a share of `null` */
-    int64_t max_epochs;   /* per penalty */
-    uint64_t seed;        /* of the folds */
-    const double *lambda; /* (length,), falling; NULL: from the largest one that matters on */
-    const uint8_t *free;  /* (n_groups, d), not 0: no penalty; NULL: all have one */
-    const int32_t *block; /* (n_groups, d), equal numbers: a block; NULL: there are none */
+    double alpha;           /* in (0, 1] */
+    double ratio;           /* smallest over largest lambda, if these are not given */
+    double tolerance;       /* of the gap, as a share of `null` */
+    int64_t max_epochs;     /* per penalty */
+    int32_t n_stretches;    /* of each group, into which rows are dealt */
+    const int32_t *stretch; /* of each row, of one group behind the other */
+    const uint8_t *role;    /* (folds, n_stretches), enum tk_path_role; NULL: stretch k is held out
+                               in fold k, and all others are trained on */
+    const double *lambda;   /* (length,), falling; NULL: from the largest one that matters on */
+    const uint8_t *free;    /* (n_groups, d), not 0: no penalty; NULL: all have one */
+    const int32_t *block;   /* (n_groups, d), equal numbers: a block; NULL: there are none */
 } tk_path_spec;
 
 /* Fits each group. points: (n_groups, length). memory: the account that copies of sparse rows and

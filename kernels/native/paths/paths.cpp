@@ -21,7 +21,7 @@ constexpr double MISSING = std::numeric_limits<double>::quiet_NaN();
 // The losses of one fold's rows, by penalty.
 struct Held {
     std::vector<double> loss; // mean; shorter than the path where its time was over
-    double weight = 0;
+    double weight = 0;        // 0: there are none, or none to train on
 };
 
 // As code_of, with the reason where copied columns find no memory.
@@ -40,6 +40,7 @@ struct Group {
     const tk_path_spec *spec;
     tusk_memory *memory;
     int64_t number;
+    const int32_t *stretch; // by row, NULL where no row is held out
     int threads;
     Rules rules;
     tk_path_point *points;
@@ -67,7 +68,10 @@ struct Group {
         for (int32_t k = 0; k < spec->length; k++)
             points[k] = {MISSING, MISSING, MISSING, MISSING, MISSING, MISSING, MISSING, 0, 0};
         weights->resize(spec->length);
-        return ProductFit::fits(rules, pass->groups[number]) ? run_products() : run_columns();
+        std::vector<int64_t> start = starts();
+        bool empty = std::adjacent_find(start.begin(), start.end()) != start.end();
+        return ProductFit::fits(rules, pass->groups[number]) && !empty ? run_products(start)
+                                                                       : run_columns();
     }
 
     // Fits all rows; returns the penalties.
@@ -90,22 +94,16 @@ struct Group {
         std::vector<double> lambda = follow(fit);
         if (!spec->folds || cancelled(pass->cancel_mark))
             return ended();
-        std::vector<int32_t> fold = deal(pass, number, spec->folds, spec->seed);
-        int64_t folds = std::min<int64_t>(spec->folds, (int64_t)fold.size());
-        return judge(
-            folds, [&](int64_t f, Held &out) { return hold_out(fold, (int32_t)f, lambda, out); });
+        return judge([&](int64_t f, Held &out) { return hold_out(f, lambda, out); });
     }
 
     // Reads the rows once for all fits.
-    int run_products() {
+    int run_products(const std::vector<int64_t> &start) {
         int code;
-        int64_t n = pass->groups[number].n_rows, folds = std::min<int64_t>(spec->folds, n);
-        std::vector<int64_t> start{0, n}, order;
+        std::vector<int64_t> order;
         Taken taken;
-        if (folds) {
-            std::vector<int32_t> fold = deal(pass, number, spec->folds, spec->seed);
-            start = starts(fold, folds);
-            order = by_fold(fold, start);
+        if (spec->folds) {
+            order = by_fold(start);
             taken.order = &order;
         }
         Sample all = sample_of(pass, number, taken, threads, memory, &code);
@@ -114,9 +112,9 @@ struct Group {
         Sums sums(all, start, rules.intercept, threads, memory, pass->cancel_mark);
         ProductFit fit(sums, -1, rules);
         std::vector<double> lambda = follow(fit);
-        if (folds < 2 || cancelled(pass->cancel_mark))
+        if (!spec->folds || cancelled(pass->cancel_mark))
             return ended();
-        return judge(folds, [&](int64_t f, Held &out) {
+        return judge([&](int64_t f, Held &out) {
             ProductFit one(sums, f, rules);
             const double *part = sums.part(f);
             out.weight = part[sums.ones() * sums.k + sums.ones()];
@@ -125,35 +123,38 @@ struct Group {
         });
     }
 
-    // Where the rows of each fold begin.
-    static std::vector<int64_t> starts(const std::vector<int32_t> &fold, int64_t folds) {
-        std::vector<int64_t> start(folds + 1);
-        for (int32_t f : fold)
-            start[f + 1]++;
+    // Where the rows of each stretch begin.
+    std::vector<int64_t> starts() const {
+        int64_t n = pass->groups[number].n_rows;
+        if (!spec->folds)
+            return {0, n};
+        std::vector<int64_t> start(spec->n_stretches + 1);
+        for (int64_t i = 0; i < n; i++)
+            start[stretch[i] + 1]++;
         std::partial_sum(start.begin(), start.end(), start.begin());
         return start;
     }
 
-    static std::vector<int64_t> by_fold(const std::vector<int32_t> &fold,
-                                        std::vector<int64_t> at) {
-        std::vector<int64_t> order(fold.size());
-        for (size_t i = 0; i < fold.size(); i++)
-            order[at[fold[i]]++] = (int64_t)i;
+    std::vector<int64_t> by_fold(std::vector<int64_t> at) const {
+        std::vector<int64_t> order(pass->groups[number].n_rows);
+        for (size_t i = 0; i < order.size(); i++)
+            order[at[stretch[i]]++] = (int64_t)i;
         return order;
     }
 
     int ended() const { return cancelled(pass->cancel_mark) ? TK_CANCELLED : TK_OK; }
 
     // one(f, held): fits all rows but those of a fold, and finds the losses of these.
-    template <class One> int judge(int64_t folds, One one) const {
-        std::vector<Held> held(folds);
-        std::vector<int> codes(folds);
-        parallel_for(folds, threads,
+    template <class One> int judge(One one) const {
+        std::vector<Held> held(spec->folds);
+        std::vector<int> codes(spec->folds);
+        parallel_for(spec->folds, threads,
                      [&](int64_t f) { codes[f] = code_of_fit([&] { return one(f, held[f]); }); });
         for (int code : codes)
             if (code != TK_OK)
                 return code;
-        for (int32_t k = 0; k < spec->length; k++)
+        std::erase_if(held, [](const Held &fold) { return fold.weight == 0; });
+        for (int32_t k = 0; !held.empty() && k < spec->length; k++)
             summarise(held, (size_t)k, points[k]);
         return ended();
     }
@@ -173,17 +174,23 @@ struct Group {
         }
     }
 
-    int hold_out(const std::vector<int32_t> &fold, int32_t f, const std::vector<double> &lambda,
-                 Held &out) const {
+    int hold_out(int64_t f, const std::vector<double> &lambda, Held &out) const {
+        out.weight = 1; // until it is known
         if (rules.limits.over())
             return TK_OK;
         int code;
-        Sample in = sample_of(pass, number, Taken{&fold, f, false}, 1, memory, &code);
-        if (code != TK_OK || in.y.empty())
-            return code;
-        Sample held = sample_of(pass, number, Taken{&fold, f, true}, 1, memory, &code);
+        Taken taken{stretch, spec->role ? spec->role + f * spec->n_stretches : nullptr, f};
+        Sample in = sample_of(pass, number, taken, 1, memory, &code);
         if (code != TK_OK)
             return code;
+        taken.wanted = TK_HELD_OUT;
+        Sample held = sample_of(pass, number, taken, 1, memory, &code);
+        if (code != TK_OK)
+            return code;
+        if (in.weight == 0 || held.weight == 0) {
+            out.weight = 0;
+            return TK_OK;
+        }
         Fit fit(in, rules);
         std::vector<double> margin(held.y.size());
         out.weight = held.weight;
@@ -239,6 +246,9 @@ int tk_paths_new(const tk_pass *pass, const tk_path_spec *spec, tusk_memory *mem
         bool one = pass->n_groups == 1;
         Limits limits{pass->cancel_mark, pass->deadline};
         Progress progress(pass->n_groups * spec->length * (1 + spec->folds), pass->n_groups);
+        std::vector<int64_t> first(pass->n_groups + 1, 0);
+        for (int64_t g = 0; g < pass->n_groups; g++)
+            first[g + 1] = first[g] + pass->groups[g].n_rows;
         parallel_for(pass->n_groups, one ? 1 : pass->threads, [&](int64_t g) {
             const uint8_t *free = spec->free ? spec->free + g * pass->groups[0].dim : nullptr;
             const int32_t *block = spec->block ? spec->block + g * pass->groups[0].dim : nullptr;
@@ -246,6 +256,7 @@ int tk_paths_new(const tk_pass *pass, const tk_path_spec *spec, tusk_memory *mem
                         spec,
                         memory,
                         g,
+                        spec->stretch ? spec->stretch + first[g] : nullptr,
                         one ? pass->threads : 1,
                         Rules{spec, free, block, !!pass->fit_intercept, limits, memory},
                         points + g * spec->length,

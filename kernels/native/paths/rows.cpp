@@ -1,7 +1,6 @@
 // Rows of a group, as samples: all of them, or those in a fold or outside it.
 #include "rows.hpp"
 
-#include <cstring>
 #include <numeric>
 
 #include "../shared/pool.hpp"
@@ -10,21 +9,6 @@
 
 namespace tusk {
 namespace {
-
-constexpr int64_t ROWS_OF_CHECK = 1024; // after which a cancellation is noticed
-
-uint64_t mixed(uint64_t h, uint64_t with) {
-    h ^= with + 0x9e3779b97f4a7c15u + (h << 6) + (h >> 2);
-    h *= 0xff51afd7ed558ccdu;
-    return h ^ (h >> 32);
-}
-
-uint64_t bits_of(double x) {
-    uint64_t b;
-    x += 0.0; // -0 is 0
-    std::memcpy(&b, &x, sizeof b);
-    return b;
-}
 
 // Calls body(segment, row in it, row) for each of a group's rows.
 template <class Body> void each_row(const tusk_group &group, Body body) {
@@ -38,22 +22,6 @@ template <class T> SparseRow<T> sparse_row(const tusk_segment *s, uint32_t i) {
     uint32_t from = tusk_row_starts(s)[i];
     return {tusk_indices(s) + from, (const T *)tusk_sparse_values(s) + from,
             tusk_row_starts(s)[i + 1] - from};
-}
-
-// Of sparse rows a sum over entries, whose order does not count.
-template <class T> uint64_t hash_of(const tusk_group &g, const tusk_segment *s, uint32_t i) {
-    uint64_t h = mixed(1, bits_of(tusk_labels(s)[i]));
-    if (!tusk_is_sparse(g.kind)) {
-        const T *x = (const T *)tusk_dense_values(s) + (int64_t)i * g.dim;
-        for (int64_t j = 0; j < g.dim; j++)
-            h = mixed(h, bits_of((double)x[j]));
-        return h;
-    }
-    SparseRow<T> r = sparse_row<T>(s, i);
-    uint64_t entries = 0;
-    for (uint32_t e = 0; e < r.n; e++)
-        entries += mixed((uint64_t)r.index[e] + 7, bits_of((double)r.value[e]));
-    return mixed(h, entries);
 }
 
 template <class T>
@@ -97,9 +65,9 @@ Sample sample_of(const tk_pass *pass, int64_t group, const Taken &which, int thr
     const tusk_group &g = pass->groups[group];
     tusk_shape shape = tusk_shape_of(&g);
     Sample out;
-    std::vector<uint8_t> taken(which.fold_of ? g.n_rows : 0);
+    std::vector<uint8_t> taken(which.stretch ? g.n_rows : 0);
     each_row(g, [&](const tusk_segment *s, uint32_t i, int64_t row) {
-        if (which.fold_of && !(taken[row] = ((*which.fold_of)[row] == which.fold) == which.inside))
+        if (which.stretch && !(taken[row] = which.has(row)))
             return;
         double y = tusk_labels(s)[i];
         const double *weight = tusk_extra(s, shape, TUSK_WEIGHTS);
@@ -117,29 +85,6 @@ Sample sample_of(const tk_pass *pass, int64_t group, const Taken &which, int thr
     else
         collect<float>(g, taken, which, threads, memory, out, code);
     return out;
-}
-
-std::vector<int32_t> deal(const tk_pass *pass, int64_t group, int32_t folds, uint64_t seed) {
-    const tusk_group &g = pass->groups[group];
-    tusk_shape shape = tusk_shape_of(&g);
-    std::vector<std::pair<uint64_t, int64_t>> order(g.n_rows);
-    bool over = false;
-    each_row(g, [&](const tusk_segment *s, uint32_t i, int64_t row) {
-        if (row % ROWS_OF_CHECK == 0)
-            over = cancelled(pass->cancel_mark);
-        if (over)
-            return;
-        uint64_t h = g.kind & 1 ? hash_of<double>(g, s, i) : hash_of<float>(g, s, i);
-        if (const double *weight = tusk_extra(s, shape, TUSK_WEIGHTS))
-            h = mixed(h, bits_of(weight[i]));
-        order[row] = {mixed(h, seed), row};
-    });
-    if (!over)
-        std::sort(order.begin(), order.end());
-    std::vector<int32_t> fold(g.n_rows);
-    for (size_t i = 0; i < order.size(); i++)
-        fold[order[i].second] = (int32_t)(i % (size_t)folds);
-    return fold;
 }
 
 } // namespace tusk

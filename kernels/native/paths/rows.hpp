@@ -7,6 +7,7 @@
 #include "../shared/charged.hpp"
 #include "../shared/pool.hpp"
 #include "../shared/rows.hpp"
+#include "api.h"
 
 namespace tusk {
 
@@ -48,20 +49,25 @@ struct Sample {
     double weight = 0;
 };
 
-// Rows that are in a fold, or those that are not in it. fold_of: by row, NULL: all rows.
+// Rows of the stretches that have a role in a fold. stretch: by row, NULL: all rows. role: by
+// stretch, NULL: stretch `fold` is held out, and all others are trained on.
 struct Taken {
-    const std::vector<int32_t> *fold_of = nullptr;
-    int32_t fold = 0;
-    bool inside = true;
+    const int32_t *stretch = nullptr;
+    const uint8_t *role = nullptr;
+    int64_t fold = 0;
+    tk_path_role wanted = TK_TRAINED_ON;
     const std::vector<int64_t> *order = nullptr; // in which dense rows come, all of them
+
+    bool has(int64_t row) const {
+        int32_t at = stretch[row];
+        return wanted == (role         ? (tk_path_role)role[at]
+                          : at == fold ? TK_HELD_OUT
+                                       : TK_TRAINED_ON);
+    }
 };
 
 // Some rows of a group. code: TK_OK, or why there is no memory.
 Sample sample_of(const tk_pass *pass, int64_t group, const Taken &which, int threads,
                  tusk_memory *memory, int *code);
-
-// The fold of each row: rows in the order of a hash of their content are dealt in turn, so that
-// folds do not depend on the order in which the rows came.
-std::vector<int32_t> deal(const tk_pass *pass, int64_t group, int32_t folds, uint64_t seed);
 
 } // namespace tusk

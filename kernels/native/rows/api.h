@@ -76,15 +76,25 @@ typedef struct tk_dealing {
     uint64_t seed;
     int32_t folds;    /* of each group's rows, as equal in size as can be */
     int32_t slices;   /* of each fold: 1/2^(slices - 1) of its rows, as many, twice as many... */
-    int32_t by_label; /* whether rows of each label are dealt evenly */
+    int32_t by_label; /* whether rows of each label are dealt evenly to folds of equal size */
     int32_t by;       /* enum tk_deal_by */
-    int32_t n_forms;  /* 0, or how many forms there are of these groups, which are one of them */
+    int32_t keeps_marks; /* whether the copies have TUSK_FOLDS */
+    int32_t has_gap;     /* by order: whether rows that are near a later fold are in their own
+                            stretches, so that these can be left out */
+    double gap;          /* as far as that before the first row of a fold is near it */
+    const int64_t *held; /* by group, of two folds about how many rows the second one has; NULL:
+                            folds are equal in size */
+    int32_t n_forms; /* 0, or how many forms there are of these groups, which are one of them */
     const tusk_group *const *forms; /* each with the same rows in the same order, dealt alike */
 } tk_dealing;
-/* Copies each group's rows to cells, shape (n_groups, folds * slices); tk_unlink frees them. Which
- * row is where does not depend on the order of the input. The copies have no TUSK_FOLDS. */
+/* A fold is one stretch of rows. With a gap it is `folds` of them: stretch e of fold k has its
+ * rows that are near the e folds behind it, and no others. */
+/* Copies each group's rows to cells, shape (n_groups, stretches * slices); tk_unlink frees them.
+ * Which row is where does not depend on the order of the input. */
 TK_API int tk_deal(const tk_pass *pass, const tk_dealing *how, tusk_memory *memory,
                    tusk_group *cells);
+/* The stretch of each row, of one group behind the other, in the order in which they lie. */
+TK_API int tk_stretches(const tk_pass *pass, const tk_dealing *how, int32_t *out);
 /* Links the segments of the chosen cells of each group; chosen has the shape (n_cells,). The
  * groups are valid until cells are linked again, and own nothing. */
 TK_API void tk_link(const tusk_group *cells, int64_t n_groups, int64_t n_cells,
@@ -93,6 +103,8 @@ TK_API void tk_link(const tusk_group *cells, int64_t n_groups, int64_t n_cells,
  * that follow each other are groups at the same time. These end by their number of rows. */
 TK_API void tk_ring(const tusk_group *cells, int64_t n_groups, int64_t n_cells,
                     const uint8_t *chosen);
+/* The numbers TUSK_FOLDS of a group's rows. */
+TK_API void tk_marks(const tusk_group *group, double *out);
 TK_API void tk_unlink(tusk_group *cells, int64_t n);
 
 /* --- many small groups --- */
@@ -163,6 +175,9 @@ typedef struct tk_known_levels {
 } tk_known_levels;
 
 /* Lists of names have a 0 behind each. */
+/* Whether the values of a column are in the order of time, and in what a gap before later ones is:
+ * the unit of numbers, or days. */
+enum tk_time { TK_NO_TIME, TK_TIME, TK_TIME_GAP_IN_NUMBERS, TK_TIME_GAP_IN_DAYS };
 typedef struct tk_preparing {
     int32_t missing;       /* enum tk_missing */
     int32_t levels;        /* enum tk_levels_with_feature */
@@ -185,7 +200,7 @@ typedef struct tk_preparing {
     int32_t dense;            /* whether rows stay dense where few of their features are not 0 */
     int32_t level_numbers;    /* whether a category is one feature, the number of its level */
     const char *fold;         /* a column by whose values rows are dealt to folds; NULL: none */
-    int32_t fold_in_time;     /* whether these values are in the order of time */
+    int32_t fold_in_time;     /* enum tk_time: whether these values are in the order of time */
     const struct tk_census *census; /* of the rows of all parts of a group; NULL: no parts */
     int32_t n_known;
     const tk_known_levels *known; /* of categories that are numbers of levels */
@@ -200,7 +215,9 @@ TK_API int tk_prepare(const tusk_group *groups, int64_t n, const tk_preparing *h
                       tusk_memory *memory, tusk_group *out, tk_prepared **texts, char *error);
 /* A text of a group and its length. which: 0 the names of the features and 2 those of the
  * classes, each name with a 0 behind it; 1 the preparation as JSON; 3 a byte for each feature, 1
- * where values are numbers of levels, or nothing if there are none. */
+ * where values are numbers of levels, or nothing if there are none; 4 of the column of folds what
+ * its numbers are, "number", "date", "timestamp" or "text", and of text the values that these are
+ * the places of, each with a 0 behind it. */
 TK_API int64_t tk_prepared_text(const tk_prepared *texts, int32_t which, int64_t group,
                                 const char **text);
 /* The categories of a group that have a feature per level, *n of them: of each the first feature

@@ -136,6 +136,7 @@ struct Column {
 struct Marks {
     size_t column = 0;
     std::vector<std::vector<int32_t>> of_code; // of text, by part and code
+    std::vector<std::string_view> levels;      // of text, the values that these are places of
 };
 
 struct Columns {

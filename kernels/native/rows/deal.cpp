@@ -8,8 +8,10 @@
 // practice, 5.10).
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <numeric>
+#include <unordered_map>
 
 #include "../shared/rows.hpp"
 #include "shuffle.hpp"
@@ -31,7 +33,7 @@ std::vector<Key> dealing_order(const tk_pass *pass, const tk_dealing *how, int64
                                int threads) {
     std::vector<Key> keys = shuffled_keys(pass, g, how->seed, threads, {how->forms, how->n_forms});
     auto label = [](const Key &k) { return tusk_labels(k.segment)[k.row]; };
-    if (how->by_label)
+    if (how->by_label && !how->held)
         std::stable_sort(keys.begin(), keys.end(),
                          [&](const Key &a, const Key &b) { return label(a) < label(b); });
     return keys;
@@ -41,75 +43,179 @@ double mark_of(const Key &k, tusk_shape shape) {
     return tusk_extra(k.segment, shape, TUSK_FOLDS)[k.row];
 }
 
-// The fold of each row, rows of equal marks in one: the most frequent mark first, to the smallest
-// fold. Of marks as frequent the one that is dealt first comes first.
-std::vector<int32_t> folds_by_value(const std::vector<Key> &keys, tusk_shape shape, int folds) {
-    std::map<double, std::pair<int64_t, size_t>> seen; // rows of a mark, and its first place
-    for (size_t i = 0; i < keys.size(); i++)
-        seen.try_emplace(mark_of(keys[i], shape), 0, i).first->second.first++;
-    std::vector<std::pair<double, std::pair<int64_t, size_t>>> marks(seen.begin(), seen.end());
-    std::sort(marks.begin(), marks.end(), [](const auto &a, const auto &b) {
-        return a.second.first != b.second.first ? a.second.first > b.second.first
-                                                : a.second.second < b.second.second;
+// Of a mark and the seed, whatever else the rows have: 0 and -0 are one mark.
+uint64_t hash_of_mark(double mark, uint64_t seed) {
+    uint64_t h;
+    mark += 0.0;
+    std::memcpy(&h, &mark, sizeof h);
+    h += seed * 0x9e3779b97f4a7c15u + 0x9e3779b97f4a7c15u;
+    h = (h ^ h >> 30) * 0xbf58476d1ce4e5b9u;
+    h = (h ^ h >> 27) * 0x94d049bb133111ebu;
+    return h ^ h >> 31;
+}
+
+struct Mark {
+    double value;
+    int64_t rows;
+    uint64_t hash;
+};
+
+// The fold of each mark. With equal sizes the most frequent mark first, to the smallest fold; of
+// marks as frequent the order is by chance. Else marks go by chance to the second fold, while this
+// brings it nearer to the rows that it is to have.
+std::map<double, int32_t> folds_of_marks(std::vector<Mark> marks, int folds, const int64_t *held) {
+    std::map<double, int32_t> fold;
+    if (held) {
+        std::sort(marks.begin(), marks.end(),
+                  [](const Mark &a, const Mark &b) { return a.hash < b.hash; });
+        int64_t left = *held;
+        size_t kept = marks.size();
+        for (const Mark &one : marks) {
+            bool out = kept > 1 && std::abs(left - one.rows) < std::abs(left);
+            fold[one.value] = out;
+            left -= out ? one.rows : 0;
+            kept -= out;
+        }
+        return fold;
+    }
+    std::sort(marks.begin(), marks.end(), [](const Mark &a, const Mark &b) {
+        return a.rows != b.rows ? a.rows > b.rows : a.hash < b.hash;
     });
     std::vector<int64_t> size(folds, 0);
-    std::map<double, int32_t> fold;
-    for (const auto &[mark, of] : marks) {
+    for (const Mark &one : marks) {
         auto least = std::min_element(size.begin(), size.end());
-        fold[mark] = (int32_t)(least - size.begin());
-        *least += of.first;
+        fold[one.value] = (int32_t)(least - size.begin());
+        *least += one.rows;
     }
+    return fold;
+}
+
+// The fold of each row, rows of equal marks in one.
+std::vector<int32_t> folds_by_value(const std::vector<Key> &keys, tusk_shape shape,
+                                    const tk_dealing *how, const int64_t *held) {
+    std::map<double, int64_t> seen;
+    for (const Key &k : keys)
+        seen[mark_of(k, shape)]++;
+    std::vector<Mark> marks;
+    for (const auto &[mark, rows] : seen)
+        marks.push_back({mark, rows, hash_of_mark(mark, how->seed)});
+    // The second fold has a row if there are two marks: the rarest one, if all are too large.
+    std::map<double, int32_t> fold = folds_of_marks(marks, how->folds, held);
+    bool none = held && *held && marks.size() > 1 &&
+                std::none_of(fold.begin(), fold.end(), [](const auto &f) { return f.second; });
+    if (none)
+        fold[std::min_element(marks.begin(), marks.end(), [](const Mark &a, const Mark &b) {
+                 return a.rows != b.rows ? a.rows < b.rows : a.hash < b.hash;
+             })->value] = 1;
     std::vector<int32_t> out;
     for (const Key &k : keys)
         out.push_back(fold[mark_of(k, shape)]);
     return out;
 }
 
-// The fold of each row: stretches of time, of equal size but for the first one, which has the
-// rest. Rows of one moment are in one fold: the later one where it would end between them.
-std::vector<int32_t> folds_by_order(const std::vector<Key> &keys, tusk_shape shape, int folds) {
-    size_t n = keys.size(), size = n / folds, first = n - size * (folds - 1);
-    std::vector<size_t> order(n);
-    std::iota(order.begin(), order.end(), 0);
-    auto mark = [&](size_t i) { return mark_of(keys[order[i]], shape); };
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-        return mark_of(keys[a], shape) < mark_of(keys[b], shape);
-    });
-    std::vector<int32_t> out(n);
-    for (size_t i = n; i-- > 0;) {
-        bool with_next = i + 1 < n && mark(i) == mark(i + 1);
-        size_t own = i < first || !size ? 0 : 1 + (i - first) / size;
-        out[order[i]] = with_next ? out[order[i + 1]] : (int32_t)own;
+// Rows in the order of their marks.
+struct InTime {
+    const std::vector<Key> &keys;
+    tusk_shape shape;
+    std::vector<size_t> order;
+
+    InTime(const std::vector<Key> &rows, tusk_shape of) : keys(rows), shape(of) {
+        order.resize(keys.size());
+        std::iota(order.begin(), order.end(), 0);
+        std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+            return mark_of(keys[a], shape) < mark_of(keys[b], shape);
+        });
     }
-    return out;
+
+    double mark(size_t i) const { return mark_of(keys[order[i]], shape); }
+
+    // The place of the first row of those that are held out, about n of them: all rows of its
+    // moment are, unless these are all rows.
+    size_t first_held(int64_t n) const {
+        size_t all = order.size(), first = all - (size_t)n;
+        while (n && first > 0 && mark(first - 1) == mark(first))
+            first--;
+        if (n && !first)
+            while (first < all && mark(first) == mark(0))
+                first++;
+        return first;
+    }
+
+    // The fold of each row: stretches of time, of equal size but for the first one, which has the
+    // rest. Rows of one moment are in one fold: the later one where it would end between them.
+    std::vector<int32_t> folds(int n_folds, const int64_t *held) const {
+        size_t n = order.size(), size = n / n_folds, first = n - size * (n_folds - 1);
+        if (held) {
+            first = first_held(*held);
+            size = n - first;
+        }
+        std::vector<int32_t> out(n);
+        for (size_t i = n; i-- > 0;) {
+            bool with_next = i + 1 < n && mark(i) == mark(i + 1);
+            size_t own = i < first || !size ? 0 : 1 + (i - first) / size;
+            out[order[i]] = with_next ? out[order[i + 1]] : (int32_t)own;
+        }
+        return out;
+    }
+
+    // How many of the folds behind its own each row is near to.
+    std::vector<int32_t> near(const std::vector<int32_t> &fold, int n_folds, double gap) const {
+        std::vector<double> begin(n_folds + 1, std::numeric_limits<double>::infinity());
+        for (size_t i = order.size(); i-- > 0;)
+            begin[fold[order[i]]] = mark(i);
+        for (int k = n_folds; k-- > 0;)
+            begin[k] = std::min(begin[k], begin[k + 1]); // of a fold without rows
+        std::vector<int32_t> out(order.size(), 0);
+        for (size_t i = 0; i < order.size(); i++) {
+            int32_t own = fold[order[i]], &e = out[order[i]];
+            while (own + e + 1 < n_folds && begin[own + e + 1] - mark(i) <= gap)
+                e++;
+        }
+        return out;
+    }
+};
+
+int width_of(const tk_dealing *how) {
+    return how->has_gap ? how->folds : 1;
 }
 
-// The fold of each row in the order of dealing.
-std::vector<int32_t> folds_of(const std::vector<Key> &keys, const tk_dealing *how,
-                              tusk_shape shape) {
+// The stretch of each row in the order of dealing.
+std::vector<int32_t> stretches_of(const std::vector<Key> &keys, const tk_dealing *how,
+                                  tusk_shape shape, const int64_t *held) {
     if (how->by == TK_BY_VALUE)
-        return folds_by_value(keys, shape, how->folds);
-    if (how->by == TK_BY_ORDER)
-        return folds_by_order(keys, shape, how->folds);
+        return folds_by_value(keys, shape, how, held);
+    if (how->by == TK_BY_ORDER) {
+        InTime rows(keys, shape);
+        std::vector<int32_t> out = rows.folds(how->folds, held);
+        if (!how->has_gap)
+            return out;
+        std::vector<int32_t> near = rows.near(out, how->folds, how->gap);
+        for (size_t i = 0; i < out.size(); i++)
+            out[i] = out[i] * how->folds + near[i];
+        return out;
+    }
     std::vector<int32_t> out(keys.size());
     for (size_t i = 0; i < keys.size(); i++)
-        out[i] = (int32_t)(i % (size_t)how->folds);
+        out[i] = held ? (int64_t)i < *held : (int32_t)(i % (size_t)how->folds);
     return out;
 }
 
 int deal_group(const tk_pass *pass, const tk_dealing *how, int64_t g, int threads,
                tusk_memory *memory, tusk_group *out) {
     tusk_group group = pass->groups[g];
-    std::vector<std::vector<Key>> cells(how->folds * how->slices);
+    int64_t stretches = (int64_t)how->folds * width_of(how);
+    std::vector<std::vector<Key>> cells(stretches * how->slices);
     std::vector<Key> keys = dealing_order(pass, how, g, threads);
-    std::vector<int32_t> folds = folds_of(keys, how, tusk_shape_of(&group));
-    std::vector<int64_t> turn(how->folds, 0);
+    std::vector<int32_t> stretch =
+        stretches_of(keys, how, tusk_shape_of(&group), how->held ? how->held + g : nullptr);
+    std::vector<int64_t> turn(stretches, 0);
     for (size_t i = 0; i < keys.size(); i++) {
-        int slice = slice_of(turn[folds[i]]++, how->slices);
-        cells[folds[i] * how->slices + slice].push_back(keys[i]);
+        int slice = slice_of(turn[stretch[i]]++, how->slices);
+        cells[stretch[i] * how->slices + slice].push_back(keys[i]);
     }
     keys = {};
-    group.extras &= ~TUSK_FOLDS; // no kernel reads them from here on
+    if (!how->keeps_marks)
+        group.extras &= ~TUSK_FOLDS;
     for (size_t c = 0; c < cells.size(); c++) {
         // By hash again: neighbours in a cell would be of one class.
         std::sort(cells[c].begin(), cells[c].end(),
@@ -124,7 +230,30 @@ int deal_group(const tk_pass *pass, const tk_dealing *how, int64_t g, int thread
 
 int deal(const tk_pass *pass, const tk_dealing *how, tusk_memory *memory, tusk_group *out) {
     return for_each_group(pass, [&](int64_t g, int threads) {
-        return deal_group(pass, how, g, threads, memory, out + g * how->folds * how->slices);
+        return deal_group(pass, how, g, threads, memory,
+                          out + g * how->folds * width_of(how) * how->slices);
+    });
+}
+
+// In the order in which the rows lie.
+int stretches(const tk_pass *pass, const tk_dealing *how, int32_t *out) {
+    std::vector<int64_t> first(pass->n_groups + 1, 0);
+    for (int64_t g = 0; g < pass->n_groups; g++)
+        first[g + 1] = first[g] + pass->groups[g].n_rows;
+    return for_each_group(pass, [&](int64_t g, int threads) {
+        const tusk_group &group = pass->groups[g];
+        std::vector<Key> keys = dealing_order(pass, how, g, threads);
+        std::vector<int32_t> found =
+            stretches_of(keys, how, tusk_shape_of(&group), how->held ? how->held + g : nullptr);
+        std::unordered_map<const tusk_segment *, int64_t> at;
+        int64_t rows = first[g];
+        for (const tusk_segment *s : SegmentsOf(group)) {
+            at[s] = rows;
+            rows += s->n_rows;
+        }
+        for (size_t i = 0; i < keys.size(); i++)
+            out[at[keys[i].segment] + keys[i].row] = found[i];
+        return (int)TK_OK;
     });
 }
 
@@ -143,12 +272,17 @@ tusk_segment *last_of(const tusk_group &group) {
 
 int tk_deal(const tk_pass *pass, const tk_dealing *how, tusk_memory *memory, tusk_group *cells) {
     using namespace tusk;
-    int64_t n = pass->n_groups * how->folds * how->slices;
+    int64_t n = pass->n_groups * how->folds * width_of(how) * how->slices;
     std::memset(cells, 0, n * sizeof *cells);
     int code = code_of([&] { return deal(pass, how, memory, cells); });
     if (code)
         tk_free_groups(cells, n);
     return code;
+}
+
+int tk_stretches(const tk_pass *pass, const tk_dealing *how, int32_t *out) {
+    using namespace tusk;
+    return code_of([&] { return stretches(pass, how, out); });
 }
 
 void tk_link(const tusk_group *cells, int64_t n_groups, int64_t n_cells, const uint8_t *chosen,
@@ -201,4 +335,12 @@ void tk_unlink(tusk_group *cells, int64_t n) {
         if (cells[c].head)
             tusk::last_of(cells[c])->next = nullptr;
     tk_free_groups(cells, n);
+}
+
+void tk_marks(const tusk_group *group, double *out) {
+    tusk_shape shape = tusk_shape_of(group);
+    for (const tusk_segment *s : tusk::SegmentsOf(*group)) {
+        const double *marks = tusk_extra(s, shape, TUSK_FOLDS);
+        out = std::copy(marks, marks + s->n_rows, out);
+    }
 }

@@ -115,6 +115,24 @@ int check_names(const tusk_schema *schema, const tk_preparing *how, std::string 
     return TK_OK;
 }
 
+// Checks that a gap is in the unit of the column that it is a distance in.
+int check_gap(const tusk_schema *schema, const tk_preparing *how, std::string *error) {
+    bool wants_days = how->fold_in_time == TK_TIME_GAP_IN_DAYS;
+    if (!how->fold || (!wants_days && how->fold_in_time != TK_TIME_GAP_IN_NUMBERS))
+        return TK_OK;
+    for (int32_t j = 0; j < schema->n_columns; j++) {
+        bool in_days = schema->kind[j] == TUSK_DATE || schema->kind[j] == TUSK_TIMESTAMP;
+        if (std::strcmp(schema->name[j], how->fold) || in_days == wants_days)
+            continue;
+        *error = std::string("option 'gap' is ") + (wants_days ? "an interval" : "a number") +
+                 ", and column '" + std::string(how->fold).substr(0, 100) + "' holds " +
+                 (in_days ? "dates or times: expected an interval such as '7 days'"
+                          : "numbers: expected a number in its unit");
+        return TK_REFUSED;
+    }
+    return TK_OK;
+}
+
 // Checks the columns that are no features.
 int check_marks(const tusk_schema *schema, const tk_preparing *how, std::string *error) {
     const char *options[] = {"cluster", fold_option(how)}, *names[] = {how->cluster, how->fold};
@@ -132,7 +150,7 @@ int check_marks(const tusk_schema *schema, const tk_preparing *how, std::string 
     if (how->fold && how->fold_in_time && has_column(schema, how->fold, true))
         return refuse_name("time_by", how->fold, "it is text",
                            "a column of dates, times or numbers", error);
-    return TK_OK;
+    return check_gap(schema, how, error);
 }
 
 // Adds the interactions, which are lists of names with an empty name behind each.

@@ -10,7 +10,7 @@
 #include "columns.hpp"
 
 struct tk_prepared {
-    std::vector<std::string> names, json, classes, levels; // one item per group
+    std::vector<std::string> names, json, classes, levels, marks; // one item per group
     std::vector<std::vector<int32_t>> categories; // first features and numbers of features
 };
 
@@ -283,6 +283,18 @@ std::string classes_of(const Columns &columns) {
     return out;
 }
 
+std::string marks_of(const tusk_schema *schema, const Marks &marks) {
+    int kind = schema->kind[marks.column];
+    std::string out = kind == TUSK_CATEGORY    ? "text"
+                      : kind == TUSK_DATE      ? "date"
+                      : kind == TUSK_TIMESTAMP ? "timestamp"
+                                               : "number";
+    out += '\0';
+    for (std::string_view level : marks.levels)
+        out.append(level) += '\0';
+    return out;
+}
+
 // What all groups share, and where the answers go.
 struct Batch {
     const tusk_group *groups;
@@ -304,6 +316,8 @@ int prepare_group(const Batch &b, int64_t g, int threads, std::string *error) {
         b.texts->levels[g] = levels_of(columns);
     }
     b.texts->classes[g] = classes_of(columns);
+    if (b.how->fold && !columns.columns.empty())
+        b.texts->marks[g] = marks_of(b.groups[g].parts->schema, columns.folds);
     return expand_group(b.groups + g, b.how, b.memory, columns, threads, b.out + g);
 }
 
@@ -330,6 +344,7 @@ int prepare(const Batch &b, int64_t n, std::string *error) {
     b.texts->categories.resize(n);
     b.texts->classes.resize(n);
     b.texts->levels.resize(n);
+    b.texts->marks.resize(n);
     Failure failure;
     int threads = b.how->threads;
     bool many = n >= 2 * threads;
@@ -373,7 +388,8 @@ int64_t tk_prepared_text(const tk_prepared *texts, int32_t which, int64_t group,
     const auto &all = which == 0   ? texts->names
                       : which == 1 ? texts->json
                       : which == 2 ? texts->classes
-                                   : texts->levels;
+                      : which == 3 ? texts->levels
+                                   : texts->marks;
     *text = all[group].data();
     return (int64_t)all[group].size();
 }

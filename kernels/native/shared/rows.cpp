@@ -117,7 +117,7 @@ int sum_over_chunks(const tk_pass *pass, const std::vector<Chunk> &chunks, int64
 
 extern "C" int64_t tk_nonzeros(const tusk_group *group) {
     int64_t total = 0;
-    for (const tusk_segment *s = group->head; s; s = s->next)
+    for (const tusk_segment *s : tusk::SegmentsOf(*group))
         total += s->nnz;
     return total;
 }

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "../shared/pool.hpp"
+#include "../shared/segments.hpp"
 #include "../shared/sorting.hpp"
 #include "categories/levels.hpp"
 
@@ -18,7 +19,7 @@ constexpr double GAP = std::numeric_limits<double>::quiet_NaN();
 
 // Calls body(x, y) for each row of a dense group.
 template <class T, class Body> void for_rows(const tusk_group &group, Body &&body) {
-    for (const tusk_segment *s = group.head; s; s = s->next) {
+    for (const tusk_segment *s : SegmentsOf(group)) {
         const T *x = (const T *)tusk_dense_values(s);
         for (uint32_t i = 0; i < s->n_rows; i++)
             body(x + (size_t)i * group.dim, tusk_labels(s)[i]);
@@ -250,7 +251,7 @@ void code_as(const tusk_group &group, const Bins &bins, int threads, uint8_t *ou
     const Lookup<T> lookup(bins);
     bool gives = spends && group.n_rows * group.dim >= LARGE;
     std::vector<std::pair<const tusk_segment *, uint8_t *>> parts;
-    for (const tusk_segment *s = group.head; s; s = s->next) {
+    for (const tusk_segment *s : SegmentsOf(group)) {
         parts.emplace_back(s, out);
         out += (size_t)s->n_rows * group.dim;
     }

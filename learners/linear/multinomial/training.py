@@ -35,7 +35,7 @@ from tuskml.learners.linear.request import LinearOptions, Request
 from tuskml.learners.linear.tasks import LinearTask
 from tuskml.learners.models import Lists, Models, Strings, by_group, joined, thinned
 from tuskml.learners.options.kinds import ByClass, WarmStart
-from tuskml.learners.validation import held_out_counts
+from tuskml.learners.validation import shuffled
 
 MOST_CLASSES = 1000
 ENTRIES = 1 << 21
@@ -169,8 +169,7 @@ def fit(given: Many, request: Request, memory: int, began: float) -> Models:
         rows = replace(rows, charges=Charges(memory))
         held, n_rows = None, rows.groups["n_rows"]
         if plan.canonical:
-            counts = held_out_counts(n_rows, request.options.validation)
-            kept, out = rows.shuffled(memory, request.options.seed, counts)
+            kept, out = shuffled(rows, request, memory)
             held = stack.enter_context(out)
             rows = replace(rows, groups=stack.enter_context(kept))
         problem = softmax_problem(rows, given, plan, request)

@@ -45,7 +45,7 @@ from tuskml.learners.linear.stored.routed import RoutedRun
 from tuskml.learners.linear.stored.start import begun
 from tuskml.learners.models import Lists, Models, Strings, thinned
 from tuskml.learners.stored.defaults import CACHE
-from tuskml.learners.validation import held_out_counts
+from tuskml.learners.validation import shuffled
 from tuskml.optimizer import constants
 from tuskml.optimizer.curves import Interval
 
@@ -84,10 +84,9 @@ def train_stored(
     held = None
     with ExitStack() as stack, passes.watching_sigint():
         if plan.canonical:
-            counts = held_out_counts(groups["n_rows"], options.validation)
-            kept, out = rows.shuffled(memory, options.seed, counts)
+            kept, out = shuffled(rows, request, memory)
             aside = stack.enter_context(out)
-            held = aside if counts[0] else None
+            held = aside if aside["n_rows"][0] else None
             rows = replace(rows, groups=stack.enter_context(kept))
             if not request.task.classifies:
                 labels = rows.labels()  # their mean depends on the order

@@ -20,6 +20,7 @@ from tuskml.kernels.trees.parted.boosting import boosted_by_parts
 from tuskml.kernels.trees.parted.holding import hold_of
 from tuskml.kernels.trees.parted.ranks import ROUNDS
 from tuskml.kernels.trees.structures import NODE, SIDE
+from tuskml.learners.held_out import held_out_counts
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models, Strings, joined
 from tuskml.learners.tasks import Task
@@ -31,7 +32,6 @@ from tuskml.learners.trees.options import TreeOptions
 from tuskml.learners.trees.rules import averaged, classifies, in_units_of, rules_of
 from tuskml.learners.trees.signs import listed, refuse_signed
 from tuskml.learners.trees.warm_start import refuse_start, started
-from tuskml.learners.validation import held_out_counts
 from tuskml.schedule import budget
 
 CELL = 24

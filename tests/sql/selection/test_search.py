@@ -18,6 +18,7 @@ from sklearn.model_selection import GridSearchCV, PredefinedSplit
 
 from tuskml.kernels.rows.cells import deal
 from tuskml.kernels.segments import chunks
+from tuskml.learners.held_out import held_out_counts
 
 L2 = [1.0, 0.1, 0.01, 0.001]
 GROUPS, ROWS = 24, 90
@@ -108,9 +109,19 @@ def folds_of(
     x: np.ndarray, y: np.ndarray, folds: int, seed: int = 0, *, by_label: bool = True
 ) -> np.ndarray:
     """The fold of each row, as searches deal them."""
+    return dealt_to(x, y, folds, seed=seed, by_label=by_label)
+
+
+def held_out(x: np.ndarray, y: np.ndarray, share: float) -> np.ndarray:
+    """Which rows `validation` holds out."""
+    return dealt_to(x, y, 2, held=held_out_counts(np.array([len(y)]), share)) == 1
+
+
+def dealt_to(x: np.ndarray, y: np.ndarray, folds: int, **how: Any) -> np.ndarray:
+    """The fold of each row."""
     place = {row.tobytes(): k for k, row in enumerate(np.ascontiguousarray(x))}
     out = np.full(len(y), -1)
-    with deal(block(x, y), folds, memory=account(), by_label=by_label, seed=seed) as cells:
+    with deal(block(x, y), folds, memory=account(), **how) as cells:
         for fold in range(folds):
             for _, rows, _ in chunks(cells.linked([fold])[0]):
                 for row in rows:
@@ -211,7 +222,7 @@ def test_validation_is_one_set_of_rows(db: Any) -> None:
         folds = found[g]["trials"]["trials"][0]["folds"]
         assert len(folds) == 1
         x, y = X[g == G], Y[g == G]
-        held = folds_of(x, y, 4) == 0
+        held = held_out(x, y, 0.25)
         losses = [
             log_loss(y[held], Mean(l2).fit(x[~held], y[~held]).predict_proba(x[held])) for l2 in L2
         ]
@@ -316,7 +327,7 @@ def test_tasks_compete(db: Any) -> None:
 def test_a_model_of_trees_is_judged_by_its_predictions(db: Any) -> None:
     sql = """SELECT (m).trials FROM (SELECT train_model('gbdt', y, {x}, '{"objective": "logistic", "trees": [5, 20], "metric": "auc", "validation": 0.5}') AS m FROM t WHERE g = 0) AS f"""
     x, y = X[G == 0], Y[G == 0]
-    held = folds_of(x, y, 2) == 0
+    held = held_out(x, y, 0.5)
     trials = json.loads(db.ask(sql)[0][0])["trials"]
     kept = {"g": np.zeros((~held).sum()), "y": y[~held]} | {
         name: x[~held, k] for k, name in enumerate("abcd")
@@ -327,7 +338,7 @@ def test_a_model_of_trees_is_judged_by_its_predictions(db: Any) -> None:
     db.put("kept", kept)
     db.put("out", out)
     for trial in trials:
-        options = json.dumps({"objective": "logistic"} | trial["configuration"])
+        options = json.dumps({"objective": "logistic", "trees": trial["folds"][0]["iterations"]})
         rows = db.ask(
             f"SELECT y, predict_proba((SELECT train_model('gbdt', y, {{x}}, '{options}') FROM kept), {{x}}) FROM out ORDER BY n"
         )

@@ -1,5 +1,6 @@
 #include "judge.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -34,6 +35,7 @@ typedef struct judged {
     const tusk_judging *how;
     bool stopped;
     bool undefined; /* the metric is not defined for a prediction */
+    bool alone;     /* the model knows one class, which it predicts with probability 1 */
 } judged;
 
 /* Rows between two looks whether to stop. */
@@ -84,25 +86,53 @@ static tusk_judged row_of_shares(const judged *j, double y, const double *p) {
     return row;
 }
 
-static bool take_ranked(judged *j, double y, double score, double weight) {
-    const tusk_ranking *ranking = tusk_ranking_of((enum tusk_ranking_kind)j->which.ranking);
-    tusk_ranked row = {y == j->scorer.positive, score, 0, weight};
-    return tusk_scored_take(&j->scored, ranking, &row, tusk_heap, j->sentence);
+/* Whether a label is a class that the training of a model of one or two classes did not see. Such
+ * a row is a wrong prediction in every metric, as one of a class without a column of probabilities
+ * is (scikit-learn, issue 32748). */
+static bool unseen(const judged *j, double y) {
+    const tusk_scorer *s = &j->scorer;
+    return tusk_has_classes(s) && !s->labels && y != s->negative && y != s->positive;
 }
 
-static bool take_class(judged *j, double y, double predicted, double weight) {
+/* Of an unseen class a row is both a positive row behind all others and a negative one before
+ * them, as it is a false negative and a false positive. */
+static bool take_ranked(judged *j, double y, double score, double weight) {
+    const tusk_ranking *ranking = tusk_ranking_of((enum tusk_ranking_kind)j->which.ranking);
+    bool other = unseen(j, y), high = !j->alone && y == j->scorer.positive;
+    tusk_ranked row = {other || high, other ? -DBL_MAX : score, 0, weight};
+    tusk_ranked again = {0, DBL_MAX, 0, weight};
+    return tusk_scored_take(&j->scored, ranking, &row, tusk_heap, j->sentence) &&
+           (!other || tusk_scored_take(&j->scored, ranking, &again, tusk_heap, j->sentence));
+}
+
+static bool count_class(judged *j, double y, double predicted, double weight) {
     tusk_class label, second;
-    bool two = !j->scorer.labels;
-    if (two) { /* the averages of two classes want their usual numbers */
-        y = y == j->scorer.positive;
-        predicted = predicted == j->scorer.positive;
-    }
-    return tusk_classes_are(&j->counted, TUSK_NUMBER_CLASS, two ? TUSK_BINARY : TUSK_MACRO,
-                            j->sentence) &&
-           tusk_class_number(&label, y, "label", j->sentence) &&
+    return tusk_class_number(&label, y, "label", j->sentence) &&
            tusk_class_number(&second, predicted, "predicted", j->sentence) &&
            tusk_classes_add(&j->counted, &label, &second, (tusk_counts){1, weight}, tusk_heap,
                             j->sentence);
+}
+
+static bool take_class(judged *j, double y, double predicted, double weight) {
+    bool two = !j->scorer.labels && !j->alone;
+    if (!tusk_classes_are(&j->counted, TUSK_NUMBER_CLASS, two ? TUSK_BINARY : TUSK_MACRO,
+                          j->sentence))
+        return false;
+    if (!two)
+        return count_class(j, y, predicted, weight);
+    if (unseen(j, y))
+        return count_class(j, 1, 0, weight) && count_class(j, 0, 1, weight);
+    /* the averages of two classes want their usual numbers */
+    return count_class(j, y == j->scorer.positive, predicted == j->scorer.positive, weight);
+}
+
+/* The row of a label that is one of two classes, of which the higher one has probability p, or of
+ * a class that the model does not know. */
+static tusk_judged row_of_two(const judged *j, double y, double p) {
+    double low = j->alone ? 0 : 1 - p;
+    if (unseen(j, y))
+        return (tusk_judged){.y = 1, .others = p * p + low * low};
+    return (tusk_judged){.y = y == j->scorer.positive, .p = p};
 }
 
 /* A prediction for which the metric is not defined is the model's fault, and leaves it without the
@@ -129,7 +159,7 @@ static bool take(judged *j, double y, const double *answer, double weight) {
     if (by_chances(j) && j->scorer.labels)
         row = row_of_shares(j, y, answer);
     else if (by_chances(j))
-        row.y = y == j->scorer.positive;
+        row = row_of_two(j, y, *answer);
     row.weight = weight;
     return take_sum(j, row);
 }
@@ -190,7 +220,16 @@ static bool margins_of(judged *j, const tusk_segment *s, tusk_shape shape) {
     return true;
 }
 
+/* The answers of a model that knows one class: the class, its probability or a margin. */
+static bool answer_alone(judged *j, const tusk_segment *s) {
+    for (uint32_t i = 0; i < s->n_rows; i++)
+        j->answers[i] = by_chances(j) ? 1 : j->which.ranking >= 0 ? 0 : j->scorer.positive;
+    return true;
+}
+
 static bool answers_of(judged *j, const tusk_segment *s, tusk_shape shape) {
+    if (j->alone)
+        return answer_alone(j, s);
     if (tusk_answers_lists(j->answer))
         return answer_lists(j, s, shape);
     if (!margins_of(j, s, shape))
@@ -263,11 +302,6 @@ static enum tusk_answer answer_for(which_metric w, const tusk_payload_head *head
     return TUSK_PREDICT;
 }
 
-/* A model that knows one class is not judged: it has no probability of another. */
-static bool judgeable(const judged *j, const tusk_payload_head *head) {
-    return !j->scorer.null && !(tusk_has_classes(&j->scorer) && head->n_classes == 1);
-}
-
 static bool judge_rows(judged *j, const tusk_group *group) {
     tusk_shape shape = tusk_shape_of(group);
     j->scored.weighted = j->counted.weighted = group->extras & TUSK_WEIGHTS;
@@ -293,7 +327,8 @@ static bool judge_payload(const char *bytes, size_t size, const tusk_group *grou
     if (!tusk_read_model((tusk_text){bytes, size}, &none, j->answer, &j->scorer, j->sentence))
         return false;
     bool done = true;
-    if (judgeable(j, &head)) {
+    j->alone = tusk_has_classes(&j->scorer) && head.n_classes == 1;
+    if (j->alone || !j->scorer.null) {
         done = judge_rows(j, group);
         *out = give(j);
     }

@@ -17,7 +17,8 @@ constexpr int64_t SYSTEMS_OF_WEIGHT = 3; // that are solved for a penalty, at mo
 
 bool ProductFit::fits(const Rules &rules, const tusk_group &group) {
     int64_t parts = std::max<int32_t>(rules.spec->folds, 1);
-    return !rules.logistic() && !rules.block && !tusk_is_sparse(group.kind) &&
+    bool apart = !rules.spec->folds || !rules.spec->role; // each part is held out alone
+    return apart && !rules.logistic() && !rules.block && !tusk_is_sparse(group.kind) &&
            Sums::few(group.dim, parts) && group.n_rows >= group.dim;
 }
 

@@ -165,7 +165,7 @@ int find_levels(const tusk_group *group, const tk_preparing *how, int threads, C
     for (Marks *marks :
          {how->cluster ? &out->clusters : nullptr, how->fold ? &out->folds : nullptr})
         if (marks && schema->kind[marks->column] == TUSK_CATEGORY)
-            united(out->parts, marks->column, nullptr, &marks->of_code);
+            marks->levels = united(out->parts, marks->column, nullptr, &marks->of_code);
     if (schema->text_label)
         out->label.levels = united(out->parts, (size_t)schema->n_columns, known_of_label(how),
                                    &out->label.feature);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "../../shared/segments.hpp"
+
 namespace tusk {
 namespace {
 
@@ -97,7 +99,7 @@ std::vector<size_t> level_counts(const tusk_group &group, int32_t feature) {
             if (auto value = (double)x[(size_t)i * group.dim + feature]; is_level(value))
                 rows[(size_t)value]++;
     };
-    for (const tusk_segment *s = group.head; s; s = s->next)
+    for (const tusk_segment *s : SegmentsOf(group))
         if (group.kind == TUSK_DENSE_F64)
             count((const double *)tusk_dense_values(s), s->n_rows);
         else
@@ -119,9 +121,9 @@ std::vector<double> levels_in(const tusk_group &group, int32_t feature, int most
 
 bool are_levels(const tusk_group &group, const uint8_t *by_level) {
     bool all = true;
-    for (const tusk_segment *s = group.head; s && all; s = s->next)
-        all = group.kind == TUSK_DENSE_F64 ? are_levels_in<double>(s, by_level, group.dim)
-                                           : are_levels_in<float>(s, by_level, group.dim);
+    for (const tusk_segment *s : SegmentsOf(group))
+        all = all && (group.kind == TUSK_DENSE_F64 ? are_levels_in<double>(s, by_level, group.dim)
+                                                   : are_levels_in<float>(s, by_level, group.dim));
     return all;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "../../shared/pool.hpp"
+#include "../../shared/segments.hpp"
 
 namespace tusk {
 namespace {
@@ -51,7 +52,7 @@ void add_started(const tk_started &from, const tusk_group &group, int64_t output
                  int64_t cancel_mark, double *margins) {
     std::vector<Part> parts;
     int64_t first = 0;
-    for (const tusk_segment *s = group.head; s; s = s->next) {
+    for (const tusk_segment *s : SegmentsOf(group)) {
         parts.push_back({s, first});
         first += s->n_rows;
     }

@@ -8,6 +8,7 @@
 
 #include "../../linear/losses.hpp"
 #include "../../shared/pool.hpp"
+#include "../../shared/segments.hpp"
 
 namespace tusk {
 namespace {
@@ -24,7 +25,7 @@ struct Piece {
 std::vector<Piece> pieces_of(const tusk_group &group) {
     std::vector<Piece> out;
     int64_t first = 0;
-    for (const tusk_segment *s = group.head; s; s = s->next)
+    for (const tusk_segment *s : SegmentsOf(group))
         for (uint32_t at = 0; at < s->n_rows; at += STRETCH) {
             const double *weight = tusk_extra(s, tusk_shape_of(&group), TUSK_WEIGHTS);
             uint32_t n = std::min(STRETCH, s->n_rows - at);
