@@ -12,8 +12,14 @@ MEANINGS = {
     "`epsilon` was reached",
     "early stop": "the loss of the rows held out by `validation` stopped falling; the best "
     "weights are kept",
+    "not compared": "a search: no candidate could be judged by rows that were held out, as in groups "
+    "of a few rows, or of one value of `fold_by`, so none was chosen: the model is that of the "
+    "simplest candidate (fewest leaves or units, strongest penalty, then by the alphabet), and `chosen` in "
+    "`model_trials` is NULL",
     "time limit": "the limit `time` was reached, of the training or of its search",
-    "diverged": "`matrix_factorization`: the objective grew without bound, even with ever "
+    "diverged": "`gbdt`: the training loss rose by more than half of what the trees had lowered it "
+    "by: the trees up to its lowest value, or none; expected a lower `learning_rate`; "
+    "`matrix_factorization`: the objective grew without bound, even with ever "
     "smaller steps; `mlp`, `fm`: weights or losses are no numbers any more, or the loss is more "
     "than ten times that of the best constant: a constant model, expected a lower "
     "`learning_rate`",

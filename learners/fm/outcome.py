@@ -101,7 +101,7 @@ def constants(labels: NDArray[np.void], options: MachineOptions) -> tuple[Floats
         odds = np.log(share) - np.log1p(-share)
         entropy = -share * np.log(share) - (1 - share) * np.log1p(-share)
     margin = np.where(lone, margin_of_one_class(options, labels), odds)
-    return margin, np.where(lone, np.log1p(np.exp(-np.abs(margin))), entropy)
+    return margin, np.where(lone, 0.0, entropy)
 
 
 def classes(labels: NDArray[np.void], options: MachineOptions) -> Lists:

@@ -128,7 +128,7 @@ def constants(
         odds = np.log(labels["weight_high"] / (labels["weight"] - labels["weight_high"]))
     odds = odds + log_odds_of(class_weights(options, labels, alike.loss, None))
     margin = np.where(lone, margin_of_one_class(options, labels), odds)
-    return margin, np.where(lone, np.log1p(np.exp(-np.abs(margin))), about["base_loss"])
+    return margin, np.where(lone, 0.0, about["base_loss"])
 
 
 def numbers_of(
