@@ -19,10 +19,10 @@ MEANINGS = {
     "time limit": "the limit `time` was reached, of the training or of its search",
     "diverged": "`gbdt`: the training loss rose by more than half of what the trees had lowered it "
     "by: the trees up to its lowest value, or none; expected a lower `learning_rate`; "
-    "`matrix_factorization`: the objective grew without bound, even with ever "
-    "smaller steps; `mlp`, `fm`: weights or losses are no numbers any more, or the loss is more "
-    "than ten times that of the best constant: a constant model, expected a lower "
-    "`learning_rate`",
+    "`matrix_factorization`, `mlp`, `fm`: weights or losses are no numbers any more, or the training "
+    "loss is above that of the best constant: a constant model, expected a lower `learning_rate` "
+    "or `step`, or more epochs; linear models: the training loss is above that of the start, which "
+    "a shorter `step` would not have left",
     "too few rows": "fewer rows than weights and no penalty: many solutions fit; `fm`: a single "
     "row: a constant model",
     "separable": "a hyperplane separates the classes, or some rows of one class from the other, "
@@ -31,6 +31,8 @@ MEANINGS = {
     "out of range": "weights or sums of squares do not fit into doubles, as with labels beyond "
     "1e150 in size or features near 1e308: a constant model",
     "no split": "trees only: no split of the rows lowers the loss: a constant model",
+    "no feedback": "`matrix_factorization` with implicit feedback: no label is above 0, so there is "
+    "nothing to learn: all scores are 0",
     "no words": "`lda` only: no document has a word: topics without words",
     "one class": "all labels are the same: a constant model",
 }

@@ -24,8 +24,9 @@ STATUSES = (
 )
 CONSTANT = ("diverged", "too few rows", "out of range", "one class")
 """Statuses of constant models."""
-WORSE = 10.0
-"""Times the loss of the best constant, above which a training has diverged."""
+WORSE = 1 + 1e-6
+"""Times the loss of the best constant, above which a training is worse than its start, and so than
+that constant; beside rounding."""
 UNTOLD = ("format", "feature_names")
 """Options that are not about the training."""
 

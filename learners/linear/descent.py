@@ -25,6 +25,10 @@ from tuskml.learners.linear.request import LinearOptions
 from tuskml.learners.linear.validation import EarlyStop
 
 
+ROUNDING = 1e-9
+"""Of objectives, as a share of them."""
+
+
 def descend(
     problem: Problem,
     begin: Beginning,
@@ -68,8 +72,25 @@ def descend(
             state.v, state.iterations = v, iterations
             return state
     state.iterations = iterations
+    unsearched = ALGORITHMS[plan.family].line_search and plan.schedule != "line_search"
+    may_rise = state.current is not None or unsearched
     settle_end(problem, plan, state, monitor)
+    if may_rise:
+        back_to_start(problem, state, begin.v)
     return state
+
+
+def back_to_start(problem: Problem, state: State, start: Floats) -> None:
+    """Groups whose objective is above that of the start have its weights, and have diverged: steps
+    of a given length may lead there.
+    """
+    begun = problem.objective(start)
+    size = np.maximum(np.abs(begun), np.abs(state.objective))
+    worse = ~(state.objective <= begun + ROUNDING * size) & np.isfinite(begun)
+    state.diverged |= worse
+    state.v[worse], state.objective[worse] = start[worse], begun[worse]
+    state.converged[worse] = state.running[worse] = False
+    state.violation[worse], state.stale[worse] = np.inf, True
 
 
 def settle_end(problem: Problem, plan: Plan, state: State, monitor: EarlyStop | None) -> None:
