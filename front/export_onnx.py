@@ -204,6 +204,11 @@ def linear(graph: Graph, model: Model) -> list[str]:
     if model.preparation is not None and not by_column:
         prepared_features(graph, model, vectors_of(model))
         graph.refuse()
+    if model.intercept is None:
+        raise DataError(
+            f"the model's status is '{model.status}', and it has no margin, expected a model of two "
+            "classes or of numbers"
+        )
     graph.intercept([model.intercept])
     if model.preparation is not None and by_column:
         prepared_margins(graph, model)

@@ -22,6 +22,7 @@ from tuskml.kernels import passes
 from tuskml.kernels.rows import prepare, words
 from tuskml.kernels.rows.prepare import Texts
 from tuskml.kernels.rows.structures import Preparing
+from tuskml.learners.classes import sided
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Lists, Models, Names, Strings
 from tuskml.learners.options.by_name import COLUMNS
@@ -61,7 +62,10 @@ class Readable:
         if self.prepared.text(prepare.CLASSES, places[0]):
             found["class_names"] = names = self._names(prepare.CLASSES, places)
             found["classes"] = by_their_names(models.classes, names)
-        return with_terms(replace(models, **found))
+        models = replace(models, **found)
+        if "class_names" in found:
+            models = sided(models, self.request.options)
+        return with_terms(models)
 
     def _names(self, which: int, places: list[int]) -> Names:
         assert self.prepared is not None

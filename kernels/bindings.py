@@ -208,6 +208,7 @@ TREE_PARTS: dict[str, tuple[Any, list[Any]]] = {
     "tk_part_begin": (INT, [ADDRESS, INT64, INT64, ADDRESS, ADDRESS]),
     "tk_part_ranks": (INT, [ADDRESS, ctypes.POINTER(trees.Ranks), *[ADDRESS] * 3]),
     "tk_part_next": (INT, [ADDRESS, ctypes.POINTER(trees.Ranks), ADDRESS]),
+    "tk_kept_iterations": (INT64, [DOUBLE, ADDRESS, ADDRESS, INT64]),
     "tk_between": (DOUBLE, [DOUBLE, DOUBLE, INT64, DOUBLE]),
     "tk_part_leaves": (INT, [ADDRESS, INT64, *[ADDRESS] * 4]),
     "tk_part_draw": (INT, [ADDRESS, INT64, ADDRESS, ADDRESS]),

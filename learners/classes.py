@@ -1,6 +1,7 @@
 """Labels of two classes: which there may be, and which of them is the positive one."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -9,11 +10,13 @@ from numpy.typing import NDArray
 from tuskml.errors import DataError, RowsError
 from tuskml.kernels.passes import Floats
 from tuskml.kernels.structures import SOME_ROW
-from tuskml.learners.models import Lists, Names
+from tuskml.learners.models import Lists, Models, Names
 from tuskml.learners.options.kinds import ByClass
 from tuskml.learners.options.table import Options
 from tuskml.learners.tasks import Task
 
+CERTAIN = 1000.0
+"""A margin whose class has the probability 1 to the last digit, and the other one 0."""
 EXACT = 2.0**53
 """Whole numbers from here on are one double with a neighbour."""
 
@@ -121,20 +124,32 @@ def within_doubles(
 
 
 def margin_of_one_class(options: Options, labels: NDArray[np.void]) -> NDArray[np.float64]:
-    """The constant margin of groups with a single class, (G,): their smoothed log-odds.
+    """The constant margin of groups with a single class, (G,): CERTAIN on the side of that class.
 
-    (n + 1/2) / (1/2) are the odds of the class, which is positive as `positive` has it.
+    NaN where it is unknown which of two classes it is. Options may name both; without these 0 and
+    -1 are the lower one, as classes are coded, but a 1 may be one of 0 and 1 or of 1 and 2.
     """
-    odds = np.log(2.0 * labels["weight"] + 1.0)
-    return np.where(positive(options, labels), odds, -odds)
+    label = labels["low"]
+    if options.classes is not None:
+        return np.where(label > options.classes[0], CERTAIN, -CERTAIN)
+    return np.where((label == 0) | (label == -1), -CERTAIN, np.nan)
 
 
-def positive(options: Options, labels: NDArray[np.void]) -> NDArray[np.bool_]:
-    """Whether the class of groups that have one, (G,), is the positive one: the second of those
-    that options name, or without these a number above 0.
-    """
-    least = 0.0 if options.classes is None else options.classes[0]
-    return np.asarray(labels["low"] > least)
+def sided(models: Models, options: Options) -> Models:
+    """Models whose classes have names; those of one class know its side by the name alone."""
+    lone = np.diff(models.classes.offsets) == 1
+    if options.classes is not None or not lone.any():
+        return models
+    names = models.class_names
+    sides = [SIDES.get(one[0].lower(), np.nan) if one else np.nan for one in names.pool]
+    size = np.abs(np.nan_to_num(models.intercept, nan=CERTAIN))  # shares have 1/2
+    return replace(
+        models, intercept=np.where(lone, np.array(sides)[names.code] * size, models.intercept)
+    )
+
+
+SIDES = {"0": -1.0, "-1": -1.0, "false": -1.0, "true": 1.0}
+"""Of two classes the lower and the higher one, by names that tell."""
 
 
 def named_classes(classes: Lists) -> dict[str, Lists | Names]:

@@ -29,9 +29,9 @@ from tuskml.groups.selection.judging import judged
 from tuskml.groups.selection.scheduled import threads_of
 from tuskml.groups.selection.searching import (
     LEAST_ROWS,
-    out_of_time,
     rounds,
     texts_of,
+    with_statuses,
 )
 from tuskml.groups.selection.sets import Round
 from tuskml.groups.selection.trials import TOO_FEW, Trials
@@ -100,7 +100,7 @@ def searched_by_parts(parts: Parts, search: Search, at_once: int = AT_ONCE) -> M
     if models is None:
         return None
     models = replace(models, trials=texts_of(trials.texts(winners), models.group))
-    return out_of_time(models, trials.unfinished()[models.group])
+    return with_statuses(models, trials)
 
 
 def all_tried(

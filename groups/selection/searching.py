@@ -42,7 +42,7 @@ from tuskml.learners.statuses import MEANINGS
 ALL = slice(None)
 LEAST_ROWS = 2
 """Rows that a training needs."""
-TIME_LIMIT = "time limit"
+TIME_LIMIT, NOT_COMPARED = "time limit", "not compared"
 
 
 def searched(
@@ -63,7 +63,7 @@ def searched(
         shown = with_identities(trials.texts(winners), parts[0])
         texts = with_load(shown, search, groups, watch)
         for part in parts:
-            yield from trained_on_all(part, winners, texts, trials.unfinished())
+            yield from trained_on_all(part, winners, texts, trials)
 
 
 def with_identities(texts: list[str], part: Prepared) -> list[str]:
@@ -271,7 +271,7 @@ def rounds(search: Search, slices: int) -> Iterator[Round]:
 
 
 def trained_on_all(
-    part: Prepared, winners: NDArray[np.intp], texts: list[str], unfinished: NDArray[np.bool_]
+    part: Prepared, winners: NDArray[np.intp], texts: list[str], trials: Trials
 ) -> Iterator[Models]:
     """The winners' models on all rows of the groups that candidates of this part won."""
     for number in part.numbers:
@@ -281,19 +281,24 @@ def trained_on_all(
         models = part.trained(number, part.seen.groups, places, winner=True)
         found = models.numbered(places[models.group])
         found = replace(found, trials=texts_of(texts, found.group))
-        yield part.seen.described(out_of_time(found, unfinished[found.group]))
+        yield part.seen.described(with_statuses(found, trials))
 
 
-def out_of_time(models: Models, ended: NDArray[np.bool_]) -> Models:
-    """The models, whose status says of which groups the time ended before all was tried, (n,).
-
-    A status that matters more stays.
+def with_statuses(models: Models, trials: Trials) -> Models:
+    """The models, whose statuses say of which groups no candidate could be judged, and of which
+    the time ended before all was tried.
     """
+    models = with_status(models, NOT_COMPARED, ~trials.compared()[models.group])
+    return with_status(models, TIME_LIMIT, trials.unfinished()[models.group])
+
+
+def with_status(models: Models, status: str, which: NDArray[np.bool_]) -> Models:
+    """The models, of which some have a status, (n,). A status that matters more stays."""
     pool, code = models.status.pool, models.status.code.copy()
     order = list(MEANINGS)
-    lesser = np.array([order.index(text) < order.index(TIME_LIMIT) for text in pool], bool)
-    code[ended & lesser[code]] = len(pool)
-    return replace(models, status=Strings((*pool, TIME_LIMIT), code))
+    lesser = np.array([order.index(text) < order.index(status) for text in pool], bool)
+    code[which & lesser[code]] = len(pool)
+    return replace(models, status=Strings((*pool, status), code))
 
 
 def texts_of(texts: list[str], places: NDArray[np.int64]) -> Strings:

@@ -138,14 +138,30 @@ class Trials:
         sign = -1.0 if METRICS[self.search.metric] else 1.0
         return np.where(self.complete(), sign * self.means(), np.inf)
 
+    def compared(self) -> NDArray[np.bool_]:
+        """Of which groups a candidate could be judged, or there is only one, (G,)."""
+        judged = np.isfinite(self.losses()).any(axis=0)
+        return np.asarray(judged | (len(self.search.candidates) == 1))
+
+    def simplest(self) -> NDArray[np.intp]:
+        """The candidate of each group by no loss, (G,): the simplest of those that were tried, or
+        of all; of equally simple ones the first by task and configuration, however they are listed.
+        """
+        cost = [learner_of(c.task).complexity(c.options) for c in self.search.candidates]
+        names = [(c.task.name, c.shown) for c in self.search.candidates]
+        order = sorted(range(len(cost)), key=lambda c: (cost[c], names[c]))
+        tried = (self.status != 0).any(axis=1)[order]
+        return np.array(order, np.intp)[tried.argmax(axis=0)]
+
     def winners(self) -> NDArray[np.intp]:
-        """The candidate of each group, (G,); the first one where none could be judged.
+        """The candidate of each group, (G,); the simplest one where none could be judged.
 
         With `one_standard_error` the simplest one within the best one's standard error (L. Breiman
         et al., Classification and regression trees, 1984, 3.4.3).
         """
         losses = self.losses()
-        best: NDArray[np.intp] = losses.argmin(axis=0)
+        judged = np.isfinite(losses).any(axis=0)
+        best: NDArray[np.intp] = np.where(judged, losses.argmin(axis=0), self.simplest())
         if not self.search.one_standard_error:
             return best
         groups = np.arange(losses.shape[1])
@@ -157,14 +173,16 @@ class Trials:
         cost = np.where(near & np.isfinite(losses), simple[:, None], np.inf)
         least = np.isfinite(cost) & (cost == cost.min(axis=0))
         chosen: NDArray[np.intp] = np.where(least, losses, np.inf).argmin(axis=0)
-        return np.where(np.isfinite(losses[best, groups]), chosen, best)
+        return np.where(judged, chosen, best)
 
     def texts(self, winners: NDArray[np.intp]) -> list[str]:
-        """The value of each model's field `trials`, as JSON."""
-        heads, folds = self._heads(), self._folds()
+        """The value of each model's field `trials`, as JSON; `chosen` is null where no candidate
+        could be judged.
+        """
+        heads, folds, compared = self._heads(), self._folds(), self.compared()
         return [
             f'{{"metric": {json.dumps(self.search.metric)}, '
-            f'"chosen": {among.index(int(winners[g]))}, '
+            f'"chosen": {among.index(int(winners[g])) if compared[g] else "null"}, '
             f'"trials": [{", ".join(heads[g][c] + self._end(folds, c, g) for c in among)}]}}'
             for g, among in enumerate(self._shown(winners))
         ]

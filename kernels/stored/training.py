@@ -160,9 +160,17 @@ class Training:
     classes: Softmax | None = field(default=None, compare=False)
 
     def of(self, which: ArrayLike, access: int, step: float) -> "Training":
-        """The same for some chunks, by number, with other frames: a trial of a step size."""
+        """The same for some chunks, by number, with other frames."""
         chosen = np.ascontiguousarray(which, np.int64)
         return replace(self, which=chosen, access=access, step=step, together=False)
+
+    def on(self, chunks: Chunks, access: int) -> "Training":
+        """The same of other rows, with other frames."""
+        return replace(self, chunks=chunks, access=access, which=None, together=False)
+
+    def at(self, step: float) -> "Training":
+        """The same with another step."""
+        return replace(self, step=step)
 
     def epoch(self, model: Model, epochs_done: float = 0.0) -> Result:
         """One epoch of the rows' threads; loss is each row's before its own update."""

@@ -97,6 +97,12 @@ class Forest:
         """Those whose trees are kept."""
         return self.trees // len(self.base)
 
+    def diverged(self, patience: int) -> bool:
+        """Whether trees were left out because the training loss rose with them."""
+        held = self.held if len(self.held) and patience else None
+        judged = len(self.loss) if held is None else int(np.argmin(held)) + 1
+        return self.iterations < judged
+
 
 @dataclass(frozen=True)
 class Targets:
@@ -157,6 +163,12 @@ def boosted(
         return [_forest(handle, g, shape, about[g]) for g in range(len(about))]
     finally:
         kernels.tk_forests_free(handle)
+
+
+def kept_iterations(base_loss: float, loss: Floats, held: Floats | None) -> int:
+    """How many iterations are kept, as `tk_kept_iterations` has it."""
+    given = pointer(loss), pointer(held), len(loss)
+    return int(library().tk_kept_iterations(base_loss, *given))
 
 
 def boost_of(

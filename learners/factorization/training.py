@@ -37,7 +37,10 @@ MOST_TOGETHER = 1 << 22
 """Numbers in models that are handed out together."""
 MOST_IDS = 1 << 26
 """Of a model in a store: where each id's vector is takes about 50 bytes of memory."""
-STATUSES = ("ok", "not converged", "early stop", "time limit", "diverged", "out of range")
+STATUSES = (
+    *("ok", "not converged", "early stop", "time limit", "diverged", "no feedback"),
+    "out of range",
+)
 
 
 class Resolved(Protocol):
@@ -146,10 +149,24 @@ def fit_placed(asked: Asked, shape: Shape, memory: int, began: float) -> Fit:
         loss = model.objective()
     events.tell(events.Event(1, int(group["n_rows"][0]), 0, float("nan")))
     seconds = time.monotonic() - began
+    nothing = np.zeros_like(coef)
     if not (math.isfinite(mean) and np.isfinite(coef).all()):
-        nothing = np.zeros_like(coef)
         return Fit(settings, shape, 0.0, nothing, math.nan, [], False, "out of range", seconds)
+    mean_label, constant = best_constant(kept, settings.biases)
+    if loss > constant:
+        why = run.status if run.status == "time limit" else "diverged"
+        given = settings, shape, mean_label, nothing, constant, run.history
+        return Fit(*given, False, why, seconds)
     return Fit(settings, shape, mean, coef, loss, run.history, run.converged, run.status, seconds)
+
+
+def best_constant(rows: Pass, biases: bool) -> tuple[float, float]:
+    """What all ratings of a group are without vectors, and the loss of that, with rounding:
+    ratings are numbers of 32 bits. Without biases it is 0."""
+    labels = rows.labels()[0]
+    mean, variance = float(labels["mean"]), float(labels["variance"])
+    loss = variance / 2 if biases else (variance + mean**2) / 2
+    return (mean if biases else 0.0), loss * (1 + 1e-6) + 1e-12 * mean**2
 
 
 def factors(rows: Pass, memory: int, shape: Shape, settings: Settings) -> Factors:

@@ -24,8 +24,9 @@ STATUSES = (
 )
 CONSTANT = ("diverged", "too few rows", "out of range", "one class")
 """Statuses of constant models."""
-WORSE = 10.0
-"""Times the loss of the best constant, above which a training has diverged."""
+WORSE = 1 + 1e-6
+"""Times the loss of the best constant, above which a training is worse than its start, and so than
+that constant; beside rounding."""
 UNTOLD = ("format", "feature_names")
 """Options that are not about the training."""
 
@@ -101,7 +102,7 @@ def constants(labels: NDArray[np.void], options: MachineOptions) -> tuple[Floats
         odds = np.log(share) - np.log1p(-share)
         entropy = -share * np.log(share) - (1 - share) * np.log1p(-share)
     margin = np.where(lone, margin_of_one_class(options, labels), odds)
-    return margin, np.where(lone, np.log1p(np.exp(-np.abs(margin))), entropy)
+    return margin, np.where(lone, 0.0, entropy)
 
 
 def classes(labels: NDArray[np.void], options: MachineOptions) -> Lists:

@@ -24,7 +24,8 @@ from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import LinearOptions
 from tuskml.learners.linear.validation import EarlyStop
 
-
+ROUNDING = 1e-9
+"""Of objectives, as a share of them."""
 HALVINGS = 4
 """Of a smoothed corner, after which its rows are not the same: some optima are not unique."""
 
@@ -74,8 +75,25 @@ def descend(
     state.iterations = iterations
     if monitor is None and extrapolates(problem, plan):
         to_the_corner(problem, plan, state, deadline)
+    unsearched = ALGORITHMS[plan.family].line_search and plan.schedule != "line_search"
+    may_rise = state.current is not None or unsearched
     settle_end(problem, plan, state, monitor)
+    if may_rise:
+        back_to_start(problem, state, begin.v)
     return state
+
+
+def back_to_start(problem: Problem, state: State, start: Floats) -> None:
+    """Groups whose objective is above that of the start have its weights, and have diverged: steps
+    of a given length may lead there.
+    """
+    begun = problem.objective(start)
+    size = np.maximum(np.abs(begun), np.abs(state.objective))
+    worse = ~(state.objective <= begun + ROUNDING * size) & np.isfinite(begun)
+    state.diverged |= worse
+    state.v[worse], state.objective[worse] = start[worse], begun[worse]
+    state.converged[worse] = state.running[worse] = False
+    state.violation[worse], state.stale[worse] = np.inf, True
 
 
 def settle_end(problem: Problem, plan: Plan, state: State, monitor: EarlyStop | None) -> None:

@@ -37,7 +37,7 @@ class State:
     iterate, where v is a mean of iterates; step (G,): of stochastic steps; below (G,): a number
     that no objective is below; line (G, 2): where nothing penalises, that number at weights of no
     length, and how it falls with their length; rejected (G,): whether the last move was taken
-    back; stopped (G,): whether held-out rows ended it; gaps_seen: iterations at which a duality
+    back; diverged (G,): whether steps led above the start, where the weights are again; stopped (G,): whether held-out rows ended it; gaps_seen: iterations at which a duality
     gap was looked at, and the largest one that was found. hessian: the curvature, packed, at v but
     where stale (G,), of products in double where precise (G,). own: what one algorithm alone
     keeps; enough: whether it takes too long, by the products with the curvature in all and the
@@ -60,6 +60,7 @@ class State:
     below: Floats = field(init=False)
     line: Floats | None = None
     rejected: Bools = field(init=False)
+    diverged: Bools = field(init=False)
     stopped: Bools = field(init=False)
     gaps_seen: list[tuple[int, float]] = field(default_factory=list)
     hessian: Triangles | None = None
@@ -73,6 +74,7 @@ class State:
         n = len(self.v)
         self.step, self.below = np.ones(n), np.zeros(n)
         self.rejected, self.stopped = np.zeros(n, bool), np.zeros(n, bool)
+        self.diverged = np.zeros(n, bool)
         self.stale, self.precise = np.zeros(n, bool), np.zeros(n, bool)
 
     @classmethod

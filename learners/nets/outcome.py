@@ -32,11 +32,14 @@ from tuskml.learners.nets.weights import class_weights, log_odds_of
 from tuskml.learners.tasks import Task
 from tuskml.schedule import budget
 
-STATUSES = ("ok", "early stop", "time limit", "diverged", "out of range", "one class")
-CONSTANT = ("diverged", "out of range", "one class")
+STATUSES = (
+    *("ok", "early stop", "time limit", "diverged", "too few rows", "out of range", "one class"),
+)
+CONSTANT = ("diverged", "too few rows", "out of range", "one class")
 """Statuses of constant models."""
-WORSE = 10.0
-"""Times the loss of the best constant, above which a training has diverged."""
+WORSE = 1 + 1e-6
+"""Times the loss of the best constant, above which a training is worse than its start, and so than
+that constant; beside rounding."""
 UNTOLD = ("format", "feature_names", "warm_start")
 """Options that are not about the training."""
 
@@ -104,13 +107,22 @@ def statuses(labels: NDArray[np.void], found: Trained, alike: Alike) -> NDArray[
     return np.select(
         [
             lone,
+            labels["n_rows"] < 2,
             about["ending"] == OUT_OF_RANGE,
             (about["ending"] == LATE) & (worse | ~finite) & (about["kept"] == 0),
             (about["ending"] == DIVERGED) | worse | ~finite,
             about["ending"] == LATE,
             (about["ending"] == PATIENCE) | (about["kept"] < about["epochs"]),
         ],
-        ["one class", "out of range", "time limit", "diverged", "time limit", "early stop"],
+        [
+            "one class",
+            "too few rows",
+            "out of range",
+            "time limit",
+            "diverged",
+            "time limit",
+            "early stop",
+        ],
         "ok",
     )
 
@@ -128,7 +140,7 @@ def constants(
         odds = np.log(labels["weight_high"] / (labels["weight"] - labels["weight_high"]))
     odds = odds + log_odds_of(class_weights(options, labels, alike.loss, None))
     margin = np.where(lone, margin_of_one_class(options, labels), odds)
-    return margin, np.where(lone, np.log1p(np.exp(-np.abs(margin))), about["base_loss"])
+    return margin, np.where(lone, 0.0, about["base_loss"])
 
 
 def numbers_of(

@@ -118,7 +118,7 @@ def one_class_models(
         coef=Lists.of_rows(np.zeros((len(groups), width)), np.full(len(groups), width)),
         intercept=margin,
         **classes_of(labels, request),
-        loss=np.log1p(np.exp(-np.abs(margin))),
+        loss=np.zeros(len(groups)),
         status="one class",
         plan=plan_of(request),
         options=resolved(request.options),

@@ -48,6 +48,7 @@ class Progress:
     """step: of the first epoch; dimension: features of the model, those of a warm start too.
 
     continued: the weights began as those of a warm start, so there may be some that no row names.
+    begun: the objective that the training began with, about; None: unknown.
     """
 
     step: float
@@ -56,6 +57,7 @@ class Progress:
     epoch: int = 0
     history: list[float] = field(default_factory=list)
     model: Model = field(default_factory=Model)
+    begun: float | None = None
 
     def again(self, step: float) -> "Progress":
         """The same beginning with another step."""

@@ -55,7 +55,15 @@ GROUPS_TOGETHER = 256
 """Groups that train in one call. Their trees are in memory several times."""
 CONSTANT = ("out of range", "one class")
 """Statuses of models whose trees are left out."""
-STATUSES = ("ok", "early stop", "no split", "too few rows", "out of range", "one class")
+STATUSES = (
+    "ok",
+    "early stop",
+    "no split",
+    "diverged",
+    "too few rows",
+    "out of range",
+    "one class",
+)
 
 
 def train(
@@ -188,6 +196,12 @@ def by_classes(
     if not classifies(options) or not many.any():
         yield np.arange(len(given.groups)), None
         return
+    if any(listed(options.monotone) or ()):
+        raise DataError(
+            "option 'monotone' is for numbers and two classes, and label has more than two, whose "
+            "probabilities cannot all rise with a feature: leave it out, or train a model of each "
+            "class against the others"
+        )
     if not many.all():
         yield np.flatnonzero(~many), None
     places = np.flatnonzero(many)
@@ -246,8 +260,12 @@ def status_of(forest: Forest, label: np.void, options: TreeOptions) -> str:
     """What happened to one group."""
     if classifies(options) and label["low"] == label["high"]:
         return "one class"
-    finite = np.isfinite(forest.base_loss) and np.isfinite(forest.loss).all()
-    if not (finite and np.isfinite(forest.base).all()):
+    if not (np.isfinite(forest.base_loss) and np.isfinite(forest.base).all()):
+        return "out of range"
+    boosts = not isinstance(options, ForestOptions)  # a forest's losses are out of bag
+    if boosts and forest.diverged(options.patience if options.validation else 0):
+        return "diverged"
+    if not np.isfinite(forest.loss).all():
         return "out of range"
     if not forest.trees:
         few = int(label["n_rows"]) < 2 * options.min_child_rows
@@ -289,17 +307,17 @@ def constants(
     """The margins before the first tree and the losses after the last one, (G,).
 
     A margin is NaN with more than two classes, whose margins are in `coef`. lone: which groups
-    have a single class, whose margin is their smoothed log-odds.
+    have a single class, of which they are certain.
     """
     base = np.array([f.base[0] if len(f.base) == 1 else np.nan for f in forests])
     if not classifies(options):
         base = within_doubles(base, labels, np.log if options.objective == "poisson" else None)
-    loss = np.array([f.loss[f.iterations - 1] if f.trees else f.base_loss for f in forests])
+    loss = np.array([f.loss[f.iterations - 1] if f.iterations else f.base_loss for f in forests])
     if lone.any():
         odds = margin_of_one_class(options, labels)
         shares = options.objective == "gini"
         base = np.where(lone, np.sign(odds) / 2 if shares else odds, base)
-        loss = np.where(lone, 0.0 if shares else np.log1p(np.exp(-np.abs(odds))), loss)
+        loss = np.where(lone, 0.0, loss)
     return base, np.where(np.isfinite(loss), loss, np.nan)
 
 
@@ -320,7 +338,7 @@ def history_of(forests: list[Forest]) -> Lists:
     """The mean training loss of each group after each of its trees."""
     table = np.full((max(len(forest.loss) for forest in forests), len(forests)), np.nan)
     for place, forest in enumerate(forests):
-        table[: len(forest.loss), place] = forest.loss
+        table[: len(forest.loss), place] = np.where(np.isfinite(forest.loss), forest.loss, np.nan)
     return thinned(list(table), len(forests))
 
 

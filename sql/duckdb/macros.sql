@@ -39,11 +39,11 @@ CREATE OR REPLACE TEMP MACRO predict
     (model, features) AS _tusk_predict(struct_extract(model, 'payload'), features),
     (model_name, in_group, features) AS _tusk_three('predict', model_name);
 
--- The place of a class in a model's list of them, by its name or its number.
+-- The place of a class in a model's list of them, by its name or its number. A model that saw one class knows no other: NULL.
 CREATE OR REPLACE TEMP MACRO _tusk_place(names, given) AS
     coalesce(nullif(list_position(names, given), 0),
              nullif(list_position(names, CAST(try_cast(try_cast(given AS DOUBLE) AS BIGINT) AS VARCHAR)), 0),
-             CASE WHEN names IS NOT NULL AND given IS NOT NULL
+             CASE WHEN len(names) > 1 AND given IS NOT NULL
                   THEN error('predict_proba: class is ''' || given || ''', expected one of the model''s: '
                              || array_to_string(names, ', ')) END);
 

@@ -248,6 +248,13 @@ TK_API double tk_between(double low, double high, int64_t n, double t);
  * rows in the place of those. */
 TK_API int tk_part_leaves(tk_part *part, int64_t all, const tk_node *nodes, const tk_side *sides,
                           const uint64_t *sets, const int32_t *slot);
+/* How many of n iterations are kept, by the mean loss before the first one and after each: those
+ * up to the lowest held-out loss where there is `held`. Boosting has diverged where the training
+ * loss then lies more than half of the way up from the lowest one to the one before all trees, as
+ * it may where leaves take whole steps of Newton's method; of such trees those up to the lowest
+ * training loss are kept. held: or NULL. */
+TK_API int64_t tk_kept_iterations(double base_loss, const double *loss, const double *held,
+                                  int64_t n);
 /* What decides which rows are drawn by their gradients: those of at least a size, and of the
  * others those of chances up to `last`, each of which counts so many times. */
 typedef struct tk_one_side {

@@ -247,8 +247,10 @@ private:
     }
 
     void keep_best(Forest *out) const {
-        if (held_ && boost_.patience && !out->held.empty())
-            out->trees.resize((best_of(out->held) + 1) * out->outputs());
+        const double *held = held_ && boost_.patience ? out->held.data() : nullptr;
+        int64_t kept = tk_kept_iterations(out->base_loss, out->loss.data(), held,
+                                          (int64_t)out->loss.size());
+        out->trees.resize(kept * out->outputs());
     }
 
     const tk_pass &pass_;

@@ -16,12 +16,13 @@ struct Task {
     const Rule &rule;
     const Sum &leaf;
     const Limits &limits;
-    double parent;
+    double parent, least_curvature;
 };
 
-bool large_enough(const Rule &rule, const Sum &s) {
+bool large_enough(const Task &task, const Sum &s) {
+    const Rule &rule = task.rule;
     double h = rule.curvature(s);
-    return s.rows >= rule.boost->min_child_rows && h >= rule.boost->min_child_hessian &&
+    return s.rows >= rule.boost->min_child_rows && h >= task.least_curvature &&
            h + rule.boost->l2 > 0;
 }
 
@@ -29,7 +30,7 @@ bool large_enough(const Rule &rule, const Sum &s) {
 double gain_of(const Task &task, const Sum &left, int8_t direction) {
     const Rule &rule = task.rule;
     Sum right = task.leaf - left;
-    if (!large_enough(rule, left) || !large_enough(rule, right))
+    if (!large_enough(task, left) || !large_enough(task, right))
         return 0;
     double l = rule.value(left, task.limits), r = rule.value(right, task.limits);
     if (direction * (r - l) < 0)
@@ -60,7 +61,8 @@ void search_feature(const Task &task, const Cell *bins, int32_t values, bool gap
 template <class Cell>
 Split best_of(const Rule &rule, const Bins &bins, const Cell *histogram, const Sum &leaf,
               const std::vector<int32_t> &features, const Limits &limits) {
-    Task task{rule, leaf, limits, score_of(rule, leaf, rule.value(leaf, limits))};
+    Task task{rule, leaf, limits, score_of(rule, leaf, rule.value(leaf, limits)),
+              rule.least_curvature(leaf)};
     Split best;
     best.gain = std::max(rule.boost->min_gain, 1e-12 * std::fabs(task.parent));
     for (int32_t f : features)

@@ -14,6 +14,13 @@ double Rule::shrunk(double gradient) const {
     return size > 0 ? std::copysign(size, gradient) : 0;
 }
 
+double Rule::least_curvature(const Sum &leaf) const {
+    if (boost->averaged)
+        return boost->min_child_hessian;
+    double share = ((double)boost->min_child_rows - 0.5) / (double)std::max<int64_t>(leaf.rows, 1);
+    return std::max(boost->min_child_hessian, share * curvature(leaf));
+}
+
 double Rule::score(double gradient, double curvature) const {
     double g = boost->l1 ? shrunk(gradient) : gradient, h = curvature + boost->l2;
     return h > 0 ? g * g / h : 0;
@@ -165,7 +172,7 @@ public:
           gradient_((double)leaf.gradient * unit_.gradient),
           curvature_((double)leaf.curvature * unit_.curvature), rows_((double)leaf.rows),
           least_rows_((double)boost_.min_child_rows),
-          least_curvature_(std::max(boost_.min_child_hessian * scale_.curvature, 1e-300)),
+          least_curvature_(std::max(rule.least_curvature(leaf) * scale_.curvature, 1e-300)),
           parent_(score()),
           best_(parent_ + std::max(scale_.scaled(boost_.min_gain), NOISE * parent_)) {}
 

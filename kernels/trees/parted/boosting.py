@@ -21,7 +21,14 @@ from tuskml.kernels.library import Floats, library, raise_if_cancelled
 from tuskml.kernels.parts.message import Array
 from tuskml.kernels.parts.sharded import ShardedPass
 from tuskml.kernels.structures import WEIGHTS
-from tuskml.kernels.trees.boosting import QUANTILE, Forest, Rules, Targets, boost_of
+from tuskml.kernels.trees.boosting import (
+    QUANTILE,
+    Forest,
+    Rules,
+    Targets,
+    boost_of,
+    kept_iterations,
+)
 from tuskml.kernels.trees.parted.asked_ranks import constant, leaf_quantiles, one_side, renewed
 from tuskml.kernels.trees.parted.asking import NOTHING, Asking, summed
 from tuskml.kernels.trees.parted.binning import Bins, bins_of
@@ -197,8 +204,9 @@ def boosted_by_parts(
             losses.append(loss := parted.loss())
             if parted.out_of_patience:
                 break
-    if parted.held and rules.patience:
-        del parted.trees[(parted.best + 1) * targets.outputs :]
+    judged = np.array(parted.held) if parted.held and rules.patience else None
+    kept = kept_iterations(base_loss, np.array(losses), judged)
+    del parted.trees[kept * targets.outputs :]
     return of_trees(parted.trees, parted.base, base_loss, losses, parted.held)
 
 

@@ -108,9 +108,14 @@ def one_class(
     plan: Plan,
     request: Request,
 ) -> Models:
-    """Groups with a single class: the constant model, its intercept the smoothed log-odds."""
+    """Groups with a single class: the constant model, which is certain of that class. Of a task of
+    a user's own, for whose loss no margin may be too large, it has the smoothed log-odds.
+    """
     n, both = len(labels), request.options.classes
     intercept = margin_of_one_class(request.options, labels)
+    odds = np.log(2.0 * labels["weight"] + 1.0)  # those of n + 1/2 to 1/2
+    if request.task.own is not None:
+        intercept = np.sign(intercept) * odds
     classes = Lists(np.ascontiguousarray(labels["low"]), np.arange(n + 1))
     if both is not None:
         classes = Lists.of_rows(np.tile(both, (n, 1)), np.full(n, 2, np.int64))
@@ -121,7 +126,7 @@ def one_class(
         intercept=intercept,
         **named_classes(classes),
         n_features=widths,
-        loss=loss_of_one_class(request.task, intercept),
+        loss=loss_of_one_class(request.task, odds),
         status="one class",
         plan="constant",
         options=resolved(request.options, plan, task_members(request.task, request.options)),

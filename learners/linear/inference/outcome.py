@@ -485,6 +485,7 @@ def judge(problem: Problem, state: State, plan: Plan, seen: Inference) -> String
     if state.out_of_time:
         mark(~state.converged & state.running, "time limit")
     code[state.stopped & ~state.converged] = STATUSES.index("early stop")
+    mark(state.diverged, "diverged")
     if not problem.l2 and not problem.l1 and not problem.rows.sparse:
         weights = problem.d + int(problem.rows.fit_intercept)
         mark(problem.rows.groups["n_rows"] < weights, "too few rows")

@@ -211,6 +211,7 @@ def judge(problem: SoftmaxProblem, state: State, plan: Plan, seen: Errors) -> St
     if plan.epsilon > 0:
         mark(~state.converged, "not converged")
     code[state.stopped & ~state.converged] = STATUSES.index("early stop")
+    mark(state.diverged, "diverged")
     if state.out_of_time:
         mark(~state.converged & state.running, "time limit")
     if not problem.penalised:

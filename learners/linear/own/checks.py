@@ -61,14 +61,12 @@ def refuse_lost(problem: Problem, state: State) -> None:
         )
 
 
-def loss_of_one_class(task: LinearTask, intercept: Floats) -> Floats:
-    """The loss of a constant margin whose sign is the class."""
-    if "logistic" not in (task.name, task.response) and task.own is None:
-        return np.maximum(0.0, 1.0 - np.abs(intercept))
+def loss_of_one_class(task: LinearTask, margin: Floats) -> Floats:
+    """The loss of a constant margin of the positive class, if it has a certain one 0."""
     if task.own is None or task.own.loss is None:
-        return np.log1p(np.exp(-np.abs(intercept)))
-    found = task.own.answer("loss", task.own.loss, intercept, np.sign(intercept))
-    return np.array(np.broadcast_to(found, intercept.shape))
+        return np.zeros(len(margin))
+    found = task.own.answer("loss", task.own.loss, margin, np.ones(len(margin)))
+    return np.array(np.broadcast_to(found, margin.shape))
 
 
 def task_members(task: LinearTask, options: LinearOptions) -> dict[str, Any]:

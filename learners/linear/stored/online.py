@@ -20,6 +20,11 @@ from tuskml.learners.stored.progress import Progress
 if TYPE_CHECKING:
     from tuskml.learners.linear.stored.run import Run
 
+ABOVE = 0.01
+"""Of the objective at the start, which a sample of the rows tells, by how much another is more."""
+RUNAWAY = 4.0
+"""Times that objective, above which the first epoch's loss tells that the step is too long."""
+
 
 class Online:
     """Epochs on one working store."""
@@ -99,6 +104,10 @@ class Online:
         loss = done.loss / self.n_rows
         if not math.isfinite(loss + done.model.intercept):
             raise Diverged
+        begun = self.progress.begun
+        if begun is not None and not self.run_of.last and not self.progress.epoch:
+            if loss > RUNAWAY * begun + self._rounding():
+                raise Diverged
         self.progress.model = done.model
         return loss
 
@@ -136,6 +145,21 @@ class Online:
         found = [part.astype(np.uint64) for part, _, _ in self.store.scan()]
         keys = np.unique(np.concatenate([keys, *found]))
         return keys, self.store.sizes(keys.astype(np.int64)).astype(np.uint32)
+
+    def judged(self) -> float:
+        """The objective, which has a status where it lies above that of the start; Diverged where
+        the training can begin again with a shorter step.
+        """
+        objective, begun = self.objective(), self.progress.begun
+        if begun is not None and objective > (1 + ABOVE) * begun + self._rounding():
+            if not self.run_of.last:
+                raise Diverged
+            self.converged, self.status = False, "diverged"
+        return objective
+
+    def _rounding(self) -> float:
+        """Of losses, whose margins are sums of weights of 32 bits."""
+        return 1e-9 * (1 + self.progress.model.intercept**2)
 
     def objective(self) -> float:
         """At the weights as they ended, which are plain afterwards."""

@@ -26,6 +26,7 @@ from tuskml.kvstore.roots.versions import Version
 from tuskml.kvstore.working.features import of_weights
 from tuskml.kvstore.working.frames import FrameCounters
 from tuskml.kvstore.working.routes import Routes
+from tuskml.learners.linear.options import OPTIONS
 from tuskml.learners.linear.stored import run as plain
 from tuskml.learners.linear.stored.estimate import StoreUse, routed_use
 from tuskml.learners.linear.stored.online import Online
@@ -48,8 +49,9 @@ LIVE_BYTES, SLACK = 2, 1.1
 PER_BLOCK, MOST_BLOCK = 64, 4096
 """Features that occur, and ids, in a block of a checkpoint."""
 PUT_WEIGHTS = 1 << 20
-OF_LEVELDB = frozenset({"partition", "layout", "sharing"})
-"""Options that say how the weights lie in LevelDB, and so that they do."""
+OF_LEVELDB = {name: OPTIONS.by_name[name].default for name in ("partition", "layout", "sharing")}
+"""Options that say how the weights lie in LevelDB, and so that they do, unless they have these
+values."""
 PATIENCE = 9
 """Times a checkpoint's seconds between two of them, so that they take a tenth of the time."""
 
@@ -104,7 +106,8 @@ class RoutedRun(Run):
         asked for that needs them in LevelDB.
         """
         options = self.options
-        if options.given & OF_LEVELDB or options.warm_start is not None:
+        asked = any(getattr(options, name) != usual for name, usual in OF_LEVELDB.items())
+        if asked or options.warm_start is not None:
             return False
         if self.held is not None:  # weights that travel cannot go back to the best ones
             return False
@@ -144,10 +147,6 @@ class RoutedRun(Run):
         pieces = len(plan.keys_at_rest()[0])
         return use + routed_use(plan.resting_buckets, plan.n_features * several, 0, pieces)
 
-    def _trial_bytes(self) -> int:
-        """One chunk: others have weights of their own for the same features."""
-        return 0 if self.routing else super()._trial_bytes()
-
     def _epochs(
         self, store: ModelStore, chunks: Chunks, progress: Progress
     ) -> tuple[Online, float, Version, FrameCounters]:
@@ -158,7 +157,7 @@ class RoutedRun(Run):
                 self.routing.fill(routes, partial(weights_of, store))
             online = RoutedOnline(self, store, routes, chunks, progress)
             online.run()
-            objective = online.objective()
+            objective = online.judged()
             with self.clock.phase("seal"), routes.at_rest():
                 pairs = finite(self.routing.pairs(routes))
                 version = self._publish(store, progress, objective, pairs=pairs)

@@ -36,7 +36,7 @@ from tuskml.learners.linear.stored.outcome import (
     told,
 )
 from tuskml.learners.linear.stored.start import DTYPE, Start, first_intercept
-from tuskml.learners.linear.stored.step import first_step
+from tuskml.learners.linear.stored.step import Trials, penalties_of
 from tuskml.learners.stored.affinity import Arranging
 from tuskml.learners.stored.counters import Clock, Counters
 from tuskml.learners.stored.defaults import CACHE, CHECKPOINT_SECONDS
@@ -94,6 +94,7 @@ class Run:
         self.tight = False  # whether features are ordered, as the cache does not hold them
         self.arranged = ""  # how rare features are ordered, and why
         self.all_bytes = 0  # of the frames of all keys, where known
+        self.last = False  # whether a training that diverges is not begun again
         self.deadline = math.inf
         if self.options.time is not None:
             self.deadline = time.monotonic() + self.options.time
@@ -120,15 +121,20 @@ class Run:
                 store = stack.enter_context(self.root.resume(self.name, buffers=self.buffers))
                 assert store.last_checkpoint is not None
                 progress = Progress.from_record(store.last_checkpoint.metadata, self.facts)
+            trials = None
+            if store is None:
+                with self.clock.phase("step"):
+                    trials = Trials(self.rows, self.start, self.several)
             with self.clock.phase("layout"):
                 index = self.layout() if store is None else store.index
             with self.clock.phase("map"):
                 chunks = stack.enter_context(self._map(index, self.rows))
                 if self.held is not None:
                     self.held_chunks = stack.enter_context(self._map(index, self.held))
-            if progress is None:
+            if trials is not None:
                 with self.clock.phase("step"):
-                    progress = self._first(chunks)
+                    progress = self._first(chunks, trials)
+            assert progress is not None
             estimate = self._estimate(chunks)
             return replace(self._train(chunks, index, store, progress), estimate=estimate)
 
@@ -220,19 +226,16 @@ class Run:
             self.keys[rows is self.rows] += len(chunk.keys)
         return chunks
 
-    def _first(self, chunks: Chunks) -> Progress:
+    def _first(self, chunks: Chunks, trials: Trials) -> Progress:
         if self.classes is not None:
             start = Model(intercepts=self.classes.first_intercepts(self.options))
         else:
             start = Model(first_intercept(self.rows, self.labels, self.task, self.options))
-        step = self.plan.step
-        if not isinstance(step, float):
-            step = first_step(self._training(chunks, 0, 1.0), start, self._trial_bytes())
+        given = self.plan.step if isinstance(self.plan.step, float) else None
+        step, begun = trials.run(self._training(chunks, 0, 1.0), start, given)
+        begun += penalties_of(self.start, self.options.l1, self.options.l2)
         continued = self.options.warm_start is not None
-        return Progress(step, self.start.dimension(), continued, model=start)
-
-    def _trial_bytes(self) -> int:
-        return self.cache
+        return Progress(step, self.start.dimension(), continued, model=start, begun=begun)
 
     def _estimate(self, chunks: Chunks) -> StoreUse:
         """What the training is expected to ask of its store."""
@@ -256,8 +259,9 @@ class Run:
         diverges, which a new store can as often as the plan allows, one that is resumed cannot.
         """
         step = progress.step
-        for _ in range(MOST_RESTARTS):
+        for left in reversed(range(MOST_RESTARTS)):
             try:
+                self.last = not left or store is not None
                 begun = store or self._new_store(index)
                 return self._in_store(begun, chunks, progress.again(step))
             except Diverged:
@@ -324,13 +328,13 @@ class Run:
             if online.stopped:
                 frames.close(flush=False)
             else:
-                objective = online.objective()
+                objective = online.judged()
         counted = frames.counters
         if online.stopped:
             progress.model = Model(**store.rewind().metadata["model"])
             with store.frames(*given, pushes=pushes) as frames:
                 online.read(frames)
-                objective = online.objective()
+                objective = online.judged()
             pairs = zip(astuple(counted), astuple(frames.counters), strict=True)
             counted = FrameCounters(*(a + b for a, b in pairs))
         with self.clock.phase("seal"):

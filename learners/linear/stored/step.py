@@ -1,74 +1,89 @@
-"""The first step of a stored model: the best of a geometric race on a few chunks of rows.
+"""The first step of a stored model: the best of a geometric race on a sample of the rows.
 
-Bottou, Stochastic gradient descent tricks, 2012, section 4.2; as for rows in memory
-(`first_step` of `algorithms/parts/epochs.py`), but on payloads of plain memory, so that trials
-leave the store as it is.
+Bottou, Stochastic gradient descent tricks, 2012, section 4.2; as for sparse rows in memory
+(`first_step` of `algorithms/parts/epochs.py`). A row is judged before it is stepped on, so by
+steps on other rows, unless all rows are in the sample. The trials' weights lie in plain memory.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 
-from tuskml.kernels.segments import sparse_values
-from tuskml.kernels.stored.chunks import Chunk
+from tuskml.kernels.passes import Pass
+from tuskml.kernels.stored.sample import Sample, sample_of
 from tuskml.kernels.stored.training import Model, ScratchFrames, Training
+from tuskml.learners.linear.stored.start import Start
 
 TRIAL_ROWS = 16_384
+TRIAL_ENTRIES = 1 << 20
+"""Rows and entries of a sample: never fewer because a cache is small."""
 TRIAL_EPOCHS = 16
-FRAME_BYTES, WEIGHT_BYTES = 128, 4
-MOMENT_VALUES = 1 << 16
 FACTOR = 4.0
 MOST = 6
 SMOOTHNESS = {0: 1.0, 1: 0.25, 2: 1.0}
 
 
-def first_step(training: Training, start: Model, most_bytes: int) -> float:
-    """The step whose epochs over a sample, of payloads of so many bytes, end with the lowest
-    loss.
-    """
-    chunks = training.chunks
-    which = sample_of([(chunk.rows, bytes_of(chunk)) for chunk in chunks], most_bytes)
-    rows = sum(chunks[int(number)].rows for number in which)
-    entries = sum(chunks[int(number)].entries for number in which)
-    epochs = min(TRIAL_EPOCHS, max(1, TRIAL_ROWS // max(1, rows)))
-    square = mean_square(chunks.rows.groups[0])
-    unit = 1.0 / (SMOOTHNESS[chunks.rows.loss] * (square * entries / max(1, rows) + 1.0))
-    with ScratchFrames(*chunks.keys(which)) as scratch:
+class Trials:
+    """Trials on a sample of the rows, which is taken before these get the places of weights."""
 
-        def loss_of(step: float) -> float:
-            scratch.reset()
-            model, loss = start, math.inf
-            for epoch in range(epochs):
-                done = training.of(which, scratch.access, step).epoch(model, float(epoch))
-                model, loss = done.model, done.loss
-            return loss if math.isfinite(loss) else math.inf
+    def __init__(self, rows: Pass, start: Start, several: int) -> None:
+        self.sample: Sample = sample_of(rows, TRIAL_ROWS, TRIAL_ENTRIES)
+        self.several = several
+        self.weights = np.zeros(len(self.sample.ids) * several, np.float32)
+        for ids, weights in start.weights():
+            at = np.searchsorted(self.sample.ids, ids)
+            at[at == len(self.sample.ids)] = 0
+            known = self.sample.ids[at] == ids if len(self.sample.ids) else ids < 0
+            self.weights[at[known]] = weights[known]
 
-        return race(loss_of, unit)
+    @contextmanager
+    def training(self, like: Training) -> Iterator[tuple[Training, ScratchFrames]]:
+        """The training of the sample, with the options of another; once."""
+        with (
+            self.sample.mapped(self.several) as chunks,
+            self.sample.frames(self.several) as frames,
+        ):
+            yield like.on(chunks, frames.access), frames
+
+    def begin(self, frames: ScratchFrames) -> None:
+        """The weights become those of the start."""
+        frames.reset()
+        frames.weights(0)[: len(self.weights)] = self.weights
+
+    def run(self, like: Training, start: Model, step: float | None) -> tuple[float, float]:
+        """The step given, or whose epochs over the sample end with the lowest loss; and the mean
+        loss at the start, without penalties."""
+        rows = self.sample.n_rows
+        epochs = min(TRIAL_EPOCHS, max(1, TRIAL_ROWS // rows)) if self.sample.whole else 1
+        with self.training(like) as (training, frames):
+            self.begin(frames)
+            begun = training.loss(start).loss / rows
+            if step is not None:
+                return step, begun
+
+            def loss_of(step: float) -> float:
+                self.begin(frames)
+                model, loss = start, math.inf
+                for epoch in range(epochs):
+                    done = training.at(step).epoch(model, float(epoch))
+                    model, loss = done.model, done.loss
+                return loss if math.isfinite(loss) else math.inf
+
+            return race(loss_of, self.unit()), begun
+
+    def unit(self) -> float:
+        """The step of the gradient's Lipschitz constant, about."""
+        rows = self.sample.rows
+        size = self.sample.square * rows.nonzeros() / self.sample.n_rows + 1.0
+        return 1.0 / (SMOOTHNESS[rows.loss] * size)
 
 
-def mean_square(group: np.void) -> float:
-    """Of the values of a group's first rows; 1 where there are none."""
-    first = next((values for values in sparse_values(group) if len(values)), np.ones(1))
-    return float(np.mean(np.square(first[:MOMENT_VALUES], dtype=np.float64)))
-
-
-def bytes_of(chunk: Chunk) -> int:
-    """Of memory for its payloads."""
-    return chunk.weights * WEIGHT_BYTES + len(chunk.keys) * FRAME_BYTES
-
-
-def sample_of(
-    sizes: list[tuple[int, int]], most_bytes: int
-) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
-    """Numbers of chunks spread evenly that have about TRIAL_ROWS rows or most_bytes, one at least;
-    sizes: rows and bytes of each.
-    """
-    rows, size = (sum(column) for column in zip(*sizes, strict=True))
-    n = len(sizes)
-    count = min(math.ceil(n * TRIAL_ROWS / max(1, rows)), n * most_bytes // max(1, size), n)
-    count = max(1, count)
-    return np.unique(np.linspace(0, n - 1, count).round().astype(np.int64))
+def penalties_of(start: Start, l1: float, l2: float) -> float:
+    """Of the weights that a training starts with."""
+    parts = (weights.astype(np.float64) for _, weights in start.weights())
+    return sum(float(l2 / 2 * (w**2).sum() + l1 * np.abs(w).sum()) for w in parts)
 
 
 def race(loss_of: Callable[[float], float], unit: float) -> float:

@@ -107,7 +107,8 @@ static void refuse_class(const class_names *names, const char *given) {
                            listed.data)));
 }
 
-/* The place of a class by its name or its number. */
+/* The place of a class by its name or its number; behind the last one of a model that saw one
+ * class, which knows no other. */
 static int place_of(class_names *names, const char *given) {
     if (names->asked && strcmp(names->asked, given) == 0)
         return names->place;
@@ -115,6 +116,8 @@ static int place_of(class_names *names, const char *given) {
     char *number = place < 0 ? whole_number(given) : NULL;
     if (number)
         place = place_among(names, number);
+    if (place < 0 && names->n == 1)
+        place = names->n;
     if (place < 0)
         refuse_class(names, given);
     if (names->asked)

@@ -157,6 +157,13 @@ static bool check_sizes(const tusk_payload_head *h, tusk_scorer *s, char *senten
     return s->task != TUSK_FACTORIZATION || tusk_check_factors(h->classes, s->n_coef, sentence);
 }
 
+/* A model that saw one class, and does not know whether it is the higher one of two, has no margin.
+ * It is certain of that class. */
+static bool says_class(enum tusk_answer answer, tusk_scorer *s) {
+    s->intercept = 1000;
+    return answer == TUSK_PREDICT || answer == TUSK_PREDICT_CLASS || answer == TUSK_PREDICT_PROBAS;
+}
+
 bool tusk_read_model(tusk_text payload, const tusk_stores *stores, enum tusk_answer answer,
                      tusk_scorer *s, char *sentence) {
     tusk_payload_view v;
@@ -175,7 +182,10 @@ bool tusk_read_model(tusk_text payload, const tusk_stores *stores, enum tusk_ans
     s->preparation = v.preparation;
     if (s->task == TUSK_MULTINOMIAL || v.head.flags & TUSK_HAS_LABELS)
         read_many_classes(&v, s);
-    bool says_nothing = !s->n_coef && !v.store.data && !(v.head.flags & TUSK_HAS_INTERCEPT);
+    bool has_intercept = v.head.flags & TUSK_HAS_INTERCEPT;
+    bool says_nothing = !s->n_coef && !v.store.data && !has_intercept;
+    if (s->classifies && v.head.n_classes == 1 && !has_intercept)
+        says_nothing = !says_class(answer, s);
     s->null = (v.head.flags & TUSK_HAS_NULLS) || says_nothing;
     if (s->null)
         return true;

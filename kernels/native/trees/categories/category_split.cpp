@@ -29,7 +29,8 @@ public:
     LevelSearch(const Rule &rule, const Sum &leaf, int32_t feature, const Limits &limits,
                 Split *best)
         : rule_(rule), boost_(*rule.boost), leaf_(leaf), feature_(feature), limits_(limits),
-          best_(best), parent_(score_of(rule, leaf, limits)) {
+          best_(best), parent_(score_of(rule, leaf, limits)),
+          least_curvature_(rule.least_curvature(leaf)) {
         least_ = std::max({best->gain, boost_.min_gain, NOISE * std::fabs(parent_)});
     }
 
@@ -60,7 +61,7 @@ public:
 private:
     bool large_enough(const Sum &s) const {
         double h = rule_.curvature(s);
-        return s.rows >= boost_.min_child_rows && h >= boost_.min_child_hessian &&
+        return s.rows >= boost_.min_child_rows && h >= least_curvature_ &&
                h + boost_.l2 + limits_.l2 > 0;
     }
 
@@ -100,7 +101,7 @@ private:
     int32_t feature_;
     Limits limits_;
     Split *best_;
-    double parent_, least_;
+    double parent_, least_curvature_, least_;
 };
 
 template <class Cell>

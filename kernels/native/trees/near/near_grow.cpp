@@ -87,7 +87,7 @@ void NearGrower::search_surely(Leaf &leaf) {
         return leave(leaf);
     leaf.sure = true;
     NearRule rule = near_;
-    rule.least_curvature = (rule.least_curvature + 0.5F * (float)leaf.n) * (1 + 0x1p-20F);
+    rule.slack = 0.5F * (float)leaf.n;
     leaf.best = near_split(rule, rows_, histogram(leaf.slot), leaf.total);
     if (leaf.best.feature < 0)
         leave(leaf);
@@ -155,8 +155,8 @@ int32_t NearGrower::list(const Set *set) const {
 }
 
 // Whether children with these sums, which are not rounded, have the least curvature.
-bool NearGrower::keeps_curvature(const Sum &left, const Sum &right) const {
-    double least = boost_.min_child_hessian;
+bool NearGrower::keeps_curvature(const Leaf &leaf, const Sum &left, const Sum &right) const {
+    double least = rule_->least_curvature(leaf.sum);
     return rule_->curvature(left) >= least && rule_->curvature(right) >= least;
 }
 
@@ -164,7 +164,7 @@ bool NearGrower::keeps_curvature(const Sum &left, const Sum &right) const {
 bool NearGrower::gains(const Leaf &leaf, const Sum &left, double *gain) const {
     const Rule &rule = *rule_;
     Sum right = leaf.sum - left;
-    if (!keeps_curvature(left, right))
+    if (!keeps_curvature(leaf, left, right))
         return false;
     auto score = [&](const Sum &s) { return rule.score(rule.gradient(s), rule.curvature(s)); };
     double parent = score(leaf.sum);
@@ -205,7 +205,7 @@ void NearGrower::split(int32_t number) {
     if (!gains(parent, left_small ? added.sum : other, &split.gain)) {
         std::copy_n(of_parent, words, of_left);
         Leaf &leaf = leaves_[number];
-        return keeps_curvature(added.sum, other) ? leave(leaf) : search_surely(leaf);
+        return keeps_curvature(leaf, added.sum, other) ? leave(leaf) : search_surely(leaf);
     }
     split.feature = parent.best.feature, split.bin = parent.best.bin;
     // Where no row lacks the feature, those of predictions go with most rows.

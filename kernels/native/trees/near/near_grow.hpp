@@ -57,7 +57,7 @@ private:
     void leave(Leaf &leaf);
     bool may_split(int32_t n, int32_t depth) const;
     double value_of(const Sum &sum) const { return boost_.learning_rate * rule_->value(sum, {}); }
-    bool keeps_curvature(const Sum &left, const Sum &right) const;
+    bool keeps_curvature(const Leaf &leaf, const Sum &left, const Sum &right) const;
     bool gains(const Leaf &leaf, const Sum &left, double *gain) const;
     Divided divide(const Leaf &leaf, const Set *of, Set *left, Set *right) const;
     int32_t list(const Set *set) const;

@@ -19,7 +19,15 @@ struct Leaf {
     Leaf(const NearRule &rule_, const NearRows &rows, int64_t total)
         : rule(rule_), packing(rows.packing()), curvature(packing.curvature(total)),
           most_rows(packing.count(total) - rule.least_rows), gradient(packing.gradient(total)),
-          slope((float)(gradient / (curvature + 2 * (double)rule.l2))) {}
+          slope((float)(gradient / (curvature + 2 * (double)rule.l2))),
+          least_curvature(least_of(packing.count(total))) {}
+
+    // As Rule::least_curvature.
+    float least_of(int32_t rows) const {
+        double share = (rule.least_rows - 0.5) / std::max(rows, 1);
+        double least = std::max((double)rule.least_curvature, share * curvature);
+        return (float)(rule.slack > 0 ? (least + rule.slack) * (1 + 0x1p-20) : least);
+    }
 
     // What a split with this t^2 / (h (S - h)) gains.
     double gain(float score) const {
@@ -31,7 +39,7 @@ struct Leaf {
     const Packing &packing;
     int32_t curvature, most_rows; // rows of the left child, at most
     double gradient;
-    float slope;
+    float slope, least_curvature;
 };
 
 // The best candidate of some neighbouring features. Its number is twice its bin, and one more if
@@ -57,7 +65,7 @@ public:
           curvatures_(_mm512_set1_epi32((1 << leaf.packing.curvature_bits) - 1)),
           least_rows_(_mm512_set1_epi32(leaf.rule.least_rows)),
           most_rows_(_mm512_set1_epi32(leaf.most_rows)), whole_(_mm512_set1_epi32(leaf.curvature)),
-          l2_(_mm512_set1_ps(leaf.rule.l2)), least_(_mm512_set1_ps(leaf.rule.least_curvature)),
+          l2_(_mm512_set1_ps(leaf.rule.l2)), least_(_mm512_set1_ps(leaf.least_curvature)),
           slope_(_mm512_set1_ps(leaf.slope)) {}
 
     // Looks at the bins of the features in `lanes`. start: what is left of the first bin.
@@ -195,7 +203,7 @@ private:
         if (rows < leaf_.rule.least_rows || rows > leaf_.most_rows)
             return;
         auto hl = (float)h, hr = (float)(leaf_.curvature - h);
-        if (hl < leaf_.rule.least_curvature || hr < leaf_.rule.least_curvature)
+        if (hl < leaf_.least_curvature || hr < leaf_.least_curvature)
             return;
         hl += leaf_.rule.l2, hr += leaf_.rule.l2;
         float t = (float)leaf_.packing.gradient(sum) - leaf_.slope * hl;

@@ -21,6 +21,7 @@ struct NearRule {
 
     int32_t least_rows = 1;
     float l2 = 0, least_curvature = 0;
+    float slack = 0;          // what rounding may take from a child's curvature, where it matters
     double gain_unit = 0;     // what a gain of 1 is
     const uint16_t *features; // of each 16 features a bit: they may be split by
     const int32_t *gaps;      // (stride,) bins of missing values or -1; NULL: there is none

@@ -87,6 +87,18 @@ double tk_between(double low, double high, int64_t n, double t) {
     return between(low, high, n, t);
 }
 
+int64_t tk_kept_iterations(double base_loss, const double *loss, const double *held, int64_t n) {
+    if (held && n)
+        n = std::min_element(held, held + n) - held + 1;
+    double least = base_loss;
+    int64_t best = 0;
+    for (int64_t i = 0; i < n; i++)
+        if (loss[i] < least)
+            least = loss[i], best = i + 1;
+    double most = least + (base_loss - least) / 2 + 1e-12 * std::fabs(base_loss);
+    return n && std::isfinite(base_loss) && !(loss[n - 1] <= most) ? best : n;
+}
+
 double tk_base_of(const tk_boost *boost, double sum, double total) {
     if (boost->objective == TK_SOFTMAX)
         return ClassLosses::base_of(sum, total);
