@@ -33,10 +33,13 @@ CREATE OR REPLACE TEMP MACRO _tusk_payload_of(asked, given) AS
     CASE WHEN given LIKE '{''task'': %' THEN _tusk_model(given).payload
          WHEN given IS NOT NULL THEN _tusk_no_registry(asked) END;
 
+-- What predictions read of a model; of one that JSON or CSV brought back it is text.
+CREATE OR REPLACE TEMP MACRO _tusk_payload(model) AS CAST(struct_extract(model, 'payload') AS BLOB);
+
 -- The class in the caller's own values, or the number. Of a model DuckDB reads the payload alone.
 CREATE OR REPLACE TEMP MACRO predict
     (model VARCHAR, features) AS _tusk_predict(_tusk_payload_of('predict', model), features),
-    (model, features) AS _tusk_predict(struct_extract(model, 'payload'), features),
+    (model, features) AS _tusk_predict(_tusk_payload(model), features),
     (model_name, in_group, features) AS _tusk_three('predict', model_name);
 
 -- The place of a class in a model's list of them, by its name or its number.
@@ -49,37 +52,37 @@ CREATE OR REPLACE TEMP MACRO _tusk_place(names, given) AS
 
 -- The probability of one class.
 CREATE OR REPLACE TEMP MACRO _tusk_class_proba(model, features, class_name) AS
-    list_extract(_tusk_predict_probas(struct_extract(model, 'payload'), features),
+    list_extract(_tusk_predict_probas(_tusk_payload(model), features),
                  _tusk_place(struct_extract(model, 'class_names'), CAST(class_name AS VARCHAR)));
 
 -- The class by its name. Without a list of names DuckDB would not ask for a place in it, and a model of numbers would not be refused.
 CREATE OR REPLACE TEMP MACRO predict_class(model, features) AS
     list_extract(coalesce(struct_extract(model, 'class_names'), CAST([] AS VARCHAR[])),
-                 CAST(_tusk_predict_class(struct_extract(model, 'payload'), features) AS BIGINT));
+                 CAST(_tusk_predict_class(_tusk_payload(model), features) AS BIGINT));
 
 -- The probabilities of all classes by their names.
 CREATE OR REPLACE TEMP MACRO _tusk_named(names, shares) AS CASE WHEN shares IS NOT NULL THEN map(names, shares) END;
 CREATE OR REPLACE TEMP MACRO predict_probas(model, features) AS
     _tusk_named(struct_extract(model, 'class_names'),
-                _tusk_predict_probas(struct_extract(model, 'payload'), features));
+                _tusk_predict_probas(_tusk_payload(model), features));
 
 -- The probability of the higher of two classes, or of a class; logistic models only.
 CREATE OR REPLACE TEMP MACRO predict_proba
     (model VARCHAR, features) AS _tusk_predict_proba(_tusk_payload_of('predict_proba', model), features),
-    (model, features) AS _tusk_predict_proba(struct_extract(model, 'payload'), features),
+    (model, features) AS _tusk_predict_proba(_tusk_payload(model), features),
     (model_name VARCHAR, in_group, features) AS _tusk_three('predict_proba', model_name),
     (model, features, class_name) AS _tusk_class_proba(model, features, class_name);
 
 -- The raw margin, coef . features + intercept.
 CREATE OR REPLACE TEMP MACRO decision
     (model VARCHAR, features) AS _tusk_decision(_tusk_payload_of('decision', model), features),
-    (model, features) AS _tusk_decision(struct_extract(model, 'payload'), features),
+    (model, features) AS _tusk_decision(_tusk_payload(model), features),
     (model_name, in_group, features) AS _tusk_three('decision', model_name);
 
 -- The proportions of topics in a document: a list of words, or sparse(ids, counts).
 CREATE OR REPLACE TEMP MACRO predict_topics
     (model VARCHAR, tokens) AS _tusk_predict_topics(_tusk_payload_of('predict_topics', model), tokens),
-    (model, tokens) AS _tusk_predict_topics(struct_extract(model, 'payload'), tokens);
+    (model, tokens) AS _tusk_predict_topics(_tusk_payload(model), tokens);
 
 -- The most probable words of each topic.
 CREATE OR REPLACE TEMP MACRO model_topics(model, words := 10) AS TABLE
@@ -88,12 +91,12 @@ CREATE OR REPLACE TEMP MACRO model_topics(model, words := 10) AS TABLE
 -- exp of minus the mean log probability of a token by the topics of the other half of its document, over some documents.
 CREATE OR REPLACE TEMP MACRO _tusk_perplexity(judged) AS exp(-sum(judged[1]) / nullif(sum(judged[2]), 0));
 CREATE OR REPLACE TEMP MACRO perplexity(model, tokens) AS
-    _tusk_perplexity(_tusk_complete_document(struct_extract(model, 'payload'), tokens));
+    _tusk_perplexity(_tusk_complete_document(_tusk_payload(model), tokens));
 
 -- How often the best words of topics occur together in documents: 'c_v' or 'u_mass', the mean over topics.
 CREATE OR REPLACE TEMP MACRO coherence(model, tokens, measure := 'c_v', words := 20) AS
-    _tusk_coherence(any_value(struct_extract(model, 'payload')),
-                    list(_tusk_reduce_document(struct_extract(model, 'payload'), tokens, measure, CAST(words AS BIGINT))),
+    _tusk_coherence(any_value(_tusk_payload(model)),
+                    list(_tusk_reduce_document(_tusk_payload(model), tokens, measure, CAST(words AS BIGINT))),
                     measure, CAST(words AS BIGINT));
 
 CREATE OR REPLACE TEMP MACRO deployed_model(model_name, in_group := '') AS _tusk_no_registry('deployed_model');
@@ -111,13 +114,13 @@ CREATE OR REPLACE TEMP MACRO model_summary(model) AS TABLE SELECT unnest(model_s
 -- The n items with the highest predictions for a user, without those to exclude, such as the ones that the user has seen. A user
 -- who was not in the training gets the items that are best for all; basis says so. The functions return lists of the rows.
 CREATE OR REPLACE TEMP MACRO recommend(model, for_user, n := 10, exclude := []) AS
-    _tusk_recommend(struct_extract(model, 'payload'), CAST(for_user AS DOUBLE), CAST(n AS BIGINT), CAST(exclude AS DOUBLE[]));
+    _tusk_recommend(_tusk_payload(model), CAST(for_user AS DOUBLE), CAST(n AS BIGINT), CAST(exclude AS DOUBLE[]));
 CREATE OR REPLACE TEMP MACRO recommend(model, for_user, n := 10, exclude := []) AS TABLE
     SELECT unnest(recommend(model, for_user, n := n, exclude := exclude), recursive := true);
 
 -- The n items whose factors are most similar to those of an item, by their cosine.
 CREATE OR REPLACE TEMP MACRO similar_items(model, to_item, n := 10, exclude := []) AS
-    list_transform(_tusk_similar_items(struct_extract(model, 'payload'), CAST(to_item AS DOUBLE), CAST(n AS BIGINT),
+    list_transform(_tusk_similar_items(_tusk_payload(model), CAST(to_item AS DOUBLE), CAST(n AS BIGINT),
                                        CAST(exclude AS DOUBLE[])), lambda _tusk_one: struct_pack(item := _tusk_one.item, score := _tusk_one.score));
 CREATE OR REPLACE TEMP MACRO similar_items(model, to_item, n := 10, exclude := []) AS TABLE
     SELECT unnest(similar_items(model, to_item, n := n, exclude := exclude), recursive := true);
@@ -210,16 +213,21 @@ SELECT _tusk_i + 1 AS step, CAST(json_extract(_tusk_t, '$.lambda') AS DOUBLE) AS
 FROM _tusk_steps ORDER BY _tusk_i;
 
 -- A label, and features, as SQL writes them: a list of numbers, a row with names, or one expression.
+-- What is no expression is the name of a column, such as net sales, or order.
+CREATE OR REPLACE TEMP MACRO _tusk_term(given) AS
+    CASE WHEN json_serialize_sql('SELECT (' || given || chr(10) || ')')->>'error' = 'true' THEN '"' || replace(given, '"', '""') || '"'
+         ELSE given END;
 CREATE OR REPLACE TEMP MACRO _tusk_row_of(features) AS
     '{' || array_to_string(list_transform(json_keys(features), lambda _tusk_name:
         '''' || replace(_tusk_name, '''', '''''') || ''': ('
-        || json_extract_string(features, '/' || replace(replace(_tusk_name, '~', '~0'), '/', '~1')) || chr(10) || ')'
+        || _tusk_term(json_extract_string(features, '/' || replace(replace(_tusk_name, '~', '~0'), '/', '~1'))) || chr(10) || ')'
     ), ', ') || '}';
-CREATE OR REPLACE TEMP MACRO _tusk_label_sql(label) AS '(' || label || chr(10) || ')';
+CREATE OR REPLACE TEMP MACRO _tusk_label_sql(label) AS '(' || _tusk_term(label) || chr(10) || ')';
 CREATE OR REPLACE TEMP MACRO _tusk_features_sql(features) AS
-    CASE WHEN json_type(to_json(features)) = 'ARRAY' THEN '[' || array_to_string(to_json(features)->>'$[*]', ', ') || chr(10) || ']'
+    CASE WHEN json_type(to_json(features)) = 'ARRAY' THEN '[' || array_to_string(list_transform(to_json(features)->>'$[*]', lambda _tusk_one: _tusk_term(_tusk_one)), ', ')
+              || chr(10) || ']'
          WHEN json_type(to_json(features)) = 'OBJECT' THEN _tusk_row_of(to_json(features))
-         ELSE '(' || (to_json(features)->>'$') || chr(10) || ')' END;
+         ELSE '(' || _tusk_term(to_json(features)->>'$') || chr(10) || ')' END;
 
 -- Options that name the features of a list of columns, unless options name them.
 CREATE OR REPLACE TEMP MACRO _tusk_listed_names(names, options) AS
@@ -235,7 +243,9 @@ CREATE OR REPLACE TEMP MACRO _tusk_with_names(features, options) AS
 CREATE OR REPLACE TEMP MACRO _tusk_keys(group_by) AS
     CASE WHEN json_type(to_json(group_by)) = 'ARRAY' THEN to_json(group_by)::VARCHAR ELSE json_array(group_by)::VARCHAR END;
 CREATE OR REPLACE TEMP MACRO _tusk_keys_sql(keys) AS
-    array_to_string(list_transform(CAST(keys AS JSON)->>'$[*]', lambda _tusk_key: _tusk_key || chr(10) || ', '), '');
+    array_to_string(list_transform(CAST(keys AS JSON)->>'$[*]', lambda _tusk_key:
+        CASE WHEN json_serialize_sql('SELECT ' || _tusk_key || chr(10))->>'error' = 'true' THEN _tusk_term(_tusk_key) ELSE _tusk_key END
+        || chr(10) || ', '), '');
 
 -- A training on a table, a query or files ('''trips.parquet''') whose label and features are SQL as text. The features are
 -- a list of columns, a STRUCT of names with expressions, or one expression that is an array, a row or sparse(...). It
@@ -330,7 +340,7 @@ CREATE OR REPLACE TEMP MACRO _tusk_explained(told, width, names, class_names) AS
 CREATE OR REPLACE TEMP MACRO explain_prediction(model, features) AS TABLE
 SELECT unnest(_tusk_explained(_tusk_told, CAST((len(_tusk_told) - 1 - _tusk_told[1]) / (_tusk_told[1] + 1) AS BIGINT), _tusk_names,
                               _tusk_class_names), recursive := true)
-FROM (SELECT _tusk_explain_prediction(struct_extract(model, 'payload'), features) AS _tusk_told,
+FROM (SELECT _tusk_explain_prediction(_tusk_payload(model), features) AS _tusk_told,
              struct_extract(model, 'features') AS _tusk_names, struct_extract(model, 'class_names') AS _tusk_class_names);
 
 -- The versions that partition_model kept under names, each a row; error says why one cannot be read.

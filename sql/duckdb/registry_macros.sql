@@ -32,19 +32,19 @@ CREATE OR REPLACE TEMP MACRO _tusk_deployed_to(asked, model_name, in_group) AS c
 -- By a model, by the name of a deployed one, and by its name and group: one look-up per query.
 CREATE OR REPLACE TEMP MACRO predict
     (model_name VARCHAR, features) AS _tusk_predict(_tusk_deployed(model_name), features),
-    (model, features) AS _tusk_predict(struct_extract(model, 'payload'), features),
+    (model, features) AS _tusk_predict(_tusk_payload(model), features),
     (model_name, in_group, features) AS _tusk_predict(_tusk_deployed_to('predict', model_name, in_group), features);
 
 CREATE OR REPLACE TEMP MACRO predict_proba
     (model_name VARCHAR, features) AS _tusk_predict_proba(_tusk_deployed(model_name), features),
-    (model, features) AS _tusk_predict_proba(struct_extract(model, 'payload'), features),
+    (model, features) AS _tusk_predict_proba(_tusk_payload(model), features),
     (model_name VARCHAR, in_group, features) AS
         _tusk_predict_proba(_tusk_deployed_to('predict_proba', model_name, in_group), features),
     (model, features, class_name) AS _tusk_class_proba(model, features, class_name);
 
 CREATE OR REPLACE TEMP MACRO decision
     (model_name VARCHAR, features) AS _tusk_decision(_tusk_deployed(model_name), features),
-    (model, features) AS _tusk_decision(struct_extract(model, 'payload'), features),
+    (model, features) AS _tusk_decision(_tusk_payload(model), features),
     (model_name, in_group, features) AS _tusk_decision(_tusk_deployed_to('decision', model_name, in_group), features);
 
 -- The next version, as a candidate, for each group of a table or query with a column `model`. in_group, metrics (JSON) and
