@@ -4,7 +4,7 @@ import argparse
 import json
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -174,13 +174,20 @@ def as_rows(names: Sequence[str], rows: Sequence[tuple[tuple[Any, ...], Model | 
         if model is None:
             lines.append([*values, 0, None, None, None, "no usable row", None, None])
         else:
-            coef = model.coef if model.coef is not None else model.store
+            coef = by_term(model) if model.coef is not None else model.store
             rest = [model.loss, model.iterations, model.status, model.intercept, coef]
             lines.append([*values, model.n_rows, model.n_skipped, *rest])
     text = table(head, lines)
     if len(rows) > MOST_GROUPS:
         text += f"\n  ({MOST_GROUPS} of {len(rows)} models; --json prints all, --into keeps them)"
     return text
+
+
+def by_term(model: Model) -> Mapping[str, float] | list[float] | None:
+    """The coefficients; by name those of rows with names, which differ between groups."""
+    if model.preparation is None or len(model.term_names) != len(model.coef or ()):
+        return model.coef
+    return dict(zip(model.term_names, model.coef or (), strict=True))
 
 
 def about(model: Model, names: Sequence[str]) -> list[tuple[str, str]]:

@@ -105,7 +105,7 @@ def written(
         return None
     source, label, features = texts
     given = f"{database.text(whole)}, {label}, {features}, {database.text(options)}"
-    return f"SELECT train_model({given}) AS tuskml_trained FROM {relation_of(source)}"
+    return f"SELECT train_model({given}) AS _tusk_trained FROM {relation_of(source)}"
 
 
 def named(database: DuckDB, given: Sequence[str]) -> str | None:
@@ -118,7 +118,7 @@ def named(database: DuckDB, given: Sequence[str]) -> str | None:
     features, options = found
     arguments = [database.text(task), label, features, database.text(options)]
     arguments += extras_of(weight, offset)
-    trained = f"train_model({', '.join(arguments)}) AS tuskml_trained"
+    trained = f"train_model({', '.join(arguments)}) AS _tusk_trained"
     return grouped(trained, relation_of(source), given[8])
 
 
@@ -217,7 +217,7 @@ class Text:
         return said
 
     def whole(self, task: str, options: str) -> str:
-        """All of it, with one column, tuskml_trained."""
+        """All of it, with one column, _tusk_trained."""
         text = self.database.text
         parts = [self.first_gate()]
         for number in range(len(self.rounds.rounds)):
@@ -238,7 +238,7 @@ class Text:
             f"FROM {self.all_rows()})"
         )
         return (
-            f"WITH {', '.join(parts)} SELECT coalesce(tusk_some.m, tusk_all.m) AS tuskml_trained "
+            f"WITH {', '.join(parts)} SELECT coalesce(tusk_some.m, tusk_all.m) AS _tusk_trained "
             "FROM tusk_some, tusk_all"
         )
 

@@ -83,6 +83,14 @@ class Group:
         model = self.model
         return np.array(model.coef if model is not None and self.linear else [], float)
 
+    def terms(self, given: Sequence[str]) -> Sequence[str]:
+        """The features' names: the model's own, else those given if they are as many, else x1, x2,
+        ..."""
+        if self.model is None:
+            return ()
+        own, n = self.model.features, self.model.width
+        return own if len(own) == n else given if len(given) == n else self.model.feature_names
+
     def curve(self, most: int) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
         """Iterations, and the share of the first gap to the best objective that was left then.
 

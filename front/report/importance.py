@@ -22,7 +22,7 @@ def importance(groups: Sequence[Group], names: Sequence[str]) -> str:
     """
     there = [group for group in groups if group.has_trees]
     some = [
-        (features_of(group, names), shares) for group in some_of(there, MODELS)
+        (group.terms(names), shares) for group in some_of(there, MODELS)
         if (shares := shares_of(group)).any()
     ]  # fmt: skip
     if not some:
@@ -45,13 +45,6 @@ def shares_of(group: Group) -> Floats:
     assert group.model is not None
     gains = gains_of(group.model.coef or [], group.model.n_features)
     return gains / gains.sum() if gains.sum() > 0 else np.zeros(len(gains))
-
-
-def features_of(group: Group, names: Sequence[str]) -> Sequence[str]:
-    """The names of a model's features."""
-    assert group.model is not None
-    known, n = group.model.features, group.model.n_features
-    return known if len(known) == n else names if len(names) == n else group.model.feature_names
 
 
 def spans_of(some: Sequence[tuple[Sequence[str], Floats]]) -> list[Span]:

@@ -7,7 +7,7 @@ from typing import Any
 from tuskml.learners.explaining.shown import shown_seconds
 from tuskml.report import charts
 from tuskml.report.groups import Group, some_of
-from tuskml.report.pieces import feature, largest, note, number, pill, section
+from tuskml.report.pieces import largest, note, number, pill, section
 
 ROWS, SPARK_POINTS, CURVE_POINTS = 3000, 14, 48
 
@@ -77,8 +77,8 @@ def weights(group: Group, names: Sequence[str], most: int = 3) -> str:
     """The largest coefficients in words."""
     if not group.linear:
         return "in a store" if group.model and group.model.store else "–"
-    found = largest(group.weights, most)
-    return ", ".join(f"{feature(k, names)} {group.weights[k]:+.3g}" for k in found)
+    terms, found = group.terms(names), largest(group.weights, most)
+    return ", ".join(f"{terms[k]} {group.weights[k]:+.3g}" for k in found)
 
 
 def details(groups: Sequence[Group], names: Sequence[str]) -> list[Mapping[str, Any]]:
@@ -116,9 +116,9 @@ def detail(group: Group, names: Sequence[str], most: int, coefs: int) -> Mapping
         found["x"] = [round(float(x), 1) for x in curve[0]]
         found["y"] = [float(f"{y:.3g}") for y in curve[1]]
     if group.linear:
+        terms = group.terms(names)
         found["coef"] = [
-            [feature(k, names), float(f"{group.weights[k]:.5g}")]
-            for k in largest(group.weights, coefs)
+            [terms[k], float(f"{group.weights[k]:.5g}")] for k in largest(group.weights, coefs)
         ]
     kept = {name: value for name, value in model.options.items() if name != "counters"}
     found["options"] = ", ".join(f"{name}: {value}" for name, value in kept.items())

@@ -12,7 +12,7 @@ from tuskml.learners.explaining.shown import shown_seconds
 from tuskml.report import charts
 from tuskml.report.charts import Line, Span
 from tuskml.report.groups import SYMBOLS, WORST_FIRST, Group, some_of
-from tuskml.report.pieces import feature, figure, largest, note, section, table
+from tuskml.report.pieces import figure, largest, note, section, table
 
 CURVES, CURVE_POINTS, NAMED_CURVES = 200, 48, 6
 POINTS, PLANS, STORED = 400, 20, 1000
@@ -215,9 +215,9 @@ def coefficients(groups: Sequence[Group], names: Sequence[str]) -> str:
     else:
         rows = of_many(some, names)
         text = (
-            f"Medians over {len(some):,} models, by size; whiskers reach from the 10th to the "
-            "90th percentile. A coefficient is the change of the margin by one unit of its "
-            "feature."
+            f"Medians over {len(some):,} models, or those that have the feature, by size; "
+            "whiskers reach from the 10th to the 90th percentile. A coefficient is the change of "
+            "the margin by one unit of its feature."
         )
     label = "; ".join(row.title for row in rows)
     return section("coefficients", "Largest coefficients", figure(charts.spans(rows, label), text))
@@ -226,9 +226,9 @@ def coefficients(groups: Sequence[Group], names: Sequence[str]) -> str:
 def of_one(group: Group, names: Sequence[str]) -> list[Span]:
     """A model's largest coefficients, with two standard errors."""
     errors = (group.model.std_err if group.model else None) or []
-    rows = []
+    rows, terms = [], group.terms(names)
     for k in largest(group.weights):
-        value, name = group.weights[k], feature(k, names)
+        value, name = group.weights[k], terms[k]
         error = errors[k + 1] if k + 1 < len(errors) else None
         reach = 2 * (error or 0.0)
         more = "" if error is None else f", standard error {error:.3g}"
@@ -237,20 +237,20 @@ def of_one(group: Group, names: Sequence[str]) -> list[Span]:
 
 
 def of_many(some: Sequence[Group], names: Sequence[str]) -> list[Span]:
-    """The spread of the features that weigh most in the middle of all models."""
-    width = max(len(group.weights) for group in some)
-    table = np.full((len(some), min(width, WIDEST)), np.nan)
-    for row, group in zip(table, some, strict=True):
-        kept = group.weights[: len(row)]
-        row[: len(kept)] = kept
-    known = ~np.isnan(table).all(axis=0)
-    low, middle, high = np.zeros((3, table.shape[1]))
-    spread = np.nanpercentile(table[:, known], [10, 50, 90], axis=0)
-    low[known], middle[known], high[known] = spread
+    """The spread of the features that weigh most in the middle of the models that have them."""
+    terms = [tuple(group.terms(names)) for group in some]
+    frequent = Counter(name for one in terms for name in one).most_common(WIDEST)
+    place = {name: k for k, (name, _) in enumerate(frequent)}
+    table = np.full((len(some), len(place)), np.nan)
+    for row, group, own in zip(table, some, terms, strict=True):
+        there = [k for k, name in enumerate(own) if name in place]
+        row[[place[own[k]] for k in there]] = group.weights[there]
+    low, middle, high = np.nanpercentile(table, [10, 50, 90], axis=0)
     rows = []
     for k in largest(middle):
-        name, ends = feature(k, names), (float(low[k]), float(high[k]))
+        (name, n), ends = frequent[k], (float(low[k]), float(high[k]))
         title = f"{name} {middle[k]:.4g}, from {ends[0]:.4g} to {ends[1]:.4g}"
+        title += "" if n == len(some) else f", in {n:,} of {len(some):,} models"
         rows.append(Span(name, float(middle[k]), *ends, title))
     return rows
 

@@ -75,7 +75,7 @@ def refusal(database: DuckDB, why: str, keys: Sequence[str]) -> str:
     It fails in a condition, since DuckDB computes no column that nobody looks at.
     """
     names = [quoted(renamed(key)[1] or unquoted(key.strip())) for key in keys]
-    columns = ", ".join([*(f"NULL AS {name}" for name in names), "model AS tuskml_trained"])
+    columns = ", ".join([*(f"NULL AS {name}" for name in names), "model AS _tusk_trained"])
     return (
         f"SELECT {columns} FROM (SELECT train_model('linear', 0.0, [0.0]) AS model) "
         f"WHERE CAST(error({database.text(why)}) AS BOOLEAN)"
@@ -166,7 +166,7 @@ def written(database: DuckDB, account: int, where: Where, texts: Sequence[str]) 
         "" if training.source.files else f" {rows(training)}"
     )
     models = database.text(running.models)
-    columns.append(f"train_model({models}, tusk_group.label, [0.0::DOUBLE]) AS tuskml_trained")
+    columns.append(f"train_model({models}, tusk_group.label, [0.0::DOUBLE]) AS _tusk_trained")
     return (
         f"WITH tusk_ran AS MATERIALIZED (SELECT explain_training({database.text(f'{token}/0')}, "
         f"tusk_seen, [0.0::DOUBLE]) AS said FROM ({asked})), "

@@ -1,5 +1,6 @@
 """Which features enter a model together: the option `groups`, by places, names or categories."""
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -40,25 +41,13 @@ def members_of(place: int, request: Request_, width: int) -> list[list[int]]:
 
 
 def categories_of(place: int, request: Request_) -> dict[str, range]:
-    """The features of each category of a group, by the category's name.
-
-    Names of features are name[level]: what all have in common ends behind the bracket, also where
-    a level has one.
-    """
-    names = names_of(place, request)
-    return {
-        shared_start([names[at] for at in one]).rpartition("[")[0]: one
-        for one in ranges_of(place, request)
-    }
-
-
-def shared_start(texts: Sequence[str]) -> str:
-    """The longest text that all begin with, which the first and the last in order decide."""
-    first, last = min(texts), max(texts)
-    n = 0
-    while n < len(first) and first[n] == last[n]:
-        n += 1
-    return first[:n]
+    """The features of each category of a group, by the category's name."""
+    if request.categories is None or request.preparation is None:
+        return {}
+    columns = json.loads(request.preparation(place))["columns"]
+    names = [one["name"] for one in columns if one["kind"] in ("category", "levels")]
+    found = zip(names, request.categories(place), strict=True)
+    return {name: range(first, first + count) for name, (first, count) in found if count}
 
 
 def ranges_of(place: int, request: Request_) -> list[range]:

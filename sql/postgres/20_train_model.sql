@@ -158,6 +158,104 @@ CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, fe
     SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE,
     COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
 
+-- Options of another type: json and jsonb, as clients send them; a sentence for others.
+CREATE FUNCTION _tuskml_collect(internal, text, anycompatible, anyarray, "any") RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_collect_dense' LANGUAGE C VOLATILE PARALLEL SAFE;
+CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, features anyarray, options "any") (
+    SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_train, FINALFUNC_MODIFY = READ_WRITE,
+    COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, features anyarray, options "any") (
+    SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE,
+    COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
+CREATE FUNCTION _tuskml_collect(internal, text, anycompatible, tuskml_sparse_real, "any") RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_collect_sparse' LANGUAGE C VOLATILE PARALLEL SAFE;
+CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, features tuskml_sparse_real, options "any") (
+    SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_train, FINALFUNC_MODIFY = READ_WRITE,
+    COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, features tuskml_sparse_real, options "any") (
+    SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE,
+    COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
+CREATE FUNCTION _tuskml_collect(internal, text, anycompatible, tuskml_sparse_double, "any") RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_collect_sparse' LANGUAGE C VOLATILE PARALLEL SAFE;
+CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, features tuskml_sparse_double, options "any") (
+    SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_train, FINALFUNC_MODIFY = READ_WRITE,
+    COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, features tuskml_sparse_double, options "any") (
+    SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE,
+    COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
+CREATE FUNCTION _tuskml_collect(internal, text, anycompatible, record, "any") RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_collect_named' LANGUAGE C VOLATILE PARALLEL SAFE;
+CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, features record, options "any") (
+    SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_train, FINALFUNC_MODIFY = READ_WRITE,
+    COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, features record, options "any") (
+    SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE,
+    COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
+CREATE FUNCTION _tuskml_collect(internal, text, anycompatible, anyarray, "any", double precision) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_collect_dense' LANGUAGE C VOLATILE PARALLEL SAFE;
+CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, features anyarray, options "any", weight double precision) (
+    SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_train, FINALFUNC_MODIFY = READ_WRITE,
+    COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, features anyarray, options "any", weight double precision) (
+    SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE,
+    COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
+CREATE FUNCTION _tuskml_collect(internal, text, anycompatible, tuskml_sparse_real, "any", double precision) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_collect_sparse' LANGUAGE C VOLATILE PARALLEL SAFE;
+CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, features tuskml_sparse_real, options "any", weight double precision) (
+    SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_train, FINALFUNC_MODIFY = READ_WRITE,
+    COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, features tuskml_sparse_real, options "any", weight double precision) (
+    SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE,
+    COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
+CREATE FUNCTION _tuskml_collect(internal, text, anycompatible, tuskml_sparse_double, "any", double precision) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_collect_sparse' LANGUAGE C VOLATILE PARALLEL SAFE;
+CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, features tuskml_sparse_double, options "any", weight double precision) (
+    SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_train, FINALFUNC_MODIFY = READ_WRITE,
+    COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, features tuskml_sparse_double, options "any", weight double precision) (
+    SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE,
+    COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
+CREATE FUNCTION _tuskml_collect(internal, text, anycompatible, record, "any", double precision) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_collect_named' LANGUAGE C VOLATILE PARALLEL SAFE;
+CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, features record, options "any", weight double precision) (
+    SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_train, FINALFUNC_MODIFY = READ_WRITE,
+    COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, features record, options "any", weight double precision) (
+    SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE,
+    COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
+CREATE FUNCTION _tuskml_collect(internal, text, anycompatible, anyarray, "any", double precision, double precision) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_collect_dense' LANGUAGE C VOLATILE PARALLEL SAFE;
+CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, features anyarray, options "any", weight double precision, "offset" double precision) (
+    SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_train, FINALFUNC_MODIFY = READ_WRITE,
+    COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, features anyarray, options "any", weight double precision, "offset" double precision) (
+    SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE,
+    COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
+CREATE FUNCTION _tuskml_collect(internal, text, anycompatible, tuskml_sparse_real, "any", double precision, double precision) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_collect_sparse' LANGUAGE C VOLATILE PARALLEL SAFE;
+CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, features tuskml_sparse_real, options "any", weight double precision, "offset" double precision) (
+    SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_train, FINALFUNC_MODIFY = READ_WRITE,
+    COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, features tuskml_sparse_real, options "any", weight double precision, "offset" double precision) (
+    SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE,
+    COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
+CREATE FUNCTION _tuskml_collect(internal, text, anycompatible, tuskml_sparse_double, "any", double precision, double precision) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_collect_sparse' LANGUAGE C VOLATILE PARALLEL SAFE;
+CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, features tuskml_sparse_double, options "any", weight double precision, "offset" double precision) (
+    SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_train, FINALFUNC_MODIFY = READ_WRITE,
+    COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, features tuskml_sparse_double, options "any", weight double precision, "offset" double precision) (
+    SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE,
+    COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
+CREATE FUNCTION _tuskml_collect(internal, text, anycompatible, record, "any", double precision, double precision) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_collect_named' LANGUAGE C VOLATILE PARALLEL SAFE;
+CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, features record, options "any", weight double precision, "offset" double precision) (
+    SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_train, FINALFUNC_MODIFY = READ_WRITE,
+    COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, features record, options "any", weight double precision, "offset" double precision) (
+    SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE,
+    COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
+
 -- Features of other types: a sentence in place of "function does not exist". There is no overload of any type, since a
 -- table's row would then match two.
 CREATE FUNCTION _tuskml_collect(internal, text, anycompatible, double precision) RETURNS internal

@@ -23,8 +23,11 @@ BEGIN
     FOR kinds IN EXECUTE format('SELECT ARRAY[%s]', (SELECT string_agg(format('pg_typeof((SELECT %s FROM %s LIMIT 0))', t.term, source),
             ', ' ORDER BY t.place) FROM unnest(terms) WITH ORDINALITY AS t (term, place))) LOOP
     END LOOP;
-    RETURN (SELECT array_agg(CASE WHEN y.typtype = 'd' THEN y.typbasetype ELSE y.oid END::regtype ORDER BY k.place)
-            FROM unnest(kinds) WITH ORDINALITY AS k (kind, place) JOIN pg_type AS y ON y.oid = k.kind);
+    WHILE EXISTS (SELECT FROM pg_type AS y WHERE y.oid = ANY (kinds) AND y.typtype = 'd') LOOP
+        kinds := (SELECT array_agg(CASE WHEN y.typtype = 'd' THEN y.typbasetype ELSE y.oid END::regtype ORDER BY k.place)
+                  FROM unnest(kinds) WITH ORDINALITY AS k (kind, place) JOIN pg_type AS y ON y.oid = k.kind);
+    END LOOP;
+    RETURN kinds;
 END
 $$;
 
@@ -146,6 +149,32 @@ $$;
 COMMENT ON FUNCTION train(regclass, text, text, text[], text, text, text) IS
     'Trains on a table: label and features are columns or SQL expressions';
 
+-- The statement that trains by group, and its options.
+CREATE FUNCTION _tuskml_train_groups_sql(source regclass, task text, label text, features text[], group_by text[], given text,
+    weight text, "offset" text, OUT statement text, OUT options text)
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    parts record;
+    keys text;
+    places text;
+BEGIN
+    IF array_position(group_by, NULL) IS NOT NULL THEN
+        RAISE EXCEPTION 'train: a key of group_by is NULL, expected columns or SQL expressions'
+            USING ERRCODE = 'null_value_not_allowed';
+    END IF;
+    SELECT * INTO parts FROM @extschema@._tuskml_train_sql(source, task, label, features, given, weight, "offset");
+    SELECT string_agg(CASE WHEN a.attname IS NULL THEN t.term || E'\n' ELSE quote_ident(t.term) END || ', ', '' ORDER BY t.place),
+           ' GROUP BY ' || string_agg(t.place::text, ', ')
+    INTO keys, places
+    FROM unnest(group_by) WITH ORDINALITY AS t (term, place)
+    LEFT JOIN pg_catalog.pg_attribute AS a
+        ON a.attrelid = source AND a.attname::text = t.term AND a.attnum > 0 AND NOT a.attisdropped;
+    statement := format('SELECT %s@extschema@.train_model($1, %s, %s, $2%s) AS model FROM %s%s',
+        keys, parts.y, parts.x, parts.extras, source, places);
+    options := parts.options;
+END
+$$;
+
 -- The same by group: a row per group, its keys in their order and its model. A key is a column or an expression, which may
 -- have a name, as in 'z > 2 AS large'. The caller's column definition list names the columns.
 CREATE FUNCTION @extschema@.train(source regclass, task text, label text, features text[], group_by text[], options text DEFAULT '',
@@ -153,26 +182,40 @@ CREATE FUNCTION @extschema@.train(source regclass, task text, label text, featur
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     given record;
-    keys text;
-    places text;
     found record;
 BEGIN
-    IF array_position(group_by, NULL) IS NOT NULL THEN
-        RAISE EXCEPTION 'train: a key of group_by is NULL, expected columns or SQL expressions'
-            USING ERRCODE = 'null_value_not_allowed';
-    END IF;
-    SELECT * INTO given FROM @extschema@._tuskml_train_sql(source, task, label, features, options, weight, "offset");
-    SELECT string_agg(CASE WHEN a.attname IS NULL THEN t.term || E'\n' ELSE quote_ident(t.term) END || ', ', '' ORDER BY t.place),
-           ' GROUP BY ' || string_agg(t.place::text, ', ')
-    INTO keys, places
-    FROM unnest(group_by) WITH ORDINALITY AS t (term, place)
-    LEFT JOIN pg_catalog.pg_attribute AS a
-        ON a.attrelid = source AND a.attname::text = t.term AND a.attnum > 0 AND NOT a.attisdropped;
-    FOR found IN EXECUTE format('SELECT %s@extschema@.train_model($1, %s, %s, $2%s) AS model FROM %s%s',
-        keys, given.y, given.x, given.extras, source, places) USING task, given.options LOOP
+    SELECT * INTO given FROM @extschema@._tuskml_train_groups_sql(source, task, label, features, group_by, options, weight, "offset");
+    FOR found IN EXECUTE given.statement USING task, given.options LOOP
         RETURN NEXT found;
     END LOOP;
 END
 $$;
 COMMENT ON FUNCTION train(regclass, text, text, text[], text[], text, text, text) IS
     'Trains on a table by group: label, features and keys are columns or SQL expressions';
+
+-- The same with options of another type, such as jsonb.
+CREATE FUNCTION @extschema@.train(source regclass, task text, label text, features text[], options anynonarray,
+    weight text DEFAULT NULL, "offset" text DEFAULT NULL) RETURNS tuskml_model
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN @extschema@.train(source, task, label, features, options::text, weight, "offset");
+END
+$$;
+COMMENT ON FUNCTION train(regclass, text, text, text[], anynonarray, text, text) IS
+    'Trains on a table with options that are jsonb';
+CREATE FUNCTION @extschema@.train(source regclass, task text, label text, features text[], group_by text[], options anynonarray,
+    weight text DEFAULT NULL, "offset" text DEFAULT NULL) RETURNS SETOF record
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    given record;
+    found record;
+BEGIN
+    SELECT * INTO given
+    FROM @extschema@._tuskml_train_groups_sql(source, task, label, features, group_by, options::text, weight, "offset");
+    FOR found IN EXECUTE given.statement USING task, given.options LOOP
+        RETURN NEXT found;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION train(regclass, text, text, text[], text[], anynonarray, text, text) IS
+    'Trains on a table by group with options that are jsonb';

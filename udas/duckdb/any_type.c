@@ -161,6 +161,15 @@ bool numbers_of_any(duckdb_vector v, idx_t n, scratch *s, column *c, bool *f64) 
     return done;
 }
 
+bool is_json_type(duckdb_logical_type type) {
+    if (duckdb_get_type_id(type) != DUCKDB_TYPE_VARCHAR)
+        return false;
+    char *alias = duckdb_logical_type_get_alias(type);
+    bool json = alias && strcasecmp(alias, "JSON") == 0;
+    duckdb_free(alias);
+    return json;
+}
+
 bool label_of_any(duckdb_vector v, idx_t n, scratch *s, column *label, bool *boolean) {
     duckdb_logical_type type = duckdb_vector_get_column_type(v);
     *boolean = duckdb_get_type_id(type) == DUCKDB_TYPE_BOOLEAN;

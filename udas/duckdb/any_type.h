@@ -49,6 +49,9 @@ duckdb_hugeint hugeint_of(__int128 x);
 /* A column whose rows are all NULL, with items of at most 16 bytes. */
 bool all_null(idx_t n, scratch *s, column *c);
 
+/* Whether a type is JSON, which is text by its storage. */
+bool is_json_type(duckdb_logical_type type);
+
 /* write_type writes the name of a vector's type. write_refusal writes an error sentence about a
  * call of this function: the types it got, and what it takes. */
 void write_type(duckdb_vector v, char *text, size_t room);

@@ -75,6 +75,7 @@ static const char *const NAMES[] = {
     [DUCKDB_TYPE_BIT] = "BIT",
     [DUCKDB_TYPE_TIME_TZ] = "TIME WITH TIME ZONE",
     [DUCKDB_TYPE_TIMESTAMP_TZ] = "TIMESTAMP WITH TIME ZONE",
+    [DUCKDB_TYPE_BIGNUM] = "BIGNUM",
     [DUCKDB_TYPE_SQLNULL] = "NULL",
 };
 #define N_NAMES (sizeof NAMES / sizeof *NAMES)
@@ -156,6 +157,8 @@ static void say_type(line *l, duckdb_logical_type type) {
         say_struct(l, type);
     } else if (id == DUCKDB_TYPE_MAP) {
         say_map(l, type);
+    } else if (is_json_type(type)) {
+        say(l, "JSON");
     } else {
         say(l, (size_t)id < N_NAMES && NAMES[id] ? NAMES[id] : "another type");
     }

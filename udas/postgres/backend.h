@@ -13,6 +13,7 @@
 /* The settings (tuskml.c). */
 extern char *tuskml_python_path;
 extern int tuskml_memory_limit; /* kB; -1: work_mem * hash_mem_multiplier, at least 256 MB */
+extern int tuskml_model_limit;  /* kB */
 extern int tuskml_threads;
 extern bool tuskml_shares;
 extern double tuskml_weight;

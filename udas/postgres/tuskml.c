@@ -30,6 +30,7 @@ char *tuskml_python_path;
 static char *tuskml_modules;
 static int tuskml_log_level;
 int tuskml_memory_limit;
+int tuskml_model_limit;
 int tuskml_threads;
 bool tuskml_shares;
 double tuskml_weight;
@@ -64,6 +65,11 @@ void _PG_init(void) {
                             "disk.",
                             "-1: work_mem * hash_mem_multiplier, at least 256MB.",
                             &tuskml_memory_limit, -1, -1, MAX_KILOBYTES, PGC_USERSET, GUC_UNIT_KB,
+                            NULL, NULL, NULL);
+    DefineCustomIntVariable("tuskml.model_limit", "The most that the text of a model may take.",
+                            "A row whose text is more than 1 GB cannot be dumped: the default "
+                            "leaves 16 MB for its other columns.",
+                            &tuskml_model_limit, 1032191, 16, 1032191, PGC_USERSET, GUC_UNIT_KB,
                             NULL, NULL, NULL);
     DefineCustomIntVariable("tuskml.threads", "Threads that a training may use.",
                             "0: one more than max_parallel_workers_per_gather, at least 2, at "

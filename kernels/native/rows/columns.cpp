@@ -1,6 +1,7 @@
 #include "columns.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <numeric>
 
@@ -78,14 +79,23 @@ int refuse_gaps(const Column &c, int64_t n, std::string *error) {
     return TK_REFUSED;
 }
 
-// A row without a mark belongs nowhere; option 'missing' may have kept it.
-int refuse_unmarked(const tusk_group *group, const tk_preparing *how, const char *option,
-                    const char *name, size_t column, std::string *error) {
+// A row without a mark belongs nowhere; option 'missing' may have kept it. Nor does one whose mark
+// was rounded.
+int refuse_marks(const tusk_group *group, const tk_preparing *how, const char *option,
+                 const char *name, size_t column, std::string *error) {
     int64_t n = 0;
-    int code = each_row(group, how->cancel_mark,
-                        [&](const auto *x, size_t) { n += std::isnan((double)x[column]); });
-    if (code || !n)
+    bool names = true;
+    int code = each_row(group, how->cancel_mark, [&](const auto *x, size_t) {
+        const double mark = (double)x[column];
+        n += std::isnan(mark);
+        names &= std::isnan(mark) || is_name(mark);
+    });
+    if (code)
         return code;
+    if (!names)
+        return refuse_rounded(option, name, error);
+    if (!n)
+        return TK_OK;
     *error = "column '" + std::string(name).substr(0, 200) + "' is NULL in " + std::to_string(n) +
              " rows of a group, expected none as option '" + option +
              "' names it: option 'missing' has 'skip' for such rows";
@@ -95,12 +105,11 @@ int refuse_unmarked(const tusk_group *group, const tk_preparing *how, const char
 int check_marks(const tusk_group *group, const tk_preparing *how, const Columns &c,
                 std::string *error) {
     if (how->cluster)
-        if (int code =
-                refuse_unmarked(group, how, "cluster", how->cluster, c.clusters.column, error))
+        if (int code = refuse_marks(group, how, "cluster", how->cluster, c.clusters.column, error))
             return code;
     if (!how->fold)
         return TK_OK;
-    return refuse_unmarked(group, how, fold_option(how), how->fold, c.folds.column, error);
+    return refuse_marks(group, how, fold_option(how), how->fold, c.folds.column, error);
 }
 
 std::string quoted(std::string_view text) {
@@ -205,6 +214,16 @@ std::vector<bool> kept_levels(const std::vector<int64_t> &count, const tk_prepar
     return kept;
 }
 
+int refuse_rounded(const char *option, std::string_view name, std::string *error) {
+    bool time = !std::strcmp(option, "time_by");
+    *error = "option '" + std::string(option) + "' names column '" +
+             std::string(name.substr(0, 200)) +
+             "', which has numbers of 2^53 = 9007199254740992 or more in size, expected smaller "
+             "ones, since larger whole numbers are rounded and would become the same: " +
+             (time ? "make it a timestamp or divide it" : "cast it to text");
+    return TK_REFUSED;
+}
+
 int refuse_levels(const std::string &name, size_t n, std::string *error) {
     *error = "column '" + name.substr(0, 200) + "' has " + std::to_string(n) +
              " distinct values in a group, at most " + std::to_string(MOST_LEVELS) +
@@ -221,7 +240,7 @@ int decide_own(const tusk_group *group, const tk_preparing *how, int threads, Co
     if (int code = check_marks(group, how, *out, error))
         return code;
     number_levels(how, out);
-    if (int code = find_levels(group, how, threads, out))
+    if (int code = find_levels(group, how, threads, out, error))
         return code;
     if (how->n_classes && !out->label.levels.empty())
         if (int code = name_classes(how, out->label, error))

@@ -71,6 +71,9 @@ struct Column {
     Kind kind = Kind::NUMBER;
     tusk_date_part part = TUSK_WHOLE;
     bool of_numbers = false; // a category whose values are numbers
+    // How its features are called: whether all levels are in quotation marks, and whether features
+    // may be called [other] and [missing], so that levels of these names are.
+    bool quoted = false, may_be_other = false, may_be_missing = false;
 
     std::vector<std::string_view> levels; // in order; those that have no feature of their own are
                                           // not among them, except for the reference
@@ -218,6 +221,13 @@ int count_products(const tusk_group *group, const tk_preparing *how, const Colum
 std::vector<uint64_t> buckets_in(const Columns &all, const tk_preparing *how, const Column &c);
 
 int refuse_levels(const std::string &name, size_t n, std::string *error);
+
+// Whether a number can name something. Larger whole numbers were rounded when they became doubles,
+// so that several of them may be one.
+inline bool is_name(double x) {
+    return std::abs(x) < 9007199254740992.0; // 2^53
+}
+int refuse_rounded(const char *option, std::string_view name, std::string *error);
 
 // The features' names, each with a 0 behind it, and the whole as JSON.
 std::string names_of(const Columns &c);

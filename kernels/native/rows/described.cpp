@@ -34,12 +34,25 @@ void add_name(std::string &out, const Column &c, std::string_view level) {
     out += '\0';
 }
 
+// A level as a name has it: in quotation marks where it could be taken for something else.
+std::string level_name(const Column &c, std::string_view level, bool combined) {
+    const bool taken = (c.may_be_other && level == "other") ||
+                       (c.may_be_missing && level == "missing") ||
+                       (combined && (level.empty() || level.find(':') != level.npos));
+    if (!taken && !c.quoted && !level.starts_with('"'))
+        return std::string(level);
+    std::string out(1, '"');
+    for (char one : level)
+        out.append(one == '"' ? 2 : 1, one);
+    return out += '"';
+}
+
 // The level of a category that a feature stands for, the first one being 0.
-std::string_view level_at(const Column &c, int32_t place) {
+std::string level_at(const Column &c, int32_t place) {
     int32_t feature = c.first + place, n = (int32_t)c.levels.size() - c.reference;
-    return place < n              ? c.levels[(size_t)(place + c.reference)]
-           : feature == c.missing ? std::string_view("missing")
-                                  : std::string_view("other");
+    return place < n              ? level_name(c, c.levels[(size_t)(place + c.reference)], true)
+           : feature == c.missing ? "missing"
+                                  : "other";
 }
 
 // The levels of a combination, such as JFK:8; those of numbers are left out.
@@ -49,11 +62,10 @@ std::string combined(const Columns &all, const Column &c, uint64_t key) {
         const Column &f = all.columns[c.factors[i]];
         int32_t place = (int32_t)(key % (uint64_t)f.width);
         key /= (uint64_t)f.width;
-        std::string one(f.is_category()          ? level_at(f, place)
-                        : f.kind == Kind::NUMBER ? std::string_view()
-                                                 : std::string_view(place ? "cos" : "sin"));
-        if (!one.empty() || f.is_category())
-            text = text.empty() ? one : one + ":" + text;
+        if (f.kind == Kind::NUMBER)
+            continue;
+        std::string one = f.is_category() ? level_at(f, place) : place ? "cos" : "sin";
+        text = text.empty() ? one : one + ":" + text;
     }
     return text;
 }
@@ -123,7 +135,7 @@ std::string names_of(const Columns &columns) {
         }
         bool each = c.kind == Kind::CATEGORY;
         for (size_t k = c.reference; each && k < c.levels.size(); k++)
-            add_name(out, c, c.levels[k]);
+            add_name(out, c, level_name(c, c.levels[k], false));
         add_keys(out, columns, c);
         if (each && c.other != NONE)
             add_name(out, c, "other");

@@ -181,6 +181,51 @@ int add_products(const tk_preparing *how, Columns *out, std::string *error) {
     return TK_OK;
 }
 
+// What features are called: a column's name, or that and the level, or what else they stand for,
+// in brackets. Names do not depend on which levels occur, so that groups have the same ones.
+
+int refuse_same(const Column &a, std::string_view name, std::string *error) {
+    const std::string source(a.kind == Kind::PRODUCT ? a.name : std::string(a.source_name));
+    *error = "a column is called '" + std::string(name.substr(0, 200)) + "', as a feature of '" +
+             source.substr(0, 200) + "' is, expected another name for one of them";
+    return TK_REFUSED;
+}
+
+// Whether a feature of the column may have this name behind the column's own one.
+bool may_have(const Column &c, std::string_view rest, const tk_preparing *how) {
+    const bool levels = c.is_category() || c.kind == Kind::PRODUCT || c.kind == Kind::WORDS;
+    const bool gaps = how->missing != TK_MISSING_SKIP && how->missing != TK_MISSING_ERROR;
+    return (gaps && rest == "[missing]") || (c.may_be_other && rest == "[other]") ||
+           (c.kind == Kind::CYCLE && (rest == "[sin]" || rest == "[cos]")) ||
+           (levels && rest.starts_with("[\"")) ||
+           ((c.kind == Kind::WORDS || c.kind == Kind::PRODUCT) && rest.starts_with("["));
+}
+
+// Decides how the features are called, so that no two of them have the same name.
+int name_features(const tk_preparing *how, Columns *out, std::string *error) {
+    for (Column &c : out->columns) {
+        c.may_be_other = c.is_category() && (how->max_categories || how->min_count > 1);
+        c.may_be_missing = how->missing != TK_MISSING_SKIP && how->missing != TK_MISSING_ERROR;
+    }
+    for (size_t i = 0; i < out->columns.size(); i++)
+        for (size_t j = 0; j < out->columns.size(); j++) {
+            Column &c = out->columns[i];
+            const std::string_view other = out->columns[j].name;
+            if (i == j || !other.starts_with(c.name))
+                continue;
+            const std::string_view rest = other.substr(c.name.size());
+            // Of two columns with the same name one is a part of a date or a combination.
+            if (rest.empty()) {
+                const bool made = c.name != c.source_name;
+                return refuse_same(made ? c : out->columns[j], other, error);
+            }
+            if (may_have(c, rest, how))
+                return refuse_same(c, other, error);
+            c.quoted |= rest.starts_with("[");
+        }
+    return TK_OK;
+}
+
 } // namespace
 
 int list_columns(const tusk_group *group, const tk_preparing *how, Columns *out,
@@ -204,7 +249,9 @@ int list_columns(const tusk_group *group, const tk_preparing *how, Columns *out,
         if (!cluster && !fold)
             add_column(out, schema, (size_t)j, how);
     }
-    return add_products(how, out, error);
+    if (int code = add_products(how, out, error))
+        return code;
+    return name_features(how, out, error);
 }
 
 } // namespace tusk

@@ -163,7 +163,17 @@ static uint8_t kind_of(duckdb_vector v, const tusk_given_column *read) {
 
 /* --- the STRUCT --- */
 
+static bool is_json(duckdb_vector v) {
+    duckdb_logical_type type = duckdb_vector_get_column_type(v);
+    bool json = is_json_type(type);
+    duckdb_destroy_logical_type(&type);
+    return json;
+}
+
+/* JSON is refused, as its numbers would be texts, each of them a level. */
 static bool given_column(duckdb_vector v, idx_t n, scratch *s, tusk_given_column *to) {
+    if (is_json(v))
+        return false;
     if (!is_text_type(v))
         return numbers_column(v, n, s, to);
     tusk_text *texts;

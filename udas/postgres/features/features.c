@@ -7,6 +7,7 @@
 #include "executor/executor.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
 bool is_number_type(Oid type) {
@@ -56,6 +57,10 @@ static double *room_for(number_buffer *b, int64 n) {
     return b->items;
 }
 
+Oid number_type(Oid type) {
+    return is_number_type(type) || !OidIsValid(type) ? type : getBaseType(type);
+}
+
 static void refuse_type(ArrayType *a, const char *function, const char *argument) {
     ereport(ERROR,
             (errcode(ERRCODE_DATATYPE_MISMATCH),
@@ -71,10 +76,10 @@ static void refuse_dimensions(ArrayType *a, const char *function, const char *ar
 }
 
 /* In an array without NULLs, fixed-size numbers are contiguous. */
-static const double *convert(ArrayType *a, int64 n, number_buffer *buffer) {
+static const double *convert(ArrayType *a, Oid element, int64 n, number_buffer *buffer) {
     double *out = room_for(buffer, n);
     const void *items = ARR_DATA_PTR(a);
-    switch (ARR_ELEMTYPE(a)) {
+    switch (element) {
     case INT2OID:
         for (int64 i = 0; i < n; i++)
             out[i] = ((const int16 *)items)[i];
@@ -102,7 +107,7 @@ static const double *convert(ArrayType *a, int64 n, number_buffer *buffer) {
 feature_row read_dense(Datum array, number_buffer *buffer, const char *function,
                        const char *argument) {
     ArrayType *a = DatumGetArrayTypeP(array);
-    Oid element = ARR_ELEMTYPE(a);
+    Oid element = number_type(ARR_ELEMTYPE(a));
     if (!is_number_type(element) || element == BOOLOID)
         refuse_type(a, function, argument);
     if (ARR_NDIM(a) > 1)
@@ -113,7 +118,7 @@ feature_row read_dense(Datum array, number_buffer *buffer, const char *function,
     if (row.null)
         return row;
     row.values = element == FLOAT4OID || element == FLOAT8OID ? (const void *)ARR_DATA_PTR(a)
-                                                              : convert(a, row.n, buffer);
+                                                              : convert(a, element, row.n, buffer);
     return row;
 }
 
@@ -129,12 +134,13 @@ feature_row read_gaps(Datum array, bool nan_is_gap, number_buffer *buffer, const
     if (!row.null && !(nan_is_gap && has_nan(&row)))
         return row;
     ArrayType *a = DatumGetArrayTypeP(array);
+    Oid element = number_type(ARR_ELEMTYPE(a));
     double *wide = room_for(buffer, row.n);
     ArrayIterator each = array_create_iterator(a, 0, NULL);
     Datum item;
     bool null;
     for (int64 i = 0; array_iterate(each, &item, &null); i++) {
-        double value = null ? NAN : read_number(item, ARR_ELEMTYPE(a));
+        double value = null ? NAN : read_number(item, element);
         if (!null && !isfinite(value) && !(nan_is_gap && isnan(value)) && !row.not_finite)
             row.not_finite = i + 1;
         if (row.f64)

@@ -35,8 +35,10 @@ feature_row read_gaps(Datum array, bool nan_is_gap, number_buffer *buffer, const
 /* Reads a tuskml_sparse_real or tuskml_sparse_double. */
 feature_row read_sparse(Datum row, number_buffer *buffer, const char *function);
 
-/* Numbers and booleans as double; type is what get_fn_expr_argtype returns. */
+/* Numbers and booleans as double; type: none of a domain. */
 bool is_number_type(Oid type);
+/* The type itself, or of a domain the type below. */
+Oid number_type(Oid type);
 double read_number(Datum datum, Oid type);
 
 #endif

@@ -105,7 +105,7 @@ static int64 id_of(Datum item, Oid type, int place) {
 }
 
 static ArrayType *to_ids(ArrayType *a) {
-    Oid type = ARR_ELEMTYPE(a);
+    Oid type = number_type(ARR_ELEMTYPE(a));
     refuse_dimensions(a, "indices");
     if (type == INT8OID)
         return a;
@@ -120,7 +120,7 @@ static ArrayType *to_ids(ArrayType *a) {
 }
 
 static ArrayType *to_values(ArrayType *a) {
-    Oid type = ARR_ELEMTYPE(a);
+    Oid type = number_type(ARR_ELEMTYPE(a));
     refuse_dimensions(a, "values");
     if (type == FLOAT4OID || type == FLOAT8OID)
         return a;

@@ -7,6 +7,7 @@
 #include "funcapi.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/memutils.h"
 
 #include "../../scalars/models/payload.h"
 
@@ -83,59 +84,129 @@ static ArrayType *array_with_null(const double *x, int64 n) {
     return a;
 }
 
-/* A value has at most a gigabyte, and the row around the list takes some of it. */
-#define MOST_ITEMS ((int64)((MaxAllocSize - (1 << 20)) / sizeof(double)))
-
-static void refuse_coefficients(int64 n) {
-    ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY),
-                    errmsg("train_model: a list of " INT64_FORMAT " coefficients is more "
-                           "memory than the 1 GB that a value may have: expected smaller "
-                           "ids, or option 'store', which keeps those that occur",
-                           n)));
-}
-
 static void put_NUMBERS(field *f, tusk_lists l, int64 i) {
     const double *x = l.values + l.offsets[i];
     int64 n = l.offsets[i + 1] - l.offsets[i];
-    if (n > MOST_ITEMS)
-        refuse_coefficients(n);
     if (n)
         *f = (field){
             PointerGetDatum(count_nan(x, n) ? array_with_null(x, n) : array_without_null(x, n)),
             false};
 }
 
-Datum payload_datum(const tusk_model_fields *fields, char *sentence) {
-    tusk_payload_parts parts;
-    if (!tusk_payload_of(fields, &parts, sentence))
-        return (Datum)0;
-    Size size = VARHDRSZ + tusk_payload_size(&parts);
-    bool fits = AllocSizeIsValid(size);
-    bytea *bytes = fits ? palloc_extended(size, MCXT_ALLOC_NO_OOM) : NULL;
+/* --- how large a model is --- */
+
+/* What else a row has: its head, and numbers. */
+#define THE_REST ((uint64)4096)
+/* The longest text of a number with what parts it from the next one. */
+#define NUMBER_TEXT 25
+
+/* A model's bytes and characters: its row is one value, and pg_dump, COPY and casts make one text
+ * of it, in which bytes are pairs of digits. */
+typedef struct model_size {
+    uint64 bytes, characters;
+} model_size;
+
+static void add_TEXT(model_size *to, tusk_strings s, int64 i) {
+    uint64 n = s.code[i] < 0 ? 0 : strlen(s.pool[s.code[i]]);
+    to->bytes += n;
+    to->characters += 2 * n; /* quotation marks are doubled */
+}
+
+static void add_TEXTS(model_size *to, tusk_names s, int64 i) {
+    for (int64 k = s.code[i] < 0 ? 0 : s.begin[s.code[i]];
+         s.code[i] >= 0 && k < s.begin[s.code[i] + 1]; k++) {
+        uint64 n = strlen(s.pool[k]);
+        to->bytes += n + 2 * sizeof(int32);
+        to->characters += 4 * n + 5; /* within an array within a row */
+    }
+}
+
+static void add_NUMBERS(model_size *to, tusk_lists l, int64 i) {
+    for (int64 k = l.offsets[i]; k < l.offsets[i + 1]; k++)
+        to->characters += l.values[k] == 0 ? 2 : isnan(l.values[k]) ? 5 : NUMBER_TEXT;
+    to->bytes += (uint64)(l.offsets[i + 1] - l.offsets[i]) * sizeof(double);
+}
+
+#define ADD_TEXT(NAME, name) add_TEXT(&size, m->name, i);
+#define ADD_TEXTS(NAME, name) add_TEXTS(&size, m->name, i);
+#define ADD_NUMBER(NAME, name)
+#define ADD_NUMBERS(NAME, name)              \
+    if (!(M_##NAME == M_COEF && in_payload)) \
+        add_NUMBERS(&size, m->name, i);
+#define ADD_COUNT(NAME, name)
+#define ADD_TRUTH(NAME, name)
+#define ADD_PAYLOAD(NAME, name)
+#define ADD(NAME, name, KIND, meaning) ADD_##KIND(NAME, name)
+
+static model_size size_of_model(const tusk_models *m, int64 i, uint64 payload, bool in_payload) {
+    model_size size = {payload, 2 * payload};
+    size.bytes += THE_REST;
+    size.characters += THE_REST;
+    TUSK_MODEL_FIELDS(ADD)
+    return size;
+}
+
+static bool is_too_large(model_size size) {
+    return size.characters > (uint64)tuskml_model_limit * 1024 || size.bytes > MaxAllocSize;
+}
+
+static void refuse_size(const char *function, model_size size, const char *smaller) {
+    ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+                    errmsg("%s: a model of %llu kB as text is more than the %d kB of "
+                           "tuskml.model_limit, which keep its row below the 1 GB that pg_dump "
+                           "can write: expected %s",
+                           function, (unsigned long long)(size.characters / 1024),
+                           tuskml_model_limit, smaller)));
+}
+
+/* Frees the parts. */
+static Datum payload_of_parts(tusk_payload_parts *parts) {
+    Size size = VARHDRSZ + tusk_payload_size(parts);
+    bytea *bytes = palloc_extended(size, MCXT_ALLOC_NO_OOM);
     if (!bytes) {
-        tusk_payload_free(&parts);
-        if (!fits)
-            refuse_coefficients((int64)fields->coef.n);
+        tusk_payload_free(parts);
         ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY),
                         errmsg("train_model: out of memory for a model")));
     }
     SET_VARSIZE(bytes, size);
-    tusk_payload_write(&parts, VARDATA(bytes));
-    tusk_payload_free(&parts);
+    tusk_payload_write(parts, VARDATA(bytes));
+    tusk_payload_free(parts);
     return PointerGetDatum(bytes);
 }
 
+Datum payload_datum(const tusk_model_fields *fields, char *sentence) {
+    tusk_payload_parts parts;
+    if (!tusk_payload_of(fields, &parts, sentence))
+        return (Datum)0;
+    uint64 bytes = tusk_payload_size(&parts);
+    model_size size = {bytes + VARHDRSZ, 2 * bytes};
+    if (is_too_large(size)) {
+        tusk_payload_free(&parts);
+        refuse_size("model_payload", size, tusk_made_smaller(&parts.head));
+    }
+    return payload_of_parts(&parts);
+}
+
 /* Leaves NULL if no prediction could use the model; a prediction then says why. Returns whether
- * the payload has the coefficients, so that their field is NULL. */
+ * the payload has the coefficients, so that their field is NULL. Refuses a model that is too large
+ * before its fields take memory. */
 static bool put_payload(field *f, const tusk_models *m, int64 i) {
     tusk_model_fields fields = tusk_fields_of(m, i);
+    tusk_payload_parts parts = {0};
     char sentence[TUSK_SENTENCE];
-    Datum payload = payload_datum(&fields, sentence);
-    if (!payload)
-        return false;
-    *f = (field){payload, false};
-    bytea *bytes = (bytea *)DatumGetPointer(payload);
-    return tusk_keeps_weights((tusk_text){VARDATA(bytes), VARSIZE(bytes) - VARHDRSZ});
+    bool made = tusk_payload_of(&fields, &parts, sentence);
+    bool in_payload =
+        made && tusk_keeps_weights((tusk_text){(const char *)&parts.head, sizeof parts.head});
+    uint64 payload = made ? tusk_payload_size(&parts) : 0;
+    model_size size = size_of_model(m, i, payload, in_payload);
+    if (is_too_large(size)) {
+        if (made)
+            tusk_payload_free(&parts);
+        refuse_size("train_model", size, tusk_made_smaller(&parts.head));
+    }
+    if (made)
+        *f = (field){payload_of_parts(&parts), false};
+    return in_payload;
 }
 
 #define PUT_TEXT(NAME, name) put_TEXT(f + M_##NAME, m->name, i);

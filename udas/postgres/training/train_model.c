@@ -8,6 +8,8 @@
 
 #include "catalog/pg_type.h"
 #include "utils/builtins.h"
+#include "utils/jsonb.h"
+#include "utils/lsyscache.h"
 
 enum argument { A_STATE, A_TASK, A_LABEL, A_FEATURES, A_OPTIONS, A_WEIGHT, A_OFFSET };
 
@@ -21,15 +23,30 @@ typedef struct row_collector {
     named_reader reader;
     bool by_word; /* whether features are words */
     document_reader documents;
+    Oid options;           /* JSON as text or as json, or else jsonb */
+    struct varlena *jsonb; /* the last one; NULL: none yet */
+    text *as_text;         /* the same */
 } row_collector;
 
 static Oid label_type(FunctionCallInfo fcinfo, const char *name) {
-    Oid type = get_fn_expr_argtype(fcinfo->flinfo, A_LABEL);
+    Oid type = number_type(get_fn_expr_argtype(fcinfo->flinfo, A_LABEL));
     if (!is_number_type(type) && !is_text_type(type))
         ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
                         errmsg("%s: label is %s, expected a number, a boolean or text", name,
                                format_type_be(type))));
     return type;
+}
+
+/* The type of the options, of a domain the type below. */
+static Oid type_of_options(FunctionCallInfo fcinfo, const char *name) {
+    Oid type = PG_NARGS() > A_OPTIONS ? get_fn_expr_argtype(fcinfo->flinfo, A_OPTIONS) : TEXTOID;
+    Oid base = OidIsValid(type) ? getBaseType(type) : TEXTOID;
+    if (base == JSONBOID || base == JSONOID || base == TEXTOID || base == VARCHAROID ||
+        base == UNKNOWNOID)
+        return base;
+    ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+                    errmsg("%s: options is %s, expected an object of JSON as text, json or jsonb",
+                           name, format_type_be(type))));
 }
 
 static row_collector *row_collector_of(FunctionCallInfo fcinfo) {
@@ -39,6 +56,7 @@ static row_collector *row_collector_of(FunctionCallInfo fcinfo) {
     c = MemoryContextAllocZero(fcinfo->flinfo->fn_mcxt, sizeof *c);
     collector_init(&c->groups, fcinfo);
     c->label = label_type(fcinfo, c->groups.name);
+    c->options = type_of_options(fcinfo, c->groups.name);
     c->by_word = is_array_of_text(get_fn_expr_argtype(fcinfo->flinfo, A_FEATURES));
     c->buffer.context = c->reader.context = c->documents.context = fcinfo->flinfo->fn_mcxt;
     c->reader.text_label = is_text_type(c->label);
@@ -51,7 +69,24 @@ static row_collector *row_collector_of(FunctionCallInfo fcinfo) {
     return c;
 }
 
-static void adopt_spec(FunctionCallInfo fcinfo, collector *c, train_state *s) {
+/* Options are the same in all rows of a group, so that the last ones are kept as text. */
+static text *options_of(FunctionCallInfo fcinfo, row_collector *rc) {
+    struct varlena *given = PG_DETOAST_DATUM_PACKED(PG_GETARG_DATUM(A_OPTIONS));
+    if (rc->options != JSONBOID)
+        return (text *)given;
+    Size size = VARSIZE_ANY(given);
+    if (rc->jsonb && VARSIZE_ANY(rc->jsonb) == size && memcmp(rc->jsonb, given, size) == 0)
+        return rc->as_text;
+    MemoryContext before = MemoryContextSwitchTo(fcinfo->flinfo->fn_mcxt);
+    Jsonb *jsonb = DatumGetJsonbP(PointerGetDatum(given));
+    rc->as_text = cstring_to_text(JsonbToCString(NULL, &jsonb->root, VARSIZE(jsonb)));
+    rc->jsonb = memcpy(palloc(size), given, size);
+    MemoryContextSwitchTo(before);
+    return rc->as_text;
+}
+
+static void adopt_spec(FunctionCallInfo fcinfo, row_collector *rc, train_state *s) {
+    collector *c = &rc->groups;
     if (PG_ARGISNULL(A_TASK))
         ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
                         errmsg("%s: task is NULL, expected the name of one, such as 'linear' or "
@@ -59,7 +94,7 @@ static void adopt_spec(FunctionCallInfo fcinfo, collector *c, train_state *s) {
                                c->name)));
     text *task = PG_GETARG_TEXT_PP(A_TASK);
     bool given = PG_NARGS() > A_OPTIONS && !PG_ARGISNULL(A_OPTIONS);
-    text *options = given ? PG_GETARG_TEXT_PP(A_OPTIONS) : NULL;
+    text *options = given ? options_of(fcinfo, rc) : NULL;
     group_adopt(c, s, VARDATA_ANY(task), VARSIZE_ANY_EXHDR(task),
                 given ? VARDATA_ANY(options) : "", given ? VARSIZE_ANY_EXHDR(options) : 0);
 }
@@ -161,10 +196,10 @@ static bool nan_is_gap(const group_spec *s) {
     return s->invalid == TUSK_INVALID_SKIP && s->gaps != TUSK_KEEPS_NO_GAPS;
 }
 
-static train_state *state_of(FunctionCallInfo fcinfo, collector *c, MemoryContext context) {
-    train_state *s =
-        PG_ARGISNULL(A_STATE) ? group_new(c, context) : (train_state *)PG_GETARG_POINTER(A_STATE);
-    adopt_spec(fcinfo, c, s);
+static train_state *state_of(FunctionCallInfo fcinfo, row_collector *rc, MemoryContext context) {
+    train_state *s = PG_ARGISNULL(A_STATE) ? group_new(&rc->groups, context)
+                                           : (train_state *)PG_GETARG_POINTER(A_STATE);
+    adopt_spec(fcinfo, rc, s);
     return s;
 }
 
@@ -206,7 +241,7 @@ static Datum collect(FunctionCallInfo fcinfo, bool sparse) {
     MemoryContext context = aggregate_context(fcinfo);
     row_collector *rc = row_collector_of(fcinfo);
     collector *c = &rc->groups;
-    train_state *s = state_of(fcinfo, c, context);
+    train_state *s = state_of(fcinfo, rc, context);
     row_extras extras;
     feature_row row = {.null = lacks_label(fcinfo, c, s) || PG_ARGISNULL(A_FEATURES) ||
                                !read_extras(fcinfo, &extras) || s->block.flaw};
@@ -250,7 +285,7 @@ Datum tuskml_collect_named(PG_FUNCTION_ARGS) {
         return refuse_features(fcinfo);
     row_collector *rc = row_collector_of(fcinfo);
     collector *c = &rc->groups;
-    train_state *s = state_of(fcinfo, c, context);
+    train_state *s = state_of(fcinfo, rc, context);
     const tusk_named_chunk *row = NULL;
     row_extras extras;
     if (!lacks_label(fcinfo, c, s) && s->spec->documents)

@@ -43,6 +43,19 @@ static const struct known_task {
     {"fm", TUSK_MACHINE, TUSK_IDENTITY},
 };
 #define N_TASKS (sizeof KNOWN_TASKS / sizeof *KNOWN_TASKS)
+#define SMALLER_IDS "smaller ids of features, or option 'store', which keeps those that occur"
+static const char *const MADE_SMALLER[TUSK_TASKS] = {
+    [TUSK_LINEAR] = SMALLER_IDS,
+    [TUSK_LOGISTIC] = SMALLER_IDS,
+    [TUSK_SVM] = SMALLER_IDS,
+    [TUSK_MULTINOMIAL] = SMALLER_IDS,
+    [TUSK_FACTORIZATION] = "a smaller option 'rank', or option 'store'",
+    [TUSK_BOOSTED] = "fewer trees or leaves, as options 'trees', 'num_leaves', 'max_depth' and "
+                     "'min_child_rows' set",
+    [TUSK_NET] = "smaller layers, as option 'layers' sets, or fewer features",
+    [TUSK_TOPICS] = "fewer words, or fewer topics, as option 'topics' sets",
+    [TUSK_MACHINE] = "smaller ids of features, or a smaller option 'rank'",
+};
 static const char *const RESPONSE_NAMES[TUSK_RESPONSES] = {"identity", "exp", "logistic"};
 
 static bool refuse(char *sentence, const char *text) {
@@ -427,6 +440,10 @@ bool tusk_payload_open(tusk_text bytes, tusk_payload_view *v, char *sentence,
     if ((h->flags & TUSK_BY_NAME) && !tusk_preparation_open(v->preparation, &head))
         return refuse_damage(sentence, sqlstate);
     return true;
+}
+
+const char *tusk_made_smaller(const tusk_payload_head *head) {
+    return MADE_SMALLER[head->task];
 }
 
 /* --- trees --- */

@@ -94,6 +94,9 @@ typedef struct tusk_payload_view {
 bool tusk_payload_open(tusk_text bytes, tusk_payload_view *view, char *sentence,
                        const char **sqlstate);
 
+/* What makes models like this one smaller, as the end of a sentence. */
+const char *tusk_made_smaller(const tusk_payload_head *head);
+
 /* Whether models of a task are trees. */
 bool tusk_is_of_trees(tusk_text task);
 /* Whether models of a task have their weights in the payload alone: trees, or topics. */

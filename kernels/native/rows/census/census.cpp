@@ -47,7 +47,7 @@ int count_own(const tusk_group *group, const tk_preparing *how, tk_census *out,
     if (int code = list_columns(group, how, &columns, error))
         return code;
     number_levels(how, &columns);
-    if (int code = find_levels(group, how, how->threads, &columns))
+    if (int code = find_levels(group, how, how->threads, &columns, error))
         return code;
     std::vector<Seen> seen(columns.columns.size());
     if (int code = look_at_rows(group, how, how->threads, columns, seen))

@@ -53,7 +53,9 @@ template <class T> T of_key(const std::string &key) {
 }
 
 // Finds the levels of categories and of the label; `feature` has their places by part and code.
-int find_levels(const tusk_group *group, const tk_preparing *how, int threads, Columns *out);
+// Refuses numbers that are too large to name anything.
+int find_levels(const tusk_group *group, const tk_preparing *how, int threads, Columns *out,
+                std::string *error);
 
 // Counts the rows of each column that is no product.
 int look_at_rows(const tusk_group *group, const tk_preparing *how, int threads,

@@ -84,7 +84,8 @@ AllDistinct known_numbers(const Columns &all, const tk_preparing *how,
 }
 
 // The distinct values of categories that are numbers become levels, the least first.
-int find_numbers(const tusk_group *group, const tk_preparing *how, int threads, Columns *out) {
+int find_numbers(const tusk_group *group, const tk_preparing *how, int threads, Columns *out,
+                 std::string *error) {
     std::vector<Column *> wanted;
     for (Column &c : out->columns)
         if (c.of_numbers)
@@ -98,6 +99,9 @@ int find_numbers(const tusk_group *group, const tk_preparing *how, int threads, 
     for (size_t k = 0; k < wanted.size(); k++) {
         Column &c = *wanted[k];
         std::sort(found[k].values.begin(), found[k].values.end());
+        for (double value : found[k].values)
+            if (!is_name(value))
+                return refuse_rounded("categories", c.source_name, error);
         c.feature.assign(1, {});
         for (double value : found[k].values) {
             char text[TUSK_NUMBER_TEXT];
@@ -155,7 +159,8 @@ bool needs_means(const tk_preparing *how) {
 
 } // namespace
 
-int find_levels(const tusk_group *group, const tk_preparing *how, int threads, Columns *out) {
+int find_levels(const tusk_group *group, const tk_preparing *how, int threads, Columns *out,
+                std::string *error) {
     const tusk_schema *schema = group->parts->schema;
     for (size_t j = 0; j < out->columns.size(); j++) {
         Column &c = out->columns[j];
@@ -169,7 +174,7 @@ int find_levels(const tusk_group *group, const tk_preparing *how, int threads, C
     if (schema->text_label)
         out->label.levels = united(out->parts, (size_t)schema->n_columns, known_of_label(how),
                                    &out->label.feature);
-    return find_numbers(group, how, threads, out);
+    return find_numbers(group, how, threads, out, error);
 }
 
 int look_at_rows(const tusk_group *group, const tk_preparing *how, int threads, const Columns &c,
