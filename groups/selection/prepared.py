@@ -132,6 +132,9 @@ def prepared(stack: ExitStack, groups: Groups, search: Search, memory: int) -> l
     ]
     seen = [stack.enter_context(readable(groups, request, memory)) for request in requests]
     by_label = any(learner_of(request.task).classifies(request) for request in requests)
+    for numbers, one in zip(kinds, seen, strict=True):
+        for candidate in (search.candidates[number] for number in numbers[1:]):
+            one.refuse_options(Request(candidate.task, candidate.options))
     parts = []
     for numbers, one in zip(kinds, seen, strict=True):
         cells = deal(

@@ -13,7 +13,6 @@ from tuskml.learners.factorization.algorithms import REGISTERED
 from tuskml.learners.factorization.algorithms.algorithm import Algorithm
 from tuskml.learners.factorization.implicit import training as implicit
 from tuskml.learners.factorization.implicit.explanation import explain
-from tuskml.learners.factorization.implicit.settings import refuse_stored
 from tuskml.learners.factorization.options import IMPLICIT, OPTIONS, FactorizationOptions
 from tuskml.learners.factorization.request import Request
 from tuskml.learners.learner import Groups, Learner
@@ -82,5 +81,4 @@ class Factorization(Learner):
     ) -> Models:
         from tuskml.learners.factorization import stored  # slow to import
 
-        refuse_stored(request.options)
         return stored.train(group, request, memory, root)

@@ -48,7 +48,7 @@ LIVE_BYTES, SLACK = 2, 1.1
 PER_BLOCK, MOST_BLOCK = 64, 4096
 """Features that occur, and ids, in a block of a checkpoint."""
 PUT_WEIGHTS = 1 << 20
-OF_LEVELDB = frozenset({"partition", "layout", "sharing"})
+OF_LEVELDB = ("partition", "layout", "sharing")
 """Options that say how the weights lie in LevelDB, and so that they do."""
 PATIENCE = 9
 """Times a checkpoint's seconds between two of them, so that they take a tenth of the time."""
@@ -104,7 +104,7 @@ class RoutedRun(Run):
         asked for that needs them in LevelDB.
         """
         options = self.options
-        if options.given & OF_LEVELDB or options.warm_start is not None:
+        if options.departs(*OF_LEVELDB) or options.warm_start is not None:
             return False
         if self.held is not None:  # weights that travel cannot go back to the best ones
             return False
