@@ -56,7 +56,7 @@ VALUES: Mapping[str, Any] = {
     "cg_steps": 1, "class_weight": [1.0, 7.0], "classes": [0, 1], "cluster": "g",
     "converge": "weights", "covariance": "HC1", "dates": "parts", "decay": 0.5, "decay_epochs": 1,
     "delta": 0.05, "deterministic": True, "device": "cpu", "dispersion": 0.7, "dropout": 0.4,
-    "embedding": 7, "epsilon": 1e-2, "explain": True, "feature_fraction": 0.9,
+    "embedding": 7, "epsilon": 1e-2, "explain": True, "feature_fraction": 0.4,
     "feature_names": ["one", "two", "three"], "feedback": "implicit", "fit": True,
     "fit_intercept": False, "format": "json", "goss": True, "groups": [[1, 2]], "init": 0.3,
     "interactions": [["a", "n"]], "l1": 0.3, "l2": 0.5, "l2_factors": 0.5, "lambda": 0.2,
@@ -66,7 +66,7 @@ VALUES: Mapping[str, Any] = {
     "max_iter": 1, "min_category_rows": 30, "min_child_hessian": 30.0, "min_child_rows": 31,
     "min_count": 7, "min_gain": 300.0, "missing": "level", "momentum": 0.3, "monotone": [-1, 0, 1],
     "num_leaves": 2, "objective": None, "one_standard_error": True, "optimize_interval": 3,
-    "other_rate": 0.4, "partition": 0, "path": {"length": 4, "folds": 3}, "patience": 1,
+    "other_rate": 0.4, "partition": 0, "path": {"length": 4, "folds": 3}, "patience": 2,
     "positive": True, "quantile": 0.83, "rank": 2, "resume": True, "row_fraction": 0.5,
     "sampler": "sequential", "schedule": None, "scheduler": "rotation", "seed": 7,
     "sharing": "push", "sparse_embeddings": True, "speculate": {"sample": 50}, "standardize": True,
@@ -77,7 +77,9 @@ VALUES: Mapping[str, Any] = {
 }  # fmt: skip
 """By option a value that it does not have unless given; None: see `value_of`."""
 BY_TASK: Mapping[str, Mapping[str, Any]] = {
-    "lda": {"feature_names": ["one", "two", "three", "four"], "missing": "skip"},
+    "lda": {"feature_names": ["one", "two", "three", "four"]},
+    "random_forest": {"feature_fraction": 0.9},
+    "fm": {"patience": 20},
     "matrix_factorization": {
         "transform": "lazy",
         "converge": "loss",
@@ -105,7 +107,7 @@ OF_LEVELS = ("max_cat_threshold", "max_cat_to_onehot", "cat_smooth", "cat_l2")
 MORE: Mapping[tuple[str, str], Mapping[str, Any]] = {
     ("gbdt", "patience"): {"trees": 60, "learning_rate": 0.9},
     ("mlp", "patience"): {"max_iter": 60, "learning_rate": 0.3},
-    ("fm", "patience"): {"max_iter": 60, "learning_rate": 2.0},
+    ("fm", "patience"): {"max_iter": 60, "learning_rate": 0.5},
 }
 """What lets an option show, beside what it needs."""
 CLASSES = ("logistic", "svm", "squared_hinge", "sparse_logistic")

@@ -4,6 +4,7 @@ The tries come from the tables of options (`Option.acts`); `option_tries.py` has
 What an option changes is looked for in all fields of the model but those that repeat the options.
 """
 
+import json
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -164,11 +165,9 @@ def test_groups_without_rows_are_null(rows: duckdb.DuckDBPyConnection) -> None:
 def test_candidates_are_without_options_that_change_nothing(
     rows: duckdb.DuckDBPyConnection, task: str, options: str, shown: list[dict[str, Any]]
 ) -> None:
-    import json
-
     call = f"train_model('{task}', y, [a, n], '{options}')"
     ((text,),) = rows.execute(f"SELECT ({call}).trials FROM tried").fetchall()
-    found = [one["options"] for one in json.loads(text)["trials"]]
+    found = [one["configuration"] for one in json.loads(text)["trials"]]
     assert [one for k, one in enumerate(found) if one not in found[:k]] == shown
 
 
