@@ -6,7 +6,7 @@ from typing import Any
 
 from tuskml.errors import OptionError
 from tuskml.learners.options.kinds import CATEGORY, DATE, NAME, ROW, Option, of_features
-from tuskml.learners.options.table import SHARED, acts_on, object_in
+from tuskml.learners.options.table import SHARED, object_in
 
 DEALING = {
     option.name: option
@@ -30,7 +30,12 @@ DEALING = {
 }
 """Options of a search that name the column by which rows are dealt to folds."""
 OF_NAMES = frozenset((ROW, CATEGORY, DATE))
-OF_ROWS = [one for one in (*SHARED.values(), *DEALING.values()) if acts_on(one, OF_NAMES)]
+OF_ROWS = [
+    option
+    for option in (*SHARED.values(), *DEALING.values())
+    if any(case.features <= OF_NAMES for case in option.acts)
+]
+"""Options that act on rows with names alone, at least with some of their values."""
 MARKS = ("cluster", *DEALING)
 """Those that name one column, which is no feature and need not be listed among the features."""
 
@@ -51,7 +56,13 @@ LISTED = ByName()
 
 
 def needs_names(option: Option, value: Any) -> bool:
-    """Whether an option acts on rows with names alone, with this value."""
+    """Whether an option acts on rows with names alone, with this value or some of its values."""
+    try:
+        option.kind.parse(value)
+    except (ValueError, OverflowError):
+        several = value if isinstance(value, list) else ()
+        always = not any(case.values for case in option.acts)
+        return always or any(needs_names(option, one) for one in several)
     cases = [case for case in option.acts if not case.values or value in case.values]
     return bool(cases) and all(case.features <= OF_NAMES for case in cases)
 

@@ -24,7 +24,6 @@ from tuskml.learners.options.kinds import (
     Option,
     choice,
     integer,
-    of_features,
     real,
     with_option,
 )
@@ -56,9 +55,16 @@ OF_LISTS = (
 )
 OF_LEVELS = (
     Acts(frozenset((LIST,)), (Beside("categorical"),)),
-    Acts(frozenset((CATEGORY,)), (Beside("category_encoding", "native"),)),
+    Acts(
+        frozenset((CATEGORY,)),
+        (Beside("category_encoding", "native"), Beside("interactions", None)),
+    ),
 )
 """Where features are numbers of levels."""
+ENCODING = (
+    Acts(frozenset((CATEGORY,)), (Beside("interactions", None),)),
+    Acts(frozenset((CATEGORY,)), values=("one_hot",)),
+)
 
 
 def _places(value: Any) -> tuple[int, ...]:
@@ -224,7 +230,7 @@ OPTIONS = OptionTable(
             "native",
             "for rows by name: `native` splits a category by sets of its levels; `one_hot` makes "
             "a feature of each level, as always with `interactions`",
-            of_features(CATEGORY),
+            ENCODING,
         ),
         Option(
             "max_cat_threshold",
