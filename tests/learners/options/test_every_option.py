@@ -6,7 +6,6 @@ What an option changes is looked for in all fields of the model but those that r
 
 import json
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import duckdb
@@ -118,33 +117,6 @@ def beside_choices(task: str) -> Iterator[Try]:
 @pytest.mark.parametrize("task", tasks())
 def test_options_beside_choices(rows: duckdb.DuckDBPyConnection, task: str) -> None:
     check(rows, beside_choices(task))
-
-
-@pytest.mark.parametrize(
-    ("task", "options", "sentence"),
-    [
-        ("nope", "{}", "task is 'nope', expected 'linear'"),
-        ("linear", '{"l3": 1}', "unknown option 'l3'"),
-        ("linear", '{"l2": -1}', "option 'l2' is -1, expected a number of at least 0"),
-        ("gbdt", '{"patience": 3}', "option 'patience' needs option 'validation' beside it"),
-        ("linear", '{"l2": [0.1, 1], "folds": 1}', "option 'folds' is 1"),
-        ("auto", '{"tasks": ["nope"]}', "task is 'nope'"),
-    ],
-)
-@pytest.mark.parametrize("function", ["train_model", "explain_training"])
-def test_groups_without_rows_are_checked_too(
-    rows: duckdb.DuckDBPyConnection, function: str, task: str, options: str, sentence: str
-) -> None:
-    call = f"{function}('{task}', NULL::DOUBLE, [a, n], '{options}')"
-    ask = partial(rows.execute, f"SELECT {call} FROM tried GROUP BY n")
-    with pytest.raises(duckdb.Error, match=sentence.replace("(", "\\(")):
-        ask()
-
-
-def test_groups_without_rows_are_null(rows: duckdb.DuckDBPyConnection) -> None:
-    call = "train_model('linear', CASE WHEN n = 1 THEN a END, [a, b], '{\"l2\": 0.1}')"
-    found = rows.execute(f"SELECT n, {call} IS NULL FROM tried GROUP BY n ORDER BY n").fetchall()
-    assert found == [(n, n != 1) for n in range(5)]
 
 
 @pytest.mark.parametrize(
