@@ -4,17 +4,22 @@ from typing import Any
 
 from tuskml.groups.contract.trainer import named
 from tuskml.groups.contract.weights import refuse_weights
-from tuskml.groups.preparation import Readable, told, with_names
+from tuskml.groups.preparation import Readable, kinds_of, refuse_options, told, with_names
 from tuskml.kernels.parts.sharded import Parts
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models
+from tuskml.learners.options.kinds import LIST
 from tuskml.learners.registry import learner_of
 
 
 def trained_by_parts(parts: Parts, request: Request[Any, Any]) -> Models | None:
     """The model of the group; None where it has no usable row."""
     known = parts.told
-    request = with_names(request) if known is None else told(request, known)
+    if known is None:
+        refuse_options(request, LIST)
+        request = with_names(request)
+    else:
+        request = told(request, known, kinds_of(known, LIST))
     models = learner_of(request.task).train_by_parts(parts, request)
     if models is None or parts.found is None:
         return None

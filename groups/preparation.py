@@ -25,11 +25,26 @@ from tuskml.kernels.rows.structures import Preparing
 from tuskml.learners.classes import sided
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Lists, Models, Names, Strings
-from tuskml.learners.options.by_name import COLUMNS
-from tuskml.learners.options.kinds import DATES, MISSING, ByClass, ClassNames, weights_by_name
+from tuskml.learners.options.acting import Training, idle, refuse_idle
+from tuskml.learners.options.by_name import DEALING
+from tuskml.learners.options.kinds import (
+    CATEGORY,
+    DATE,
+    DATES,
+    LIST,
+    MISSING,
+    PAIRS,
+    ROW,
+    SPARSE,
+    WORDS,
+    ByClass,
+    ClassNames,
+    weights_by_name,
+)
 from tuskml.learners.options.other_names import ON_WORKERS
 from tuskml.learners.options.table import Options
 from tuskml.learners.registry import how_to_classify, learner_of
+from tuskml.learners.tasks import of_pairs
 from tuskml.schedule import budget
 
 Groups = NDArray[np.void]
@@ -37,16 +52,26 @@ NUMBER = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?")
 """A text that is a number."""
 OF_ROWS = ("label is '", " distinct values in a group")
 """How refusals of what a group's rows have read; others are of options."""
+MARKS_OF = {
+    CATEGORY: tuple(f'"kind":"{kind}"' for kind in ("category", "levels", "product")),
+    DATE: ('"part":"',),
+}
+"""What the description of rows with names has where some columns are of a kind."""
 
 
 @dataclass(frozen=True)
 class Readable:
     """Groups (passes.GROUP) that learners can read, and what is asked for them; prepared: where
-    they are copies."""
+    they are copies; features: their kinds (`options/kinds.py`)."""
 
     groups: Groups
     request: Request[Any, Any]
     prepared: Texts | None = None
+    features: tuple[str, ...] = ()
+
+    def refuse_options(self, request: Request[Any, Any]) -> None:
+        """OptionError for options of a request that change nothing with such rows."""
+        refuse_options(request, *self.features)
 
     def described(self, models: Models) -> Models:
         """The models with the names of their features and classes, their preparation, and tests
@@ -109,14 +134,17 @@ def readable(groups: Groups, request: Request[Any, Any], memory: int) -> Iterato
 
     memory: address of the account that copies are charged to. Raises DataError.
     """
+    listed = SPARSE if (groups["kind"] >= 2).any() else LIST
     if not groups["parts"].any():
         refuse_names(request.options)
-        refuse_columns(request)
-        yield Readable(groups, with_names(request))
+        refuse_options(request, listed)
+        yield Readable(groups, with_names(request), features=(listed,))
         return
     if words.has_words(groups):
+        refuse_options(request, WORDS)
         with words.numbered(groups, memory, passes.cancel_mark()) as found:
-            yield Readable(without_parts(groups), with_names(replace(request, words=found.texts)))
+            asked = with_names(replace(request, words=found.texts))
+            yield Readable(without_parts(groups), asked, features=(WORDS,))
         return
     with ExitStack() as stack:
         try:
@@ -127,24 +155,32 @@ def readable(groups: Groups, request: Request[Any, Any], memory: int) -> Iterato
             if is_place(request.options.cluster) and "option 'cluster' names" in str(error):
                 raise DataError(f"{error}; {ON_WORKERS}") from error
             raise
-        yield Readable(prepared.groups, told(request, prepared), prepared)
+        there = SPARSE if (prepared.groups["kind"] >= 2).any() else LIST
+        features = kinds_of(prepared, there)
+        asked = told(request, prepared, features)
+        yield Readable(prepared.groups, asked, prepared, features)
 
 
-def told(request: Request[Any, Any], prepared: Texts) -> Request[Any, Any]:
-    """The request of rows that were prepared, which knows what they became. DataError for options
-    that do not fit these."""
+def told(
+    request: Request[Any, Any], prepared: Texts, features: Sequence[str]
+) -> Request[Any, Any]:
+    """The request of rows that were prepared, which knows what they became. DataError and
+    OptionError for options that do not fit these.
+
+    features: of which kinds they are.
+    """
     if prepared.texts(prepare.CLASSES, 0):
         refuse_text(prepared, request)
         request = from_places(of_text(request), prepared.texts(prepare.CLASSES, 0))
     else:
         refuse_names(request.options)
+    refuse_options(request, *features)
     if prepared.text(prepare.JSON, 0):
         names = partial(prepared.texts, prepare.NAMES)
         request = replace(request, feature_names=names, categories=prepared.categories)
         request = replace(request, terms=lambda k: widths_of(prepared.text(prepare.JSON, k)))
         request = replace(request, preparation=partial(prepared.text, prepare.JSON))
     else:
-        refuse_mark(request)
         request = with_names(request)
     return replace(request, by_level=prepared.levels())
 
@@ -244,32 +280,36 @@ def refuse_names(options: Options) -> None:
         )
 
 
-def refuse_columns(request: Request[Any, Any]) -> None:
-    """DataError for options that name columns where features are lists; OptionError for a cluster
-    of machines in the place of a column.
-    """
-    cluster = request.options.cluster if "cluster" in request.options.given else None
-    if is_place(cluster):
-        raise OptionError(f"option 'cluster' names {cluster!r}, and no column does: {ON_WORKERS}")
-    for name in COLUMNS:
-        if name in request.options.given:
-            raise of_lists(name)
-    refuse_mark(request)
-
-
-def refuse_mark(request: Request[Any, Any]) -> None:
-    """DataError for rows held out by a column where features are lists."""
+def refuse_options(request: Request[Any, Any], *features: str) -> None:
+    """OptionError for options that change nothing where features are of these kinds."""
+    options, learner = request.options, learner_of(request.task)
+    rows = ROW in features
+    if not rows and "cluster" in options.given and is_place(options.cluster):
+        raise OptionError(
+            f"option 'cluster' names {options.cluster!r}, and no column does: {ON_WORKERS}"
+        )
+    seen = (PAIRS,) if of_pairs(request.task.name) else features
+    known = Training(
+        request.task.name,
+        lambda: seen,
+        learner.classifies(request),
+        how_to_classify(request.task),
+    )
+    refuse_idle(learner.options.by_name, options, known)
     how = request.held_out
     if how is not None and how.column is not None:
-        raise of_lists("time_by" if how.in_time else "fold_by")
+        name = "time_by" if how.in_time else "fold_by"
+        if (why := idle(DEALING[name], options, known)) is not None:
+            raise OptionError(why)
 
 
-def of_lists(option: str) -> DataError:
-    """The error that an option which names a column is given where features are lists."""
-    return DataError(
-        f"option '{option}' is for rows with names, and these features are lists: expected "
-        "features such as {'a': a, 'b': b}"
-    )
+def kinds_of(prepared: Texts, listed: str) -> tuple[str, ...]:
+    """Of rows with names, and of what columns have; listed: that of features without names."""
+    about = prepared.text(prepare.JSON, 0)
+    if not about:
+        return (listed,)
+    there = (kind for kind, marks in MARKS_OF.items() if any(one in about for one in marks))
+    return (ROW, *(there if listed == LIST else (*there, listed)))
 
 
 def from_places(request: Request[Any, Any], names: Sequence[str]) -> Request[Any, Any]:

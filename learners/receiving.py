@@ -169,6 +169,11 @@ def compared(task: str, source: dict[str, Any]) -> str:
     return f"{token}/{task}"
 
 
+def is_token(task: str) -> bool:
+    """Whether a text stands for rows or models that are known already, in the place of a task."""
+    return task.startswith((PREFIX, FINISHED, NUMBERED))
+
+
 def compared_of(task: str) -> tuple[str, dict[str, Any] | None]:
     """The task, and what plans were compared; None where there were none or they are forgotten."""
     if not task.startswith(COMPARED):

@@ -19,6 +19,7 @@ from sklearn.utils.validation import (
 )
 
 from tuskml.errors import OptionError, nearest
+from tuskml.learners.options.kinds import EVERYWHERE
 from tuskml.learners.options.other_names import hint
 from tuskml.learners.registry import all_options
 from tuskml.model.model import Model
@@ -76,9 +77,16 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         return tags
 
     def _settings(self) -> dict[str, Any]:
-        """The options of `train_model`."""
+        """The options of `train_model`: the parameters, but for those at the default of an option
+        that does not act everywhere, which nobody may have asked for."""
         given = {name: getattr(self, name) for name in self.parameters}
-        settings = {name: value for name, value in given.items() if value is not None}
+        known = all_options()
+        settings = {
+            name: value
+            for name, value in given.items()
+            if value is not None
+            and (known[name].acts is EVERYWHERE or value != known[name].default)
+        }
         if self.random_state is not None:
             settings["seed"] = int(check_random_state(self.random_state).randint(2**31 - 1))
         return settings | (self.options or {})

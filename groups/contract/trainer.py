@@ -32,7 +32,7 @@ from tuskml.kernels.working import counted
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models, Names
 from tuskml.learners.options.table import MAX_TEXT, refuse_format
-from tuskml.learners.receiving import compared_of, invalid, receiver_of
+from tuskml.learners.receiving import compared_of, invalid, is_token, receiver_of
 from tuskml.learners.registry import learner_of, of_classes, task_named
 from tuskml.schedule import budget, phases, shares
 from tuskml.schedule.forks import held_in_forks
@@ -78,6 +78,8 @@ CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, BATCH)
 
 def groups_of(batch: Any) -> NDArray[np.void]:
     """A view of the batch's groups."""
+    if not batch.n_groups:
+        return np.empty(0, GROUP)
     size = batch.n_groups * GROUP.itemsize
     return np.frombuffer((ctypes.c_char * size).from_address(batch.groups), GROUP)
 
@@ -89,11 +91,13 @@ def answer(library: ctypes.CDLL, pointer: Any, account: int | None = None) -> No
     """
     batch = pointer.contents
     groups = groups_of(batch)
-    spec = np.ctypeslib.as_array(batch.spec, (batch.n_groups,))
+    spec = np.ctypeslib.as_array(batch.spec, (batch.n_groups,)) if len(groups) else np.empty(0)
     with counted(batch.memory or 0), budget.within(most_threads(batch)):
         for number in range(batch.n_specs):
             places, texts = np.flatnonzero(spec == number), batch.specs[number]
-            if batch.request == TRAIN:
+            if not len(places):
+                check_spec(batch, texts)
+            elif batch.request == TRAIN:
                 with (
                     shares.training(texts.task, len(places), host_of(batch)),
                     training_log.training(batch, texts.task, len(places), reading_seconds(batch)),
@@ -103,6 +107,18 @@ def answer(library: ctypes.CDLL, pointer: Any, account: int | None = None) -> No
                 answer_training(library, pointer, texts, groups[places], places, account)
             else:
                 answer_offline(library, pointer, texts, groups[places], places, account)
+
+
+def check_spec(batch: Any, texts: Any) -> None:
+    """OptionError for a task and options of groups without a usable row that could train none."""
+    task = texts.task.decode()
+    if batch.request not in (TRAIN, EXPLAIN) or is_token(task):
+        return
+    task, _ = compared_of(task)
+    if search_in(task, texts.options) is None:
+        with options_of(task_named(task), texts.options, batch.memory or 0) as options:
+            if batch.request == TRAIN:
+                refuse_format(options)
 
 
 def host_of(batch: Any) -> shares.Host:

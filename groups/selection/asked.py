@@ -28,7 +28,8 @@ from tuskml.groups.selection.candidates import (
 from tuskml.groups.selection.drawing.tpe import Estimate, estimate_of, in_turn, pool
 from tuskml.groups.selection.metrics import METRICS, fitting, parameter_for, refuse_metric, usual
 from tuskml.learners.held_out import GAP, MOST_FOLDS, HeldOut, held_out_of
-from tuskml.learners.options.kinds import BOOLEAN, NAME, TIME, Option, choice, integer
+from tuskml.learners.options.by_name import DEALING
+from tuskml.learners.options.kinds import BOOLEAN, TIME, Option, choice, integer
 from tuskml.learners.options.table import object_in, value_of
 from tuskml.learners.registry import learner_of, task_named
 
@@ -50,19 +51,7 @@ JUDGED = {
     option.name: option
     for option in (
         Option("folds", integer(2, MOST_FOLDS), None, "the folds, each of which is held out once"),
-        Option(
-            "fold_by",
-            NAME,
-            None,
-            "the column of rows with names whose equal values are in one fold: it is no feature",
-        ),
-        Option(
-            "time_by",
-            NAME,
-            None,
-            "the column of rows with names by whose order each fold is predicted from what lies "
-            "before it: it is no feature",
-        ),
+        *DEALING.values(),
         Option(
             "gap",
             GAP,

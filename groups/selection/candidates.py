@@ -10,6 +10,7 @@ import numpy as np
 
 from tuskml.errors import OptionError, nearest
 from tuskml.groups.selection.drawing.draws import RANGES, Draw, draw_of
+from tuskml.learners.options.acting import IdleOption
 from tuskml.learners.options.kinds import Option
 from tuskml.learners.options.table import Options
 from tuskml.learners.registry import learner_of, options_of, task_named
@@ -140,10 +141,16 @@ def candidates_of(
         counts = [len(part) for part in np.array_split(np.arange(trials), len(spaces))]
         chosen = [drawn(space, n, random) for space, n in zip(spaces, counts, strict=True)]
     found: dict[str, Candidate] = {}
+    acting: set[str] = set()
+    idle: dict[str, IdleOption] = {}
     for spec, space, values in zip(specs, spaces, chosen, strict=True):
         for one in values:
-            candidate = candidate_of(spec["task"], space, one, len(specs) > 1)
+            candidate = candidate_of(spec["task"], space, one, len(specs) > 1, idle)
             found.setdefault(candidate.task.name + candidate.shown, candidate)
+            acting |= candidate.options.given
+    for name, error in idle.items():
+        if name not in acting:
+            raise error
     refuse_many(len(found))
     return tuple(found.values())
 
@@ -218,10 +225,26 @@ def drawn(space: Space, trials: int, random: np.random.Generator) -> list[dict[s
     return list(found.values())
 
 
-def candidate_of(task: str, space: Space, values: Mapping[str, Any], several: bool) -> Candidate:
-    """The candidate with these values. OptionError for one that the option does not allow."""
-    found = task_named(task)
+def candidate_of(
+    task: str,
+    space: Space,
+    values: Mapping[str, Any],
+    several: bool,
+    idle: dict[str, IdleOption],
+) -> Candidate:
+    """The candidate with these values. OptionError for one that the option does not allow.
+
+    It is without those that would change nothing beside its others, which go to `idle`.
+    """
+    found, varied = task_named(task), dict(values)
     fixed = {name: value for name, value in space.items() if not isinstance(value, _Several)}
-    options = options_of(found, json.dumps(fixed | dict(values)))
-    shown = ({"task": task} if several else {}) | dict(values)
+    while True:
+        try:
+            options = options_of(found, json.dumps(fixed | varied))
+            break
+        except IdleOption as error:
+            idle.setdefault(error.option, error)
+            for given in (fixed, varied):
+                given.pop(error.option, None)
+    shown = ({"task": task} if several else {}) | varied
     return Candidate(found, options, json.dumps(shown))

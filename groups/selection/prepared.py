@@ -151,6 +151,9 @@ def prepared(stack: ExitStack, groups: Groups, search: Search, memory: int) -> l
     sound = usable_by_all(stack, forms, memory)
     seen = [replace(one, groups=groups) for one, groups in zip(seen, sound, strict=True)]
     by_label = any(learner_of(request.task).classifies(request) for request in requests)
+    for numbers, one in zip(kinds, seen, strict=True):
+        for candidate in (search.candidates[number] for number in numbers[1:]):
+            one.refuse_options(Request(candidate.task, candidate.options))
     parts = []
     for numbers, one in zip(kinds, seen, strict=True):
         cells = search.dealt.deal(

@@ -15,7 +15,6 @@ from tuskml.learners.factorization.algorithms import REGISTERED
 from tuskml.learners.factorization.algorithms.algorithm import Algorithm
 from tuskml.learners.factorization.implicit import training as implicit
 from tuskml.learners.factorization.implicit.explanation import explain
-from tuskml.learners.factorization.implicit.settings import refuse_stored
 from tuskml.learners.factorization.options import IMPLICIT, OPTIONS, FactorizationOptions
 from tuskml.learners.factorization.request import Request
 from tuskml.learners.labels import Allowed, Mask
@@ -93,5 +92,4 @@ class Factorization(Learner):
     ) -> Models:
         from tuskml.learners.factorization import stored  # slow to import
 
-        refuse_stored(request.options)
         return stored.train(group, request, memory, root)

@@ -1,16 +1,38 @@
 """The options of matrix factorization, with its defaults."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tuskml.learners.factorization.algorithms import ALGORITHMS
-from tuskml.learners.options.kinds import BOOLEAN, STEP, Option, choice, integer, real
+from tuskml.learners.options.kinds import (
+    BOOLEAN,
+    PAIRS,
+    STEP,
+    Acts,
+    Beside,
+    Option,
+    choice,
+    integer,
+    real,
+    with_option,
+)
 from tuskml.learners.options.schedules import POWERS
-from tuskml.learners.options.table import Options, OptionTable
+from tuskml.learners.options.table import SHARED, Options, OptionTable
 
 FALLING = "linear"
 EXPLICIT, IMPLICIT = "explicit", "implicit"
 ROTATION = "rotation"
 SQUARED, BPR = "squared", "bpr"
+ONE_VALUE = "it has one value"
+OF_RATINGS = Beside("feedback", EXPLICIT)
+OF_CHOICES = Beside("feedback", IMPLICIT)
+OF_STEPS = (Acts(beside=(OF_RATINGS,)), Acts(beside=(OF_CHOICES, Beside("loss", BPR))))
+OF_LEAST_SQUARES = (Acts(beside=(OF_CHOICES, Beside("loss", SQUARED))),)
+
+
+def _of_ratings(name: str, *more: Beside) -> Option:
+    """A shared option that is for explicit feedback alone: of the other kind, rows that are held
+    out would count as without feedback, and vectors are in memory."""
+    return replace(SHARED[name], acts=(Acts(beside=(OF_RATINGS, *more)),))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,13 +67,22 @@ OPTIONS = OptionTable(
             choice("loss"),
             "loss",
             "what must fall to epsilon: the relative change of the objective",
+            with_option("epsilon"),
+            unseen=ONE_VALUE,
         ),
-        Option("step", STEP, "auto", "the first step size"),
+        Option(
+            "step",
+            STEP,
+            "auto",
+            "the first step size",
+            OF_STEPS,
+        ),
         Option(
             "schedule",
             choice(*POWERS, FALLING),
             FALLING,
             "how the step size shrinks with epoch i; linear: to 0 at max_iter",
+            OF_STEPS,
         ),
         Option(
             "l2",
@@ -61,9 +92,16 @@ OPTIONS = OptionTable(
             "item's numbers; of implicit feedback it is the weight of the squares of all numbers, "
             "and by default 10; of loss bpr it is that of explicit feedback, and by default 0.01",
         ),
-        *("threads", "seed", "deterministic", "validation"),
+        *("threads", "seed", "deterministic"),
+        _of_ratings("validation", Beside("store", None)),
         Option("rank", integer(1, 4096), 10, "the number of factors"),
-        Option("biases", BOOLEAN, True, "whether users and items have biases"),
+        Option(
+            "biases",
+            BOOLEAN,
+            True,
+            "whether users and items have biases",
+            (Acts(beside=(OF_RATINGS,)),),
+        ),
         Option(
             "feedback",
             choice(EXPLICIT, IMPLICIT),
@@ -76,12 +114,14 @@ OPTIONS = OptionTable(
             choice(SQUARED, BPR),
             SQUARED,
             "bpr: of implicit feedback, that a user prefers items with feedback to those without",
+            (Acts(beside=(OF_CHOICES,)),),
         ),
         Option(
             "alpha",
             real(0, open_low=True),
             1.0,
             "how much a unit of implicit feedback raises the confidence, which is 1 without any",
+            OF_LEAST_SQUARES,
         ),
         Option(
             "cg_steps",
@@ -89,6 +129,7 @@ OPTIONS = OptionTable(
             3,
             "implicit feedback: steps of conjugate gradient for each vector in an epoch; 0: "
             "Cholesky's factorization, which is exact",
+            OF_LEAST_SQUARES,
         ),
         Option(
             "scheduler",
@@ -96,10 +137,20 @@ OPTIONS = OptionTable(
             "auto",
             "rotation: blocks of ratings that share no vector rotate among threads, with the "
             "result of one thread",
+            (Acts(beside=(OF_RATINGS,)),),
         ),
-        Option("transform", choice("lazy"), "lazy", "ratings are read as they are"),
-        *("store", "cache", "partition", "resume", "device", "format"),
+        Option(
+            "transform",
+            choice("lazy"),
+            "lazy",
+            "ratings are read as they are",
+            unseen=ONE_VALUE,
+        ),
+        _of_ratings("store"),
+        *(_of_ratings(name, Beside("store")) for name in ("cache", "partition", "resume")),
+        *("device", "format"),
     ),
+    features=frozenset((PAIRS,)),
 )
 """A set number of epochs is the custom of the field, so epsilon is 0. A step that falls straight
 to 0 reaches in 6 epochs what a constant one does in 20. Without a penalty every epoch more

@@ -9,7 +9,6 @@ from tuskml.learners.factorization.algorithms import ALGORITHMS, REGISTERED, def
 from tuskml.learners.factorization.algorithms.algorithm import Algorithm, Place
 from tuskml.learners.factorization.options import (
     FALLING,
-    OPTIONS,
     ROTATION,
     FactorizationOptions,
 )
@@ -19,12 +18,8 @@ from tuskml.schedule import budget
 
 STORED_ALGORITHMS = ("auto", *(one.name for one in REGISTERED if one.stored))
 """In a store, where no two workers hold one vector."""
-NOT_STORED = ("validation",)
-"""Early stopping goes back to the best vectors, which are no longer there."""
 ROTATING = next(one.name for one in REGISTERED if one.rotates)
 """The algorithm whose blocks share no vector."""
-OF_IMPLICIT = ("alpha", "cg_steps", "loss")
-OF_STORES = ("cache", "partition", "resume")
 
 
 @dataclass(frozen=True)
@@ -174,19 +169,13 @@ def chosen(options: FactorizationOptions) -> Algorithm:
 
 
 def refuse_options(options: FactorizationOptions) -> None:
-    """OptionError for what is only of models that are values, or only of those in a store."""
-    for name in sorted(options.given & set(OF_IMPLICIT)):
-        raise OptionError(
-            f"option '{name}' is for implicit feedback, which needs option 'feedback': 'implicit'"
-        )
+    """OptionError for values that do not go together."""
     if options.scheduler == ROTATION and options.algorithm not in ("auto", ROTATING):
         raise OptionError(
             f"algorithm '{options.algorithm}' is not available with option 'scheduler': "
             f"'{ROTATION}', expected {one_of(('auto', ROTATING))}"
         )
     if options.store is None:
-        for name in sorted(options.given & set(OF_STORES)):
-            raise OptionError(f"option '{name}' is for stored models, which need option 'store'")
         return
     where = "task 'matrix_factorization' and option 'store'"
     if isinstance(options.partition, str):
@@ -199,6 +188,3 @@ def refuse_options(options: FactorizationOptions) -> None:
             f"algorithm '{options.algorithm}' is not available with {where}, "
             f"expected {one_of(STORED_ALGORITHMS)}"
         )
-    for name in sorted(options.given & set(NOT_STORED)):
-        there = ", ".join(one for one in OPTIONS.by_name if one not in NOT_STORED)
-        raise OptionError(f"option '{name}' is not available with {where}, which has {there}")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from tuskml.kernels.fm.training import ALGORITHMS
-from tuskml.learners.options.kinds import Option, choice, integer, real
+from tuskml.learners.options.kinds import Option, choice, integer, real, with_option
 from tuskml.learners.options.other_names import objective_hint
 from tuskml.learners.options.table import Options, OptionTable
 
@@ -79,6 +79,7 @@ OPTIONS = OptionTable(
             integer(1, 1_000_000),
             1,
             "with `validation`, the epochs without a lower loss after which training ends",
+            with_option("validation"),
         ),
         *("time", "threads", "seed", "deterministic", "validation", "classes", "format"),
     ),

@@ -24,8 +24,6 @@ from tuskml.learners.linear.algorithms.parts.algorithm import Algorithm
 from tuskml.learners.linear.estimates.question import Statistics
 from tuskml.learners.linear.explaining import explain
 from tuskml.learners.linear.inference import determined
-from tuskml.learners.linear.inference.goodness import refuse_inference
-from tuskml.learners.linear.inference.names import CLASSIC
 from tuskml.learners.linear.options import OPTIONS
 from tuskml.learners.linear.own.checks import allowed_by
 from tuskml.learners.linear.planner.rule import FEW_FEATURES, choose
@@ -36,6 +34,8 @@ from tuskml.learners.models import Models
 from tuskml.learners.options.table import OptionTable
 from tuskml.learners.row_groups import RowGroups, SeveralClasses, Storage
 
+DESCRIBING = ("covariance", "cluster", "fit", "likelihood_ratio")
+"""Options that describe a model and change no prediction."""
 FINE = 1e-4
 """A tolerance at which trainings end near the optimum from wherever they begin."""
 
@@ -81,10 +81,9 @@ class Linear(Learner):
         return -(options.l1 + options.l2)
 
     def predicting(self, request: Request) -> LinearOptions:
-        refuse_inference(request.task, request.options)
-        return replace(
-            request.options, covariance=CLASSIC, cluster=None, fit=False, likelihood_ratio=False
-        )
+        plain: dict[str, Any] = {name: OPTIONS.by_name[name].default for name in DESCRIBING}
+        given = request.options.given - plain.keys()
+        return replace(request.options, **plain, given=given)
 
     def levels(self, options: LinearOptions) -> int:
         """Without a penalty, a category's levels and the intercept would determine each other."""

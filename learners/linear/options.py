@@ -1,7 +1,7 @@
 """The options of linear models."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tuskml.errors import OptionError, one_of
@@ -11,12 +11,66 @@ from tuskml.learners.linear.algorithms.parts.drawn import DRAWN, EAGER
 from tuskml.learners.linear.inference.names import CLASSIC, COVARIANCES
 from tuskml.learners.linear.planner.asked import SPECULATE
 from tuskml.learners.linear.request import LinearOptions
-from tuskml.learners.options.kinds import BOOLEAN, NAMED_START, STEP, Option, choice, integer, real
+from tuskml.learners.linear.tasks import LINEAR
+from tuskml.learners.options.kinds import (
+    BOOLEAN,
+    NAMED_START,
+    ROW,
+    ROW_GROUPS,
+    SPARSE,
+    STEP,
+    Acts,
+    Beside,
+    Option,
+    choice,
+    integer,
+    real,
+    with_option,
+)
 from tuskml.learners.options.schedules import POWERS
-from tuskml.learners.options.table import OptionTable
+from tuskml.learners.options.table import OF_TEXT, SHARED, OptionTable
 
+IN_TURN = ("shuffled-partition", "sequential")
 SEARCHING = " and ".join(one.name for one in REGISTERED if one.line_search)
 SCHEDULES = (*POWERS, "line_search")
+OF_LIKELIHOOD = tuple(
+    name for name, one in LINEAR.items() if one.test is not None and one.parameter != "delta"
+)
+"""Tasks that are likelihoods, whose standard errors may be robust ones; those of `huber` are
+anyway."""
+UNSAMPLED = tuple(one.name for one in REGISTERED if not one.stochastic)
+UNSTEPPED = tuple(one.name for one in REGISTERED if not one.sets_steps)
+UNBATCHED = tuple(one.name for one in REGISTERED if not (one.sets_steps and one.stochastic))
+BY_STORE = ("auto", *(one.name for one in REGISTERED if one.stored))
+IN_STORE = Acts(
+    frozenset((SPARSE,)),
+    (Beside("store"), Beside("algorithm", *BY_STORE)),
+    but=tuple(name for name, one in LINEAR.items() if one.general),
+)
+"""Where weights lie in the store while they are trained; all else is stored after it."""
+DRAWING = Acts(beside=(Beside("algorithm", "auto"), Beside("sampler", but=(None, *IN_TURN))))
+"""Where a sampler decides which algorithm `auto` takes."""
+
+
+def with_steps(but: tuple[str, ...]) -> tuple[Acts, ...]:
+    """Where an option of steps acts: with all algorithms but some, and where `auto` is sure to
+    take such a one."""
+    return (
+        Acts(beside=(Beside("algorithm", but=("auto", *but)),)),
+        replace(IN_STORE, beside=(Beside("store"), Beside("algorithm", "auto"))),
+        DRAWING,
+    )
+
+
+STEPPING = with_steps(UNSTEPPED)
+SAMPLING = (
+    Acts(beside=(Beside("algorithm", but=("auto", *UNSAMPLED)),)),
+    Acts(frozenset((ROW_GROUPS,)), (Beside("algorithm", "auto"),)),
+    DRAWING,
+)
+OF_STORES = ("cache", "partition", "layout", "sharing", "resume")
+"""Options that say how weights lie in a store, and so that they do."""
+ENDING = "a training may end before, or in one step"
 
 OWN_NAMES: dict[str, Callable[[], Iterable[str]]] = {}
 """By option, the names that users have given to operators and algorithms of their own."""
@@ -43,7 +97,6 @@ class OpenChoice:
 
 def check_together(options: LinearOptions) -> None:
     """OptionError where an algorithm cannot train with the other options."""
-    check_store(options)
     chosen = ALGORITHMS.get(options.algorithm)
     wrong = None if chosen is None else chosen.unfit(options)
     if wrong is not None:
@@ -52,11 +105,6 @@ def check_together(options: LinearOptions) -> None:
         raise OptionError(
             f"transform 'lazy' is not available with sampler '{EAGER}', which takes its rows from "
             "all of them, expected 'eager'"
-        )
-    if options.speculate is not None and options.algorithm != "auto":
-        raise OptionError(
-            f"option 'speculate' is not available with algorithm '{options.algorithm}', "
-            "expected 'auto'"
         )
     if options.speculate is not None and options.ordered:
         raise OptionError(
@@ -68,31 +116,11 @@ def check_together(options: LinearOptions) -> None:
             f"options 'cluster' and 'covariance' are both given, '{options.covariance}' the "
             "latter, expected one of them"
         )
-    if options.likelihood_ratio and not options.fit:
-        raise OptionError(
-            "option 'likelihood_ratio' is true without option 'fit', expected \"fit\": true too"
-        )
     searching = [one.name for one in REGISTERED if one.line_search]
     if options.schedule == "line_search" and options.algorithm not in searching:
         raise OptionError(
             f"schedule 'line_search' is not available with algorithm '{options.algorithm}', "
             f"expected {one_of(searching)}"
-        )
-
-
-def check_store(options: LinearOptions) -> None:
-    """OptionError where what only a store has is asked for without one."""
-    if options.store is not None:
-        return
-    if isinstance(options.partition, str):
-        raise OptionError(
-            f"option 'partition' is the partitioning '{options.partition}' without option "
-            "'store', expected both, or neither"
-        )
-    if options.resume:
-        raise OptionError(
-            "option 'resume' is true without option 'store', expected the store of the "
-            "interrupted training"
         )
 
 
@@ -120,8 +148,7 @@ OPTIONS = OptionTable(
             "auto",
             "the algorithm that trains",
         ),
-        "max_iter",
-        "epsilon",
+        *(replace(SHARED[name], unseen=ENDING) for name in ("max_iter", "epsilon")),
         "time",
         Option(
             "converge",
@@ -129,23 +156,37 @@ OPTIONS = OptionTable(
             "gradient",
             "what must fall to epsilon: the largest violation of the optimality condition, "
             "the largest change of a weight, or the relative change of the objective",
+            unseen=ENDING,
         ),
-        Option("step", STEP, "auto", "the first step size, for centred and scaled features"),
+        Option(
+            "step",
+            STEP,
+            "auto",
+            "the first step size, for centred and scaled features",
+            STEPPING,
+        ),
         Option(
             "schedule",
             choice(*SCHEDULES),
             None,
             f"how the step size shrinks with iteration i; line_search is for {SEARCHING} only",
+            STEPPING,
         ),
         Option(
-            "batch_size", integer(1, 2**20), None, "rows per step of the stochastic algorithms"
+            "batch_size",
+            integer(1, 2**20),
+            None,
+            "rows per step of the stochastic algorithms",
+            with_steps(UNBATCHED),
         ),
         Option(
             "sampler",
-            OpenChoice("sampler", ("shuffled-partition", "sequential", *DRAWN)),
+            OpenChoice("sampler", (*IN_TURN, *DRAWN)),
             None,
             "which rows a step takes: of shuffled partitions, as the database delivers them, of "
             "a partition that is drawn for each row, or each row by chance",
+            SAMPLING,
+            "rows may be of one partition",
         ),
         Option(
             "transform",
@@ -153,6 +194,7 @@ OPTIONS = OptionTable(
             "lazy",
             "whether features are evaluated and packed when their rows are sampled, where a "
             "training reads a table by row group, or those of all rows before it begins",
+            unseen="rows that an aggregate was given are there already",
         ),
         Option(
             "speculate",
@@ -160,6 +202,7 @@ OPTIONS = OptionTable(
             None,
             "how auto tries its candidates on a sample of the rows: the rows, the most time, and "
             "the tolerance from which on errors are extrapolated",
+            with_option("algorithm", "auto"),
         ),
         Option("l1", real(0), 0.0, "the weight of the sum of |coefficients|"),
         Option("l2", real(0), 0.0, "half of it is the weight of the sum of squared coefficients"),
@@ -169,6 +212,7 @@ OPTIONS = OptionTable(
             real(0, 1, open_low=True),
             0.5,
             "task `quantile`: the share of the labels that lie below the prediction",
+            (Acts(tasks=("quantile",)),),
         ),
         Option(
             "delta",
@@ -176,12 +220,14 @@ OPTIONS = OptionTable(
             None,
             "task `huber`: the residual, in units of the label, from which on the loss is linear; "
             "1.345 times a robust scale of the residuals if not given",
+            (Acts(tasks=("huber",)),),
         ),
         Option(
             "dispersion",
             real(0, open_low=True),
             None,
             "task `negative_binomial`: a in the variance mu + a mu^2; estimated if not given",
+            (Acts(tasks=("negative_binomial",)),),
         ),
         Option(
             "covariance",
@@ -189,12 +235,15 @@ OPTIONS = OptionTable(
             CLASSIC,
             "standard errors: by the likelihood, or robust ones, with or without a correction for "
             "few rows",
+            (Acts(tasks=OF_LIKELIHOOD),),
         ),
         Option(
             "fit",
             BOOLEAN,
             False,
             "whether the model keeps what `model_fit` and `model_terms` show",
+            (Acts(tasks=OF_LIKELIHOOD),),
+            OF_TEXT,
         ),
         Option(
             "likelihood_ratio",
@@ -202,12 +251,15 @@ OPTIONS = OptionTable(
             False,
             "with `fit`: whether `model_terms` shows likelihood-ratio tests too, for each of "
             "which a model without the term is trained",
+            (Acts(tasks=OF_LIKELIHOOD, beside=(Beside("fit"),)),),
+            OF_TEXT,
         ),
-        "cluster",
+        replace(SHARED["cluster"], acts=(Acts(frozenset((ROW,)), tasks=OF_LIKELIHOOD),)),
         *("class_weight", "threads", "seed", "deterministic", "validation", "classes"),
         Option("warm_start", NAMED_START, None, "the model to start from"),
-        *("store", "cache", "partition", "layout", "sharing"),
-        *("resume", "device", "explain", "format"),
+        "store",
+        *(replace(SHARED[name], acts=(IN_STORE,)) for name in OF_STORES),
+        *("device", "explain", "format"),
     ),
     check_together,
 )

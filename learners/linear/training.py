@@ -32,7 +32,7 @@ from tuskml.learners.linear.guard.switching import Run, run_guarded
 from tuskml.learners.linear.inference import determined, limit, outcome
 from tuskml.learners.linear.inference.covariance import covariances
 from tuskml.learners.linear.inference.dispersed import estimates_dispersion, with_dispersion
-from tuskml.learners.linear.inference.goodness import members, refuse_inference
+from tuskml.learners.linear.inference.goodness import members
 from tuskml.learners.linear.inference.modelled import Ended, Inputs, models_of, one_class
 from tuskml.learners.linear.inference.ratios import Whole, likelihood_ratios, term_widths
 from tuskml.learners.linear.inference.threshold import has_threshold, settled, with_threshold
@@ -72,7 +72,6 @@ def train(groups: NDArray[np.void], request: Request, memory: int) -> Iterator[M
     """
     refuse_together(request.task, request.options)
     refuse_extras(groups, request)
-    refuse_inference(request.task, request.options)
     if needs_much(groups):
         look_at_limits(memory)
     with renumbered(groups, memory, passes.cancel_mark()) as seen:

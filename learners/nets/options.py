@@ -5,7 +5,19 @@ from typing import Any
 
 from tuskml.kernels.nets.structures import MOST_HIDDEN
 from tuskml.kernels.nets.training import ACTIVATIONS, ALGORITHMS, SCHEDULES
-from tuskml.learners.options.kinds import BOOLEAN, Kind, Option, choice, integer, real
+from tuskml.learners.options.kinds import (
+    BOOLEAN,
+    CATEGORY,
+    Acts,
+    Beside,
+    Kind,
+    Option,
+    choice,
+    integer,
+    of_features,
+    real,
+    with_option,
+)
 from tuskml.learners.options.other_names import objective_hint
 from tuskml.learners.options.table import Options, OptionTable
 
@@ -94,10 +106,26 @@ OPTIONS = OptionTable(
             "how the learning rate changes with the epochs: not, along half a cosine wave towards "
             "0, or by the factor `decay` after each `decay_epochs`",
         ),
-        Option("decay", real(0, open_low=True), 0.1, "the factor of the schedule `step`"),
-        Option("decay_epochs", integer(1, 1_000_000), 30, "the epochs of the schedule `step`"),
         Option(
-            "momentum", real(0, 1), 0.9, "with `sgd`, the share of the last step in the next one"
+            "decay",
+            real(0, open_low=True),
+            0.1,
+            "the factor of the schedule `step`",
+            with_option("schedule", "step"),
+        ),
+        Option(
+            "decay_epochs",
+            integer(1, 1_000_000),
+            30,
+            "the epochs of the schedule `step`",
+            with_option("schedule", "step"),
+        ),
+        Option(
+            "momentum",
+            real(0, 1),
+            0.9,
+            "with `sgd`, the share of the last step in the next one",
+            with_option("algorithm", "sgd"),
         ),
         Option(
             "weight_decay",
@@ -111,6 +139,7 @@ OPTIONS = OptionTable(
             integer(1, 1_000_000),
             10,
             "with `validation`, the epochs without a lower loss after which training ends",
+            with_option("validation"),
         ),
         Option(
             "embedding",
@@ -118,6 +147,7 @@ OPTIONS = OptionTable(
             None,
             "the numbers of the vector that stands for a level of a category of rows by name; 0: "
             "each level is an input of its own; default: min(50, round(1.6 n^0.56)) for n levels",
+            of_features(CATEGORY),
         ),
         Option(
             "sparse_embeddings",
@@ -125,6 +155,7 @@ OPTIONS = OptionTable(
             None,
             "whether a step changes the vectors of the levels of its batch alone, as PyTorch's "
             "SparseAdam does; default: true from 1,000,000 numbers of vectors on",
+            (Acts(frozenset((CATEGORY,)), (Beside("embedding", but=(0,)),)),),
         ),
         *("time", "class_weight", "threads", "seed", "validation", "classes", "warm_start"),
         *("device", "format"),

@@ -49,7 +49,6 @@ from tuskml.learners.nets.training import (
 )
 from tuskml.learners.nets.weights import (
     class_weights,
-    refuse_weights_of_numbers,
     two_classes,
     warm_start,
 )
@@ -74,7 +73,6 @@ def train_by_parts(parts: Parts, request: Request[Task, NetOptions]) -> Models |
     """The model of the group; None where it has no usable row."""
     began = time.monotonic()
     options = request.options
-    refuse_weights_of_numbers(options)
     groups = of_parts(parts)
     if groups is None:
         return None

@@ -35,7 +35,7 @@ from tuskml.learners.nets.devices import trained_somewhere
 from tuskml.learners.nets.options import NetOptions
 from tuskml.learners.nets.outcome import Alike, head_of_net, models_of
 from tuskml.learners.nets.tables import Tables, by_shape, sparse_steps
-from tuskml.learners.nets.weights import class_weights, refuse_weights_of_numbers, warm_start
+from tuskml.learners.nets.weights import class_weights, warm_start
 from tuskml.learners.offsets import refuse_offsets
 from tuskml.learners.tasks import Task
 from tuskml.learners.validation import shuffled
@@ -57,7 +57,6 @@ def train(
 ) -> Iterator[Models]:
     """Trains each of the groups; models carry their groups' places in `groups`."""
     refuse_rows(groups, request)
-    refuse_weights_of_numbers(request.options)
     with passes.watching_sigint():
         for places, tables in together(groups, request):
             some = groups[places]

@@ -11,15 +11,6 @@ from tuskml.learners.nets.options import NetOptions
 from tuskml.learners.options.kinds import ByClass
 
 
-def refuse_weights_of_numbers(options: NetOptions) -> None:
-    """OptionError for weights of classes where labels are numbers."""
-    if options.class_weight is not None and options.objective == "squared":
-        raise OptionError(
-            "option 'class_weight' is given with objective 'squared', expected objective "
-            "'logistic', whose labels are classes"
-        )
-
-
 def class_weights(
     options: NetOptions,
     labels: NDArray[np.void] | None,

@@ -5,14 +5,39 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tuskml.errors import OptionError
-from tuskml.learners.options.table import object_in
+from tuskml.learners.options.kinds import CATEGORY, DATE, NAME, ROW, Option, of_features
+from tuskml.learners.options.table import SHARED, object_in
 
-COLUMNS = ("categories", "interactions", "text", "cluster", "fold_by", "time_by")
-"""Options that name columns of rows."""
-MARKS = ("cluster", "fold_by", "time_by")
+DEALING = {
+    option.name: option
+    for option in (
+        Option(
+            "fold_by",
+            NAME,
+            None,
+            "the column of rows with names whose equal values are in one fold: it is no feature",
+            of_features(ROW),
+        ),
+        Option(
+            "time_by",
+            NAME,
+            None,
+            "the column of rows with names by whose order each fold is predicted from what lies "
+            "before it: it is no feature",
+            of_features(ROW),
+        ),
+    )
+}
+"""Options of a search that name the column by which rows are dealt to folds."""
+OF_NAMES = frozenset((ROW, CATEGORY, DATE))
+OF_ROWS = [
+    option
+    for option in (*SHARED.values(), *DEALING.values())
+    if any(case.features <= OF_NAMES for case in option.acts)
+]
+"""Options that act on rows with names alone, at least with some of their values."""
+MARKS = ("cluster", *DEALING)
 """Those that name one column, which is no feature and need not be listed among the features."""
-GAPS = ("impute", "level", "error")
-"""Values of `missing` that lists do not have: those skip or keep a NULL."""
 
 
 @dataclass(frozen=True)
@@ -30,12 +55,26 @@ LISTED = ByName()
 """Columns of numbers are a list."""
 
 
+def needs_names(option: Option, value: Any) -> bool:
+    """Whether an option acts on rows with names alone, with this value or some of its values."""
+    try:
+        option.kind.parse(value)
+    except (ValueError, OverflowError):
+        several = value if isinstance(value, list) else ()
+        always = not any(case.values for case in option.acts)
+        return always or any(needs_names(option, one) for one in several)
+    cases = [case for case in option.acts if not case.values or value in case.values]
+    return bool(cases) and all(case.features <= OF_NAMES for case in cases)
+
+
 def by_name(options: str) -> ByName:
     """What the JSON text of options asks; nothing, where it is no object of options."""
     try:
         given: Mapping[str, Any] = object_in(options)
     except OptionError:
         return LISTED  # the training says what is wrong
-    row = any(name in given for name in COLUMNS) or given.get("missing") in GAPS
+    row = any(
+        needs_names(option, given[option.name]) for option in OF_ROWS if option.name in given
+    )
     named = {name: given.get(name) for name in MARKS}
     return ByName(row, {k: one for k, one in named.items() if isinstance(one, str) and one})

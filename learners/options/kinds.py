@@ -32,14 +32,84 @@ class Kind:
     parse: Callable[[Any], Any]
 
 
+LIST, SPARSE, ROW, WORDS, PAIRS = "list", "sparse", "row", "words", "pairs"
+"""Kinds of features: a list of numbers, sparse ids, a row with names, words of a document, and
+`[user, item]`."""
+CATEGORY, DATE = "category", "date"
+"""What rows with names may have among their columns."""
+ROW_GROUPS = "row groups"
+"""Lists of a table that is read by row group."""
+EVERY_KIND = frozenset((LIST, SPARSE, ROW, WORDS, PAIRS))
+
+
+@dataclass(frozen=True, init=False)
+class Beside:
+    """What an option needs beside it: another one that has one of some values.
+
+    values: none given means any but null, false, 0 and those in `but`.
+    """
+
+    option: str
+    values: tuple[Any, ...]
+    but: tuple[Any, ...]
+
+    def __init__(self, option: str, *values: Any, but: tuple[Any, ...] = ()) -> None:
+        for name, value in (("option", option), ("values", values), ("but", but)):
+            object.__setattr__(self, name, value)
+
+    def holds(self, value: Any) -> bool:
+        """Whether a value of the other option is one of these."""
+        if self.values:
+            return value in self.values
+        return value not in self.but if self.but else bool(value)
+
+
+@dataclass(frozen=True)
+class Acts:
+    """Where an option changes something: all of this has to hold.
+
+    features: kinds of features, or of columns in rows with names; beside: other options; values:
+    of the option itself, none: all; tasks: by name, none: all that have the option; but: tasks
+    that do not; classes: whether labels have to be classes. instead: what other features have.
+    """
+
+    features: frozenset[str] = EVERY_KIND
+    beside: tuple[Beside, ...] = ()
+    values: tuple[Any, ...] = ()
+    tasks: tuple[str, ...] = ()
+    but: tuple[str, ...] = ()
+    classes: bool = False
+    instead: str = ""
+
+
+def with_option(option: str, *values: Any, but: tuple[Any, ...] = ()) -> tuple[Acts, ...]:
+    """Where an option acts that needs another one."""
+    return (Acts(beside=(Beside(option, *values, but=but),)),)
+
+
+def of_features(*features: str) -> tuple[Acts, ...]:
+    """Where an option acts that is about some kinds of features."""
+    return (Acts(features=frozenset(features)),)
+
+
+EVERYWHERE = (Acts(),)
+OF_CLASSES = (Acts(classes=True),)
+
+
 @dataclass(frozen=True)
 class Option:
-    """One key of the options; default None: there is none, or it is chosen with the algorithm."""
+    """One key of the options; default None: there is none, or it is chosen with the algorithm.
+
+    acts: where it changes something, each a case of its own; elsewhere it is refused. unseen: why
+    it may leave the model as it is where it acts, such as one that is about speed.
+    """
 
     name: str
     kind: Allowing
     default: Any
     meaning: str
+    acts: tuple[Acts, ...] = EVERYWHERE
+    unseen: str = ""
 
 
 def _number(value: Any) -> float:

@@ -12,31 +12,56 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from tuskml.errors import OptionError, nearest
+from tuskml.learners.options.acting import Training, refuse_idle
 from tuskml.learners.options.kinds import (
     BOOLEAN,
     CACHE,
+    CATEGORY,
     CLASS_WEIGHT,
     CLASSES,
+    DATE,
     DATES,
+    EVERY_KIND,
     INTERACTIONS,
+    LIST,
     MISSING,
     NAME,
     NAMES,
+    OF_CLASSES,
+    PAIRS,
     PARTITION,
+    ROW,
+    SPARSE,
     STORE,
     TIME,
     WARM_START,
+    WORDS,
+    Acts,
+    Beside,
     Option,
     WarmStart,
     choice,
     integer,
+    of_features,
     real,
+    with_option,
 )
 from tuskml.learners.options.other_names import hint
 
 MAX_TEXT = 64 * 1024
 MAX_WARM_START = 64 * 1024 * 1024
 MAX_DIGITS = 400
+OF_SPEED = "it is about time and memory"
+OF_BITS = "it is about how results repeat"
+OF_TEXT = "it is about what is told of a training"
+
+OF_ROW = frozenset((ROW,))
+
+
+def acts_on_missing(*of_lists: str) -> tuple[Acts, ...]:
+    """Where option `missing` acts; of_lists: its values that all kinds of features have."""
+    return (Acts(EVERY_KIND - {WORDS}, values=of_lists), Acts(OF_ROW))
+
 
 SHARED = {
     option.name: option
@@ -45,11 +70,35 @@ SHARED = {
         Option(
             "epsilon", real(0), 1e-6, "the tolerance of `converge`; 0 runs max_iter iterations"
         ),
-        Option("time", TIME, None, "the most time for the training"),
-        Option("class_weight", CLASS_WEIGHT, None, "the weights of the losses of the classes"),
-        Option("threads", integer(1, 1024), None, "the most threads; 1 is deterministic"),
-        Option("seed", integer(0, 2**53), 0, "the seed of the random order of rows"),
-        Option("deterministic", BOOLEAN, False, "the same bits whatever the order of the rows"),
+        Option("time", TIME, None, "the most time for the training", unseen=OF_SPEED),
+        Option(
+            "class_weight",
+            CLASS_WEIGHT,
+            None,
+            "the weights of the losses of the classes",
+            OF_CLASSES,
+        ),
+        Option(
+            "threads",
+            integer(1, 1024),
+            None,
+            "the most threads; 1 is deterministic",
+            unseen=OF_SPEED,
+        ),
+        Option(
+            "seed",
+            integer(0, 2**53),
+            0,
+            "the seed of the random order of rows",
+            unseen="nothing may be drawn by chance",
+        ),
+        Option(
+            "deterministic",
+            BOOLEAN,
+            False,
+            "the same bits whatever the order of the rows",
+            unseen=OF_BITS,
+        ),
         Option(
             "validation", real(0, 1), 0.0, "the fraction of rows to hold out for early stopping"
         ),
@@ -59,22 +108,35 @@ SHARED = {
             None,
             "the two labels, of which the second is the positive class; for groups that have only "
             "one of them",
+            OF_CLASSES,
+            unseen="a group may have both",
         ),
         Option("warm_start", WARM_START, None, "the model to start from"),
         Option("store", STORE, None, "the name under which the weights are stored on disk"),
-        Option("cache", CACHE, None, "the memory for the weights of a stored model"),
+        Option(
+            "cache",
+            CACHE,
+            None,
+            "the memory for the weights of a stored model",
+            with_option("store"),
+            OF_SPEED,
+        ),
         Option(
             "partition",
             PARTITION,
             1000,
             "how many frequent features of a stored model share keys; 0: one key per feature; or "
             "the name of a partitioning that `partition_model` kept",
+            with_option("store"),
+            OF_SPEED,
         ),
         Option(
             "layout",
             choice("auto", "affinity", "frequency", "id", "paper"),
             "auto",
             "which rare features of a stored model share keys, where the cache does not hold all",
+            with_option("store"),
+            OF_SPEED,
         ),
         Option(
             "sharing",
@@ -82,28 +144,43 @@ SHARED = {
             "cache",
             "how threads share the weights of a stored model that they read: by the cache alone, "
             "or also handed to threads that need them next",
+            with_option("store"),
+            OF_SPEED,
         ),
         Option(
-            "resume", BOOLEAN, False, "whether to continue an interrupted training of this store"
+            "resume",
+            BOOLEAN,
+            False,
+            "whether to continue an interrupted training of this store",
+            with_option("store"),
         ),
         Option(
             "device",
             choice("auto", "gpu", "cpu"),
             "auto",
             "where to train; gpu: dense features or ratings, with tuskml[gpu] and an NVIDIA GPU",
+            unseen=OF_SPEED,
         ),
         Option(
             "explain",
             BOOLEAN,
             False,
             "whether the model's `plan` is the whole explanation, with the actual figures",
+            unseen=OF_TEXT,
         ),
-        Option("format", choice("text", "json"), "text", "the format of an explanation"),
+        Option(
+            "format",
+            choice("text", "json"),
+            "text",
+            "the format of an explanation",
+            unseen=OF_TEXT,
+        ),
         Option(
             "feature_names",
             NAMES,
             None,
             "names of the features, which the model's field `features` keeps",
+            of_features(LIST, SPARSE, PAIRS),
         ),
         Option(
             "missing",
@@ -112,6 +189,7 @@ SHARED = {
             "what becomes of a NULL in rows by name: `skip` leaves the row out; `impute` puts the "
             "group's mean or most frequent value in its place; `level` makes it a category of its "
             "own",
+            acts_on_missing("skip"),
         ),
         Option(
             "invalid",
@@ -129,12 +207,14 @@ SHARED = {
             None,
             "how many values of a category have a feature of their own; the rarer ones share the "
             "level *other*",
+            of_features(CATEGORY),
         ),
         Option(
             "min_count",
             integer(1, 2**53),
             1,
             "in how many rows a value of a category must occur to have a feature of its own",
+            of_features(CATEGORY),
         ),
         Option(
             "unseen",
@@ -142,8 +222,15 @@ SHARED = {
             "other",
             "what a prediction does with a value of a category that was not trained on: it counts "
             "as *other*, or weighs 0 where there is none; or it is an error",
+            of_features(CATEGORY),
         ),
-        Option("categories", NAMES, None, "columns of numbers that are categories"),
+        Option(
+            "categories",
+            NAMES,
+            None,
+            "columns of numbers that are categories",
+            of_features(ROW),
+        ),
         Option(
             "dates",
             choice(*DATES),
@@ -151,12 +238,14 @@ SHARED = {
             "what dates and timestamps become: `days` since 1970-01-01; `parts`: the year, and "
             "month, weekday and hour as categories; `cycles`: the year, and sine and cosine of "
             "the others",
+            (Acts(OF_ROW, values=("days",)), Acts(frozenset((DATE,)))),
         ),
         Option(
             "interactions",
             INTERACTIONS,
             None,
             "columns whose combinations are features of their own, besides those of each column",
+            of_features(ROW),
         ),
         Option(
             "text",
@@ -164,6 +253,7 @@ SHARED = {
             None,
             "columns of text whose words, and pairs of neighbouring words, are counted in "
             "hashed buckets",
+            of_features(ROW),
         ),
         Option(
             "cluster",
@@ -171,8 +261,15 @@ SHARED = {
             None,
             "the column of rows with names whose equal values make a cluster: it is no feature, "
             "and standard errors hold where rows of one cluster depend on each other",
+            of_features(ROW),
         ),
-        Option("text_bits", integer(4, 20), 14, "`text` has 2^text_bits buckets"),
+        Option(
+            "text_bits",
+            integer(4, 20),
+            14,
+            "`text` has 2^text_bits buckets",
+            (Acts(OF_ROW, (Beside("text"),)),),
+        ),
     )
 }
 """Options that mean the same to every learner that has them."""
@@ -191,6 +288,13 @@ EVERY_LEARNER = (
 )
 """Shared options that a learner need not name: they are about the features alone. It may have one
 of its own by the same name, with other values."""
+BY_ANY = frozenset((LIST, SPARSE, ROW, CATEGORY, DATE))
+"""The features of learners that take rows with names."""
+
+
+def acts_on(option: Option, features: frozenset[str]) -> bool:
+    """Whether an option acts on some of these kinds of features."""
+    return any(one.features & features for one in option.acts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -234,6 +338,12 @@ class Options:
     cluster: str | None
     given: frozenset[str]
 
+    def departs(self, *names: str) -> bool:
+        """Whether one of these shared options is given, and is not its default."""
+        return any(
+            name in self.given and getattr(self, name) != SHARED[name].default for name in names
+        )
+
     @property
     def ordered(self) -> bool:
         """Whether the result may not depend on the order in which rows arrive."""
@@ -248,7 +358,8 @@ class OptionTable(Generic[AnyOptions]):
 
     result: makes the options from their values by name, such as their class; options: shared ones
     by name, and the learner's own, in the order in which errors and the manual list them; check:
-    raises OptionError for values that cannot go together. `by_name` has them all.
+    raises OptionError for values that cannot go together; features: the kinds that the learner
+    takes. `by_name` has all options that act on some of these.
     """
 
     def __init__(
@@ -256,10 +367,12 @@ class OptionTable(Generic[AnyOptions]):
         result: Callable[..., AnyOptions],
         options: Sequence[str | Option],
         check: Callable[[AnyOptions], None] = lambda _: None,
+        features: frozenset[str] = BY_ANY,
     ) -> None:
         self.result, self.check = result, check
         own = [one if isinstance(one, str) else one.name for one in options]
-        chosen = (*options, *(name for name in EVERY_LEARNER if name not in own))
+        acting = [name for name in EVERY_LEARNER if acts_on(SHARED[name], features)]
+        chosen = (*options, *(name for name in acting if name not in own))
         listed = [SHARED[one] if isinstance(one, str) else one for one in chosen]
         self.by_name: Mapping[str, Option] = {option.name: option for option in listed}
 
@@ -279,7 +392,7 @@ class OptionTable(Generic[AnyOptions]):
         values, given = read(text, self.by_name, task, others)
         defaults = {name: option.default for name, option in SHARED.items()}
         options = self.result(**(defaults | values), given=given)
-        refuse_patience(options)
+        refuse_idle(self.by_name, options, Training(task))
         self.check(options)
         return options
 
@@ -323,15 +436,6 @@ def read(
         for name, option in table.items()
     }
     return values, frozenset(given)
-
-
-def refuse_patience(options: Options) -> None:
-    """OptionError for a training that is to end early where no rows say when."""
-    if "patience" in options.given and not options.validation:
-        raise OptionError(
-            f"option 'patience' is {getattr(options, 'patience', '')}, and no rows are held out: "
-            "expected option 'validation' beside it, such as 0.2"
-        )
 
 
 def refuse_format(options: Options) -> None:

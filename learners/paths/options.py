@@ -197,8 +197,15 @@ OWN = (
         1e-6,
         "the duality gap at which a fit ends, as a share of the objective without penalised "
         "features",
+        unseen="a fit may be exact at once",
     ),
-    Option("max_iter", integer(1, 2**31 - 1), 100_000, "the most epochs per penalty"),
+    Option(
+        "max_iter",
+        integer(1, 2**31 - 1),
+        100_000,
+        "the most epochs per penalty",
+        unseen="a fit may end before",
+    ),
     Option("positive", BOOLEAN, False, "whether penalised weights must be at least 0"),
     Option(
         "standardize",

@@ -2,9 +2,16 @@
 
 from dataclasses import dataclass
 
-from tuskml.errors import OptionError
 from tuskml.kernels.topics.sampling import MOST_TOPICS
-from tuskml.learners.options.kinds import Option, choice, integer, real
+from tuskml.learners.options.kinds import (
+    SPARSE,
+    WORDS,
+    Option,
+    choice,
+    integer,
+    real,
+    with_option,
+)
 from tuskml.learners.options.table import Options, OptionTable
 
 MOST = 1e9
@@ -35,20 +42,8 @@ class TopicOptions(Options):
         return self.max_iter or (MOST_PASSES if self.online else MOST_SWEEPS)
 
 
-def check(options: TopicOptions) -> None:
-    """OptionError for options of the other algorithm."""
-    others = ONLY_GIBBS if options.online else ONLY_ONLINE
-    for name in others:
-        if name in options.given:
-            other = GIBBS if options.online else ONLINE
-            raise OptionError(
-                f"option '{name}' is for algorithm '{other}', got algorithm '{options.algorithm}'"
-            )
-
-
 GIBBS, ONLINE = "gibbs", "online_vb"
-ONLY_GIBBS = ("optimize_interval",)
-ONLY_ONLINE = ("batch_size", "learning_offset", "learning_decay")
+OF_GIBBS, OF_ONLINE = with_option("algorithm", GIBBS), with_option("algorithm", ONLINE)
 MOST_SWEEPS, MOST_PASSES = 200, 10
 OPTIONS = OptionTable(
     TopicOptions,
@@ -88,27 +83,31 @@ OPTIONS = OptionTable(
             0,
             "after how many sweeps of `gibbs` alpha is optimised each time, a number per topic; "
             "0: never",
+            OF_GIBBS,
         ),
         Option(
             "batch_size",
             integer(1, 1_000_000),
             256,
             "the documents of a step of `online_vb`",
+            OF_ONLINE,
         ),
         Option(
             "learning_offset",
             real(0, MOST),
             10.0,
             "of `online_vb`: step t has the size (`learning_offset` + t)^-`learning_decay`",
+            OF_ONLINE,
         ),
         Option(
             "learning_decay",
             real(0, 1),
             0.7,
             "of `online_vb`: how fast steps get smaller; above 0.5 they converge",
+            OF_ONLINE,
         ),
         *("time", "threads", "seed", "format"),
     ),
-    check,
+    features=frozenset((WORDS, SPARSE)),
 )
 """Alpha and beta are those of tomotopy; offset and decay are those of scikit-learn."""

@@ -9,7 +9,7 @@ from tuskml.kernels.topics.sampling import Sampler
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Lists, Models, Strings, options_text, thinned
 from tuskml.learners.tasks import Task
-from tuskml.learners.topics.options import ONLY_GIBBS, ONLY_ONLINE, TopicOptions
+from tuskml.learners.topics.options import OF_GIBBS, OF_ONLINE, OPTIONS, TopicOptions
 from tuskml.schedule import budget
 
 STATUSES = ("ok", "time limit", "no words")
@@ -60,6 +60,7 @@ def plan_of(options: TopicOptions) -> str:
 
 def resolved(options: TopicOptions) -> str:
     """The options in force, as JSON that starts with the version of the format."""
-    only = ONLY_ONLINE if options.online else ONLY_GIBBS
+    where = OF_ONLINE if options.online else OF_GIBBS
+    only = [name for name, option in OPTIONS.by_name.items() if option.acts is where]
     names = ("algorithm", "topics", "alpha", "beta", *only, "time", "threads", "seed")
     return options_text(options, names, max_iter=options.passes)

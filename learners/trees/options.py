@@ -13,9 +13,22 @@ from tuskml.kernels.trees.boosting import (
     QUANTILE,
     SQUARED,
 )
-from tuskml.learners.options.kinds import BOOLEAN, MISSING, Kind, Option, choice, integer, real
+from tuskml.learners.options.kinds import (
+    BOOLEAN,
+    CATEGORY,
+    LIST,
+    MISSING,
+    Acts,
+    Beside,
+    Kind,
+    Option,
+    choice,
+    integer,
+    real,
+    with_option,
+)
 from tuskml.learners.options.other_names import objective_hint
-from tuskml.learners.options.table import Options, OptionTable
+from tuskml.learners.options.table import Options, OptionTable, acts_on_missing
 from tuskml.learners.trees.bounds import BOUNDS, Bounds, BoundsByName
 from tuskml.learners.trees.signs import SIGNS, ByName
 from tuskml.learners.trees.warm_start import TREES_BEFORE
@@ -31,6 +44,27 @@ OBJECTIVES = {
 """By name the loss that trees lower, as the kernels number it."""
 BOOSTED = ("squared", "logistic", "poisson", "quantile", "huber")
 """The objectives of boosted trees."""
+BY_GRADIENTS = with_option("objective", *(one for one in BOOSTED if one != "quantile"))
+"""The leaves of the others are quantiles."""
+OF_LISTS = (
+    Acts(
+        frozenset((LIST,)),
+        instead="whose columns of text are categories: expected option 'categories', the names of "
+        "columns of numbers",
+    ),
+)
+OF_LEVELS = (
+    Acts(frozenset((LIST,)), (Beside("categorical"),)),
+    Acts(
+        frozenset((CATEGORY,)),
+        (Beside("category_encoding", "native"), Beside("interactions", None)),
+    ),
+)
+"""Where features are numbers of levels."""
+ENCODING = (
+    Acts(frozenset((CATEGORY,)), (Beside("interactions", None),)),
+    Acts(frozenset((CATEGORY,)), values=("one_hot",)),
+)
 
 
 def _places(value: Any) -> tuple[int, ...]:
@@ -79,11 +113,6 @@ class TreeOptions(Options):
 
 def _check(options: TreeOptions) -> None:
     """OptionError for values that cannot go together."""
-    if options.monotone and options.objective == "quantile":
-        raise OptionError(
-            "option 'monotone' is not available with objective 'quantile', whose leaves are "
-            "quantiles: leave one of them out"
-        )
     if options.goss:
         _check_goss(options)
     signs = options.monotone if isinstance(options.monotone, tuple) else ()
@@ -97,11 +126,6 @@ def _check(options: TreeOptions) -> None:
 
 def _check_goss(options: TreeOptions) -> None:
     """OptionError for what gradient-based sampling does not go with."""
-    if options.objective == "quantile":
-        raise OptionError(
-            "option 'goss' is not available with objective 'quantile', whose leaves are "
-            "quantiles: expected 'row_fraction'"
-        )
     if options.row_fraction < 1:
         raise OptionError(
             "options 'goss' and 'row_fraction' both draw rows: leave one of them out"
@@ -157,24 +181,28 @@ OPTIONS = OptionTable(
             "whether each tree grows on the rows with the largest gradients and on a few others, "
             "which count more (gradient-based one-side sampling); the first 1 / learning_rate "
             "trees grow on all rows",
+            BY_GRADIENTS,
         ),
         Option(
             "top_rate",
             real(0, 1, open_low=True),
             0.2,
             "`goss`: the fraction of the rows that are drawn for their large gradients",
+            with_option("goss"),
         ),
         Option(
             "other_rate",
             real(0, 1, open_low=True),
             0.1,
             "`goss`: the rows that are drawn of the others, as a fraction of all rows",
+            with_option("goss"),
         ),
         Option(
             "quantile",
             real(0, 1, open_low=True),
             0.5,
             "objective `quantile`: the share of the labels that lie below the prediction",
+            with_option("objective", "quantile"),
         ),
         Option(
             "delta",
@@ -182,6 +210,7 @@ OPTIONS = OptionTable(
             None,
             "objective `huber`: the residual, in units of the label, from which on the loss is "
             "linear; if not given 1.345 times a robust scale of the residuals before each tree",
+            with_option("objective", "huber"),
         ),
         Option(
             "monotone",
@@ -189,6 +218,7 @@ OPTIONS = OptionTable(
             None,
             "for each feature whether predictions may only rise with it (1), only fall (-1), or "
             "either (0); by name, features that are left out have 0",
+            BY_GRADIENTS,
         ),
         Option(
             "categorical",
@@ -196,6 +226,7 @@ OPTIONS = OptionTable(
             None,
             "for lists: which features are categories, whose values are numbers of levels from 0 "
             "to 65,535; splits send sets of levels to either side",
+            OF_LISTS,
         ),
         Option(
             "category_encoding",
@@ -203,24 +234,28 @@ OPTIONS = OptionTable(
             "native",
             "for rows by name: `native` splits a category by sets of its levels; `one_hot` makes "
             "a feature of each level, as always with `interactions`",
+            ENCODING,
         ),
         Option(
             "max_cat_threshold",
             integer(1, MOST_BINS),
             32,
             "the most levels of a category on the left of a split",
+            OF_LEVELS,
         ),
         Option(
             "max_cat_to_onehot",
             integer(0, MOST_BINS),
             4,
             "a category of at most so many levels is split by one level against the others",
+            OF_LEVELS,
         ),
         Option(
             "min_category_rows",
             integer(1, 2**31 - 1),
             100,
             "the least rows on either side of a split by a set of levels",
+            OF_LEVELS,
         ),
         Option(
             "cat_smooth",
@@ -228,8 +263,15 @@ OPTIONS = OptionTable(
             10.0,
             "the rows that a level needs to be in a set, and what is added to the second "
             "derivatives by which levels are sorted",
+            OF_LEVELS,
         ),
-        Option("cat_l2", real(0), 10.0, "what splits by sets of levels add to `l2`"),
+        Option(
+            "cat_l2",
+            real(0),
+            10.0,
+            "what splits by sets of levels add to `l2`",
+            OF_LEVELS,
+        ),
         Option("max_bins", integer(2, MOST_BINS), MOST_BINS, "the most bins of a feature"),
         Option(
             "bounds",
@@ -243,6 +285,7 @@ OPTIONS = OptionTable(
             integer(1, 100_000),
             10,
             "with `validation`, the trees without a lower loss after which training ends",
+            with_option("validation"),
         ),
         Option(
             "missing",
@@ -251,6 +294,7 @@ OPTIONS = OptionTable(
             "what becomes of a row with a NULL: `keep` trains on it; splits learn a side for the "
             "NULLs of a number, and those of a category are a level of its own; `skip` leaves it "
             "out; `impute`, `level` and `error` are for rows by name, as with other tasks",
+            acts_on_missing("skip", "keep"),
         ),
         Option(
             "warm_start",

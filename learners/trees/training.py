@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError, OptionError, RowsError
+from tuskml.errors import DataError, RowsError
 from tuskml.kernels import passes
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.softmax import classes_of as labels_of
@@ -90,12 +90,6 @@ def categories_of(
     """
     width, listed = int(groups["dim"][0]), request.options.categorical
     if request.by_level is not None:
-        if listed:
-            raise OptionError(
-                "option 'categorical' is for features that are lists, and these rows have names, "
-                "whose columns of text are categories: expected option 'categories', the names of "
-                "columns of numbers"
-            )
         flags = b"".join(request.by_level[place] for place in places)
         return np.frombuffer(flags, np.uint8).reshape(len(groups), width)
     if not listed:

@@ -17,13 +17,39 @@ from tuskml.groups.partition import FREQUENCY_OPTIONS, PARTITION_OPTIONS
 from tuskml.kvstore.roots.numbered import MOST_ID
 from tuskml.learners.learner import Learner
 from tuskml.learners.models import HISTORY_POINTS
-from tuskml.learners.options.kinds import LEAST_CACHE, Option
+from tuskml.learners.options.acting import alternatives, joined
+from tuskml.learners.options.kinds import (
+    CATEGORY,
+    DATE,
+    EVERY_KIND,
+    LEAST_CACHE,
+    LIST,
+    PAIRS,
+    ROW,
+    ROW_GROUPS,
+    SPARSE,
+    WORDS,
+    Acts,
+    Beside,
+    Option,
+)
 from tuskml.learners.options.table import MAX_TEXT, MAX_WARM_START, SHARED
 from tuskml.learners.registry import LEARNERS, TASKS
 from tuskml.learners.statuses import MEANINGS
 from tuskml.partitioner.merging import MOST_FEATURES
 
 FOLDER = ROOT / "docs" / "reference"
+FEATURES = {
+    LIST: "lists",
+    SPARSE: "sparse features",
+    ROW: "rows with names",
+    CATEGORY: "categories of rows with names",
+    DATE: "dates and timestamps of rows with names",
+    WORDS: "lists of words",
+    PAIRS: "pairs",
+    ROW_GROUPS: "lists that are read by row group",
+}
+"""By kind, features as the page of options calls them."""
 MOST_NAMED = 4
 """Tasks in a heading."""
 NO_DEFAULT = ("time", "class_weight", "classes", "warm_start", "store")
@@ -94,13 +120,58 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     return text[0] + "|" + "---|" * len(lines[0]) + "\n" + "".join(text[1:])
 
 
-def options_table(options: Mapping[str, Option]) -> str:
-    """Name, default, allowed values and meaning of each."""
+def options_table(options: Mapping[str, Option], acts: bool = True) -> str:
+    """Name, default, allowed values and meaning of each; acts: and where it changes something."""
     rows = (
-        (f"`{option.name}`", shown_default(option), option.kind.allowed, option.meaning)
+        (
+            f"`{option.name}`",
+            shown_default(option),
+            option.kind.allowed,
+            option.meaning,
+            *([where_it_acts(option)] if acts else []),
+        )
         for option in options.values()
     )
-    return table(("option", "default", "allowed", "meaning"), rows)
+    head = ("option", "default", "allowed", "meaning", *(["acts on"] if acts else []))
+    return table(head, rows)
+
+
+def where_it_acts(option: Option) -> str:
+    """The cases of an option in words, as `tuskml.learners.options.acting` reads them."""
+    cases = [case_in_words(one) for one in option.acts]
+    text = "; or ".join(cases)
+    return text or "all"
+
+
+def case_in_words(one: Acts) -> str:
+    """Values, features, tasks and other options of a case, as far as it is about them."""
+    parts = []
+    if one.values:
+        parts.append(f"{alternatives(one.values)}:")
+    if one.features != EVERY_KIND:
+        parts.append(joined([FEATURES[kind] for kind in FEATURES if kind in one.features]))
+    elif one.values:
+        parts.append("all")
+    if one.classes:
+        parts.append("labels that are classes")
+    if one.tasks:
+        parts.append(joined([f"`{name}`" for name in one.tasks]))
+    if one.but:
+        parts.append(f"not {joined([f'`{name}`' for name in one.but])}")
+    parts += [f"with {needed(one)}" for one in one.beside]
+    return ", ".join(parts).replace(":,", ":")
+
+
+def needed(beside: Beside) -> str:
+    """What has to stand beside an option."""
+    if beside.values == (None,):
+        return f"no `{beside.option}`"
+    if beside.values:
+        return f"`{beside.option}` {alternatives(beside.values)}"
+    if not beside.but:
+        return f"`{beside.option}`"
+    others = alternatives(tuple(one for one in beside.but if one is not None))
+    return f"`{beside.option}` other than {others}"
 
 
 def options_page() -> str:
@@ -110,15 +181,19 @@ The fourth argument of `train_model` and `explain_training`, as JSON text such a
 `'{{"l2": 0.01, "threads": 1}}'`. Which options there are depends on the task. A default that is
 "chosen" depends on the algorithm and on the machine; the model's `options` show it.
 
+An option acts on what its row says alone: some tasks, kinds of features, or values of other
+options. Elsewhere it would change nothing, and a training that is given it is refused, even if it
+is given its default. In a search, a candidate lacks options that change nothing beside its others.
+
 {"".join(learner_options(learner) for learner in LEARNERS)}## Shared options
 
 {options_table(SHARED)}
 ## Of `feature_frequencies`
 
-{options_table(FREQUENCY_OPTIONS)}
+{options_table(FREQUENCY_OPTIONS, acts=False)}
 ## Of `partition_model`
 
-{options_table(PARTITION_OPTIONS)}"""
+{options_table(PARTITION_OPTIONS, acts=False)}"""
 
 
 def learner_options(learner: Learner) -> str:

@@ -18,11 +18,6 @@ STEP = 0.1
 ALGORITHMS = {
     one.implicit == BPR: ("auto", one.name) for one in REGISTERED if one.implicit is not None
 }
-OF_EXPLICIT = ("biases", "scheduler", "validation")
-"""Options of explicit feedback alone; rows that are held out would count as without feedback."""
-OF_LEAST_SQUARES = ("alpha", "cg_steps")
-OF_STEPS = ("schedule", "step")
-OF_STORES = ("store", "cache", "partition", "resume")
 
 
 @dataclass(frozen=True)
@@ -115,8 +110,7 @@ class ImplicitSettings:
 
 
 def refuse_options(options: FactorizationOptions) -> None:
-    """OptionError for what implicit feedback has not."""
-    refuse_stored(options)
+    """OptionError for values that implicit feedback has not."""
     ranks = options.loss == BPR
     where = f"{WHERE} and 'loss': 'bpr'" if ranks else WHERE
     if options.algorithm not in ALGORITHMS[ranks]:
@@ -126,15 +120,3 @@ def refuse_options(options: FactorizationOptions) -> None:
         )
     if options.device == "gpu":
         raise OptionError(f"option 'device' is 'gpu', expected 'auto' or 'cpu' with {where}")
-    refused = (*OF_EXPLICIT, *(OF_LEAST_SQUARES if ranks else OF_STEPS))
-    for name in sorted(options.given & set(refused)):
-        raise OptionError(f"option '{name}' is not available with {where}")
-
-
-def refuse_stored(options: FactorizationOptions) -> None:
-    """OptionError for implicit feedback with the vectors in a store."""
-    if options.feedback == IMPLICIT:
-        for name in sorted(options.given & set(OF_STORES)):
-            raise OptionError(
-                f"option '{name}' is not available with {WHERE}, whose vectors are in memory"
-            )

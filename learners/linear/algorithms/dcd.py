@@ -191,6 +191,7 @@ class Dcd(Algorithm):
     on_gpu = False
     proves_gap = True
     resumes = False
+    sets_steps = False
     looks_at_length = True
     calibrated = True
     row_bytes = 80

@@ -211,6 +211,7 @@ class NewtonCg(Algorithm):
     own_losses = False
     speeds_up = True
     on_gpu = False
+    sets_steps = False
     row_bytes = 8
     """The curvature of each row."""
 

@@ -14,38 +14,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import OptionError, one_of
 from tuskml.kernels.passes import Floats
 from tuskml.kernels.segments import labels_of
 from tuskml.learners.linear.inference.dispersed import estimates_dispersion
 from tuskml.learners.linear.inference.outcome import Inference, Members
-from tuskml.learners.linear.inference.robust import refuse_covariance
 from tuskml.learners.linear.objective import best_constant
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import LinearOptions
-from tuskml.learners.linear.tasks import LINEAR, LinearTask
+from tuskml.learners.linear.tasks import LinearTask
 
 NEARLY_POISSON = 1e-5
 """Count times dispersion, below which a series has all digits."""
 STEPS = 50
 SETTLED = 1e-12
 """Change of the best constant."""
-
-
-def fits(task: LinearTask) -> bool:
-    """Whether a task has a likelihood."""
-    return task.own is None and task.test is not None and task.parameter != "delta"
-
-
-def refuse_inference(task: LinearTask, options: LinearOptions) -> None:
-    """OptionError where there is no likelihood to judge by, or no such standard errors."""
-    refuse_covariance(task, options)
-    if options.fit and not fits(task):
-        able = [name for name, one in LINEAR.items() if fits(one)]
-        raise OptionError(
-            f"option 'fit' is not available with task '{task.name}', expected {one_of(able)}"
-        )
 
 
 @dataclass(frozen=True)

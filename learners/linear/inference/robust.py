@@ -16,32 +16,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from tuskml.errors import OptionError, one_of
 from tuskml.kernels.passes import Floats
 from tuskml.learners.linear.inference.determined import unpacked
-from tuskml.learners.linear.inference.names import CLASSIC, CLUSTERED
+from tuskml.learners.linear.inference.names import CLUSTERED
 from tuskml.learners.linear.problem import Problem
-from tuskml.learners.linear.request import LinearOptions
-from tuskml.learners.linear.tasks import LINEAR, LinearTask
 
 POWERS = {"HC0": 0, "HC1": 0, "HC2": 1, "HC3": 2}
 """Of 1 - h, that squared scores are divided by."""
-
-
-def takes(task: LinearTask) -> bool:
-    """Whether a task's standard errors may be robust ones; those of `huber` are anyway."""
-    return task.own is None and task.test is not None and task.parameter != "delta"
-
-
-def refuse_covariance(task: LinearTask, options: LinearOptions) -> None:
-    """OptionError where a task has no such standard errors."""
-    name = "covariance" if options.covariance != CLASSIC else "cluster"
-    asked = options.covariance != CLASSIC or options.cluster is not None
-    if asked and not takes(task):
-        able = [name for name, one in LINEAR.items() if takes(one)]
-        raise OptionError(
-            f"option '{name}' is not available with task '{task.name}', expected {one_of(able)}"
-        )
 
 
 def variances(

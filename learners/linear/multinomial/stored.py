@@ -24,14 +24,13 @@ from tuskml.kernels.softmax import Softmax, classes_of
 from tuskml.learners.classes import refuse_large, refuse_no_classes
 from tuskml.learners.linear.algorithms import LAST_CHOICE
 from tuskml.learners.linear.multinomial.training import MOST_CLASSES, class_weights
+from tuskml.learners.linear.options import OF_STORES
 from tuskml.learners.linear.request import LinearOptions, Request
 from tuskml.learners.linear.stored.outgrown import bytes_of, room_of
 from tuskml.learners.linear.stored.route import ALGORITHMS
 from tuskml.learners.linear.stored.start import DTYPE
 
 Pairs = Iterator[tuple[NDArray[np.int64], NDArray[Any]]]
-OF_STORES = frozenset({"cache", "partition", "layout", "sharing", "resume"})
-"""Options that say how weights lie in a store, and so that they do."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ def trains_in_store(
     no limit) does not hold them; else a training in memory is both faster and exact.
     """
     options = request.options
-    if options.algorithm != "auto" or options.given & OF_STORES:
+    if options.algorithm != "auto" or options.departs(*OF_STORES):
         asked = options.algorithm in ALGORITHMS
     else:
         asked = options.warm_start is None and outgrows(groups, n_classes, memory)

@@ -20,7 +20,7 @@ from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
 from tuskml.learners.linear.own.operators import base_of, refuse_sampler
 from tuskml.learners.linear.request import LinearOptions
-from tuskml.learners.linear.tasks import LINEAR, OWN, RESPONSES, LinearTask
+from tuskml.learners.linear.tasks import OWN, RESPONSES, LinearTask
 from tuskml.learners.names import check_new
 from tuskml.learners.tasks import TASKS, other_names
 
@@ -204,35 +204,14 @@ def check_derivatives(own: OwnLoss, labels: Floats) -> None:
             )
 
 
-def refuse_classes(task: LinearTask, options: LinearOptions) -> None:
-    """An error where options are of classes and the task has none."""
-    for name in ("class_weight", "classes"):
-        if getattr(options, name) is not None and not task.classifies:
-            raise OptionError(
-                f"option '{name}' is not available with task '{task.name}', which has no classes"
-            )
-
-
-def refuse_parameters(task: LinearTask, options: LinearOptions) -> None:
-    """An error where an option is the parameter of another task's loss."""
-    for name, one in LINEAR.items():
-        if one.parameter in options.given and one.parameter != task.parameter:
-            raise OptionError(
-                f"option '{one.parameter}' is not available with task '{task.name}', expected "
-                f"task '{name}'"
-            )
-
-
 def refuse_together(task: LinearTask, options: LinearOptions) -> None:
-    """An error where algorithm, task, sampler and what is said of classes cannot go together."""
+    """An error where algorithm, task and sampler cannot go together."""
     refuse_sampler(options)
     if options.sampler in DRAWN and task.general:
         raise OptionError(
             f"sampler '{options.sampler}' is not available with task '{task.name}', whose steps "
             "are not compiled, expected 'shuffled-partition' or a sampler of your own"
         )
-    refuse_classes(task, options)
-    refuse_parameters(task, options)
     algorithm = options.algorithm
     known = ALGORITHMS.get(base_of(algorithm))
     reason = None if known is None else known.refusal(task)

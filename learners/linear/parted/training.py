@@ -16,7 +16,6 @@ import numpy as np
 from tuskml.kernels import passes
 from tuskml.kernels.parts.sharded import Parts, ShardedPass, of_parts
 from tuskml.learners.linear.algorithms import ALGORITHMS
-from tuskml.learners.linear.inference.goodness import refuse_inference
 from tuskml.learners.linear.inference.modelled import Inputs
 from tuskml.learners.linear.own.checks import refuse_labels
 from tuskml.learners.linear.own.operators import named
@@ -57,7 +56,6 @@ def train_by_parts(parts: Parts, request: Request) -> Models | None:
     """
     began = time.monotonic()
     refuse_together(request.task, request.options)
-    refuse_inference(request.task, request.options)
     request = replace(request, options=replace(request.options, device="cpu"))
     groups = of_parts(parts)
     if groups is None:

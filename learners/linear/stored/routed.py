@@ -26,7 +26,6 @@ from tuskml.kvstore.roots.versions import Version
 from tuskml.kvstore.working.features import of_weights
 from tuskml.kvstore.working.frames import FrameCounters
 from tuskml.kvstore.working.routes import Routes
-from tuskml.learners.linear.options import OPTIONS
 from tuskml.learners.linear.stored import run as plain
 from tuskml.learners.linear.stored.estimate import StoreUse, routed_use
 from tuskml.learners.linear.stored.online import Online
@@ -49,9 +48,8 @@ LIVE_BYTES, SLACK = 2, 1.1
 PER_BLOCK, MOST_BLOCK = 64, 4096
 """Features that occur, and ids, in a block of a checkpoint."""
 PUT_WEIGHTS = 1 << 20
-OF_LEVELDB = {name: OPTIONS.by_name[name].default for name in ("partition", "layout", "sharing")}
-"""Options that say how the weights lie in LevelDB, and so that they do, unless they have these
-values."""
+OF_LEVELDB = ("partition", "layout", "sharing")
+"""Options that say how the weights lie in LevelDB, and so that they do."""
 PATIENCE = 9
 """Times a checkpoint's seconds between two of them, so that they take a tenth of the time."""
 
@@ -106,8 +104,7 @@ class RoutedRun(Run):
         asked for that needs them in LevelDB.
         """
         options = self.options
-        asked = any(getattr(options, name) != usual for name, usual in OF_LEVELDB.items())
-        if asked or options.warm_start is not None:
+        if options.departs(*OF_LEVELDB) or options.warm_start is not None:
             return False
         if self.held is not None:  # weights that travel cannot go back to the best ones
             return False

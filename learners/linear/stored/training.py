@@ -30,7 +30,7 @@ from tuskml.learners.linear.multinomial.stored import Several, several_of, train
 from tuskml.learners.linear.multinomial.training import many_classes, plan_of_classes
 from tuskml.learners.linear.objective import class_weights
 from tuskml.learners.linear.own.checks import refuse_labels, task_members
-from tuskml.learners.linear.own.tasks import refuse_classes, refuse_together
+from tuskml.learners.linear.own.tasks import refuse_together
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.choice import Choice
 from tuskml.learners.linear.planner.elsewhere import stored
@@ -123,7 +123,6 @@ def of_several(model: Models, classes: Several) -> Models:
 def check(groups: NDArray[np.void], request: Request) -> None:
     """Refuses what a stored model cannot be."""
     options = request.options
-    refuse_classes(request.task, options)
     if options.explain:
         raise OptionError(
             "option 'explain' is not available with option 'store', expected explain_training, "

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from tuskml.errors import OptionError
+from tuskml.learners.options.acting import IdleOption
 from tuskml.learners.options.kinds import Option
 from tuskml.learners.registry import LEARNERS, Learner
 
@@ -84,7 +86,7 @@ def statement(number: int) -> str:
     learner = choose.choice(list(LEARNERS))
     task = choose.choice(list(learner.tasks))
     label = "NULL" if task == "lda" else choose.choice(LABELS)
-    options = json.dumps(dict(options_of(learner, choose))).replace("'", "''")
+    options = json.dumps(acting(learner, dict(options_of(learner, choose)))).replace("'", "''")
     call = f"train_model('{task}', {label}, {features_of(task, choose)}, '{options}')"
     by = choose.choice(("0", "0", "g"))
     return f"SELECT {by} AS k, {call} AS m FROM {rows(choose)} GROUP BY 1"
@@ -124,6 +126,19 @@ def options_of(learner: Learner, choose: random.Random) -> Iterator[tuple[str, A
     for name in choose.sample(names, choose.choice((0, 1, 2, 4))):
         bad = choose.random() < 0.08 and name not in BOUNDS
         yield name, choose.choice(BAD) if bad else value_of(there[name], choose)
+
+
+def acting(learner: Learner, given: dict[str, Any]) -> dict[str, Any]:
+    """Without options that would change nothing, which are refused before anything runs."""
+    while True:
+        try:
+            learner.options.parse(json.dumps(given))
+        except IdleOption as error:
+            del given[error.option]
+        except OptionError:
+            return given
+        else:
+            return given
 
 
 def value_of(option: Option, choose: random.Random) -> Any:

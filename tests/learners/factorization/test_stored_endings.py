@@ -139,7 +139,7 @@ def test_more_numbers_than_a_value_may_have(root):
 
 @pytest.mark.parametrize(("options", "sentence"), [
     ({"algorithm": "hogwild"}, "algorithm 'hogwild' is not available with task 'matrix_factorization' and option 'store', expected 'auto' or 'sgd'"),
-    ({"validation": 0.1}, "option 'validation' is not available with task 'matrix_factorization' and option 'store', which has algorithm,"),
+    ({"validation": 0.1}, "option 'validation' is not available with option 'store': leave one of them out"),
     ({"warm_start": {"coef": [1]}}, "option 'warm_start' is not available with task 'matrix_factorization', which has"),
     ({"batch_size": 4}, "option 'batch_size' is not available with task 'matrix_factorization', which has"),
 ])  # fmt: skip
@@ -152,7 +152,7 @@ def test_refused(root, options, sentence):
 
 @pytest.mark.parametrize("name", ["cache", "partition"])
 def test_options_of_stores_need_one(name):
-    with pytest.raises(OptionError, match=f"option '{name}' is for stored models, which need"):
+    with pytest.raises(OptionError, match=f"option '{name}' needs option 'store' beside it"):
         in_memory(ratings(), **{name: {"cache": "16MB", "partition": 0}[name]})
 
 

@@ -94,15 +94,15 @@ def test_null_rows_are_skipped(ask: Any) -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"validation": 0.1}, "option 'validation' is not available with option 'feedback': 'implicit'"),
-        ({"biases": True}, "option 'biases' is not available with option 'feedback': 'implicit'"),
+        ({"validation": 0.1}, "option 'validation' is for option 'feedback': 'explicit', which is 'implicit'"),
+        ({"biases": True}, "option 'biases' is for option 'feedback': 'explicit', which is 'implicit'"),
         ({"algorithm": "hogwild"}, "algorithm 'hogwild' is not available with option 'feedback': 'implicit', expected 'auto' or 'als'"),
         ({"device": "gpu"}, "option 'device' is 'gpu', expected 'auto' or 'cpu' with option 'feedback': 'implicit'"),
-        ({"loss": "bpr", "alpha": 2}, "option 'alpha' is not available with option 'feedback': 'implicit' and 'loss': 'bpr'"),
-        ({"step": 0.1}, "option 'step' is not available with option 'feedback': 'implicit'"),
+        ({"loss": "bpr", "alpha": 2}, "option 'alpha' is for option 'loss': 'squared', which is 'bpr'"),
+        ({"step": 0.1}, "option 'step' is for option 'feedback': 'explicit', which is 'implicit'"),
         ({"loss": "bpr", "algorithm": "als"}, "algorithm 'als' is not available with option 'feedback': 'implicit' and 'loss': 'bpr', expected 'auto' or 'sgd'"),
-        ({"feedback": "explicit", "loss": "bpr"}, "option 'loss' is for implicit feedback, which needs option 'feedback': 'implicit'"),
-        ({"feedback": "explicit", "alpha": 2}, "option 'alpha' is for implicit feedback, which needs option 'feedback': 'implicit'"),
+        ({"feedback": "explicit", "loss": "bpr"}, "option 'loss' is for option 'feedback': 'implicit', which is 'explicit'"),
+        ({"feedback": "explicit", "alpha": 2}, "option 'alpha' is for option 'feedback': 'implicit', which is 'explicit'"),
     ],
 )  # fmt: skip
 def test_options_that_do_not_go_together(ask: Any, options: dict[str, Any], sentence: str) -> None:

@@ -192,7 +192,7 @@ def test_what_is_not_the_greatest_likelihood_has_no_ratio(
 
 
 def test_it_takes_the_option_fit(client: Client) -> None:
-    with pytest.raises(Exception, match="option 'likelihood_ratio' is true without option 'fit'"):
+    with pytest.raises(Exception, match="option 'likelihood_ratio' needs option 'fit' beside it"):
         terms(client, "linear", LABELS["linear"], fit=False, **BOTH)
     assert {row[2] for row in terms(client, "linear", LABELS["linear"])} == {"F"}
 

@@ -49,9 +49,12 @@ def test_both_databases_train_the_same_bytes(
 
 @pytest.mark.parametrize(("options", "told"), [
     ('{"algorithm": "vb"}', """'algorithm' is "vb", expected 'gibbs' or 'online_vb'"""),
-    ('{"batch_size": 5}', "'batch_size' is for algorithm 'online_vb', got algorithm 'gibbs'"),
+    ('{"batch_size": 5}',
+     "'batch_size' is for option 'algorithm': 'online_vb', which is 'gibbs': "
+     "expected both, or neither"),
     ('{"algorithm": "online_vb", "optimize_interval": 5}',
-     "'optimize_interval' is for algorithm 'gibbs', got algorithm 'online_vb'"),
+     "'optimize_interval' is for option 'algorithm': 'gibbs', which is 'online_vb': "
+     "expected both, or neither"),
 ])  # fmt: skip
 def test_options_of_the_other_algorithm_are_refused(ask: Any, options: str, told: str) -> None:
     found = error_of(ask, f"SELECT train_model('lda', NULL, t, '{options}') FROM docs")

@@ -208,11 +208,11 @@ ERRORS = [
     ),
     (
         'train_model(\'gbdt\', y, {x}, \'{"monotone": [1, 0, 0], "objective": "quantile"}\')',
-        "option 'monotone' is not available with objective 'quantile'",
+        "option 'monotone' is for option 'objective': 'squared', 'logistic', 'poisson' or 'huber'",
     ),
     (
         'train_model(\'gbdt\', y, {x}, \'{"goss": true, "objective": "quantile"}\')',
-        "option 'goss' is not available with objective 'quantile'",
+        "option 'goss' is for option 'objective': 'squared', 'logistic', 'poisson' or 'huber'",
     ),
     (
         "train_model('gbdt', y, {x}, '{\"goss\": true, \"row_fraction\": 0.5}')",

@@ -68,14 +68,16 @@ static int32_t number_spec(call *c, int32_t *n_specs, spec *s) {
     return (*n_specs)++;
 }
 
-/* Puts groups with rows, usable or invalid, into the batch; the others become NULL at once. False for rows that
- * an earlier training has used up. */
+/* Puts groups with rows, usable or invalid, into the batch; the others become NULL at once, and their task and
+ * options are checked all the same. False for rows that an earlier training has used up. */
 static bool fill_batch(call *c, tusk_batch *batch, duckdb_aggregate_state *states,
                        duckdb_vector result, idx_t n, idx_t offset) {
     for (idx_t i = 0; i < n; i++) {
         const train_state *s = (const train_state *)states[i];
         const tusk_block *b = &s->block;
         if (!b->n_rows && !b->flaw) {
+            if (s->spec)
+                number_spec(c, &batch->n_specs, s->spec);
             set_null(result, offset + i);
             continue;
         }
@@ -123,14 +125,14 @@ static const char *train_batch(const overload *o, duckdb_aggregate_state *states
         answer a = {result, c.row, c.emitted, false, o->database, run ? run->era->born : -1, NULL};
         batch.context = &a;
         bool whole = fill_batch(&c, &batch, states, result, n, offset);
-        if (whole && batch.n_groups)
+        if (whole && batch.n_specs)
             train(&batch);
         if (!whole)
             why = "the rows of a group were asked for again after their training, as some window "
                   "frames do: train in a subquery with GROUP BY, and join its models";
         else if (a.failed)
             why = "no memory for the models: raise memory_limit";
-        else if (!batch.n_groups || all_answered(&batch, &c))
+        else if (!batch.n_specs || all_answered(&batch, &c))
             why = NULL;
         else if (batch.error[0])
             why = memcpy(room, batch.error, sizeof batch.error);

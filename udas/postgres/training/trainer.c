@@ -179,8 +179,10 @@ static int32 number_spec(work *w, const group_spec *s) {
     return w->batch.n_specs++;
 }
 
+/* Of a group without rows only task and options are checked. */
 static void add_group(work *w, train_state *s) {
     s->done = true;
+    int32 spec = number_spec(w, s->spec);
     if (!s->block.n_rows && !s->block.flaw)
         return;
     int64 g = w->batch.n_groups++;
@@ -189,7 +191,7 @@ static void add_group(work *w, train_state *s) {
         b->head, b->n_rows, b->n_skipped, b->dim, b->kind, b->parts, b->extras, 0, b->wide};
     ((const char **)w->batch.flaws)[g] = tusk_block_flaw(b);
     w->batch.labels |= tusk_labels_are(b);
-    ((int32 *)w->batch.spec)[g] = number_spec(w, s->spec);
+    ((int32 *)w->batch.spec)[g] = spec;
     w->states[g] = s;
 }
 
@@ -197,7 +199,7 @@ static void add_group(work *w, train_state *s) {
 static void fill(work *w, train_state *asked) {
     group_list *l = asked->list;
     add_group(w, asked);
-    for (; l->pending && w->batch.n_groups < BATCH; l->pending = l->pending->next)
+    for (; l->pending && Max(w->batch.n_groups, w->batch.n_specs) < BATCH; l->pending = l->pending->next)
         if (!l->pending->done)
             add_group(w, l->pending);
 }
@@ -298,7 +300,7 @@ void train_groups(FunctionCallInfo fcinfo, train_state *s, enum tusk_request req
     MemoryContext before = MemoryContextSwitchTo(own);
     work *w = work_new(fcinfo, request, groups_at_most(s));
     fill(w, s);
-    if (w->batch.n_groups) {
+    if (w->batch.n_specs) {
         call_trainer(fcinfo, w);
         check_answer(w);
     }

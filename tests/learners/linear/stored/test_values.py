@@ -225,9 +225,9 @@ def test_a_stored_model_of_vectors_is_no_start(con) -> None:
     [
         (
             {"partition": "kept"},
-            "is the partitioning 'kept' without option 'store', expected both",
+            "option 'partition' needs option 'store' beside it",
         ),
-        ({"resume": True}, "option 'resume' is true without option 'store', expected the store"),
+        ({"resume": True}, "option 'resume' needs option 'store' beside it"),
         ({"warm_start": "ads"}, "is the stored model 'ads', expected a model with coefficients"),
     ],
 )
