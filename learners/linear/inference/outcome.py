@@ -166,11 +166,13 @@ def soften(
         some = np.flatnonzero(~limit.complete)
         which, partly = places[some], limit.of(some)
         rest[which] = False
+        if not len(which):
+            continue
         part = problem.of(which)
         if given:
             state.v[which] = partly.with_the_rest(state.v[which])
             state.objective[which] = part.objective(state.v[which])
-        elif len(which):
+        else:
             features = np.diag(np.append(np.ones(problem.d), 0.0))
             pull = strength(part)[:, None, None] * features
             state.v[which], state.objective[which] = softened(part, partly, pull)
