@@ -133,6 +133,17 @@ class Limit:
         return Limit(*own, self.away[which], self.inverse[which])
 
     @property
+    def by_v(self) -> Floats:
+        """The inverse of the mean curvature (n, p, p) by v, 0 along what runs away."""
+        base = self.frame.base
+        return np.asarray(base @ self.inverse @ base.transpose(0, 2, 1))
+
+    def with_errors(self, spread: Floats) -> "Limit":
+        """The same with another covariance, n times that of v (n, p, p)."""
+        back = self.frame.back
+        return replace(self, inverse=back @ spread @ back.transpose(0, 2, 1))
+
+    @property
     def rank(self) -> NDArray[np.int64]:
         """Weights (n,) that are determined."""
         found = self.away.shape[1] - np.einsum("gjj->g", self.away)

@@ -131,19 +131,24 @@ def infer(
     parted = np.flatnonzero(seen.parted & ~seen.empty)
     if narrow and problem.task.own is None and len(parted) and not state.out_of_time:
         seen.runaways.extend(runaways_of(problem, state, parted, deadline))
-        for places, limit in seen.runaways:
-            _put_limit(problem, seen, places, limit)
+        for at, (places, limit) in enumerate(seen.runaways):
+            seen.runaways[at] = places, _put_limit(problem, seen, places, limit)
     return seen
 
 
-def _put_limit(problem: Problem, seen: Inference, places: Index, limit: Limit) -> None:
-    """Standard errors of what does not run away."""
+def _put_limit(problem: Problem, seen: Inference, places: Index, limit: Limit) -> Limit:
+    """Standard errors of what does not run away; the limit with their covariance."""
     seen.freedom[places] = problem.rows.weight[places] - limit.rank
     if not wants_inference(problem):
-        return
+        return limit
     seen.scale[places] = 1.0
+    if problem.covariance != CLASSIC:
+        given = problem.of(places), limit.v, limit.by_v, limit.rank
+        spread, seen.clusters[places] = robust.sandwich_of(*given)
+        limit = limit.with_errors(spread)
     spread = limit.covariance(problem.rows.weight[places])
     seen.std_err[places] = np.roll(np.sqrt(np.einsum("gjj->gj", spread)), 1, axis=1)
+    return limit
 
 
 def soften(
@@ -168,11 +173,13 @@ def soften(
         some = np.flatnonzero(~limit.complete)
         which, partly = places[some], limit.of(some)
         rest[which] = False
+        if not len(which):
+            continue
         part = problem.of(which)
         if given:
             state.v[which] = partly.with_the_rest(state.v[which])
             state.objective[which] = part.objective(state.v[which])
-        elif len(which):
+        else:
             features = np.diag(np.append(np.ones(problem.d), 0.0))
             pull = strength(part)[:, None, None] * features
             state.v[which], state.objective[which] = softened(part, partly, pull)

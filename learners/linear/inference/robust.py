@@ -15,6 +15,7 @@ in statsmodels; one cluster alone has no such errors.
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tuskml.kernels.passes import Floats
 from tuskml.learners.linear.inference.determined import unpacked
@@ -51,21 +52,29 @@ def covariance(problem: Problem, v: Floats, hessian: Floats) -> Floats:
 
 def sandwich(problem: Problem, v: Floats, hessian: Floats) -> tuple[Floats, Floats]:
     """The same, and the clusters."""
-    n, whole = problem.rows.weight, unpacked(hessian)
+    whole = unpacked(hessian)
     whole[~np.isfinite(whole).all(axis=(1, 2))] = 0.0
-    used = np.diagonal(whole, axis1=1, axis2=2) > 0
+    used = (np.diagonal(whole, axis1=1, axis2=2) > 0).sum(axis=1)
     inverse = np.linalg.pinv(whole, rcond=1e-15, hermitian=True)
+    return sandwich_of(problem, v, inverse, used)
+
+
+def sandwich_of(
+    problem: Problem, v: Floats, inverse: Floats, used: NDArray[np.int64]
+) -> tuple[Floats, Floats]:
+    """The same by the inverse (G, p, p) of the mean curvature; used (G,): weights with one."""
+    n = problem.rows.weight
     loss = problem.task.expected if problem.task.expected is not None else problem.rows.loss
     rows = replace(problem.rows, loss=loss)
     given = problem.to_caller(v), problem.shift, problem.scale
-    spare = np.maximum(n - used.sum(axis=1), np.finfo(float).tiny)
+    spare = np.maximum(n - used, np.finfo(float).tiny)
     clusters = np.full(len(n), np.nan)
     if problem.covariance == CLUSTERED:
         summed, counted = rows.cluster_scores(*given)
         middle, clusters = unpacked(summed), counted.astype(float)
         factor = by_clusters(n, spare, clusters)
     else:
-        row, column = np.tril_indices(used.shape[1])
+        row, column = np.tril_indices(inverse.shape[1])
         packed = np.ascontiguousarray(inverse[:, row, column]) / n[:, None]
         middle = unpacked(rows.squared_scores(*given, packed, POWERS[problem.covariance]))
         factor = n / spare if problem.covariance == "HC1" else np.ones(len(n))

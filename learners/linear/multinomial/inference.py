@@ -101,8 +101,10 @@ def infer(
 
 def _put_limit(problem: SoftmaxProblem, found: Errors, places: Index, limit: Limit) -> None:
     """Standard errors of what does not run away."""
-    if problem.softmax.weight is not None or problem.covariance != CLASSIC:
+    if problem.softmax.weight is not None:
         return
+    if problem.covariance != CLASSIC:
+        limit = _robust(problem, found, places, limit)
     spread = limit.covariance(problem.rows.weight[places])
     shape = len(places), problem.softmax.n_classes, problem.p
     own = np.sqrt(np.einsum("gjj->gj", spread)).reshape(shape)
@@ -111,6 +113,19 @@ def _put_limit(problem: SoftmaxProblem, found: Errors, places: Index, limit: Lim
         whole = spread.reshape(*shape, *shape[1:])
         for place, one in zip(places.tolist(), whole, strict=True):
             found.spreads[place] = one[1:, :-1, 1:, :-1]
+
+
+def _robust(problem: SoftmaxProblem, found: Errors, places: Index, limit: Limit) -> Limit:
+    """The limit with the covariance of the sandwich."""
+    inverse, n = limit.by_v, problem.rows.weight[places]
+    for i, place in enumerate(places.tolist()):
+        some = problem.of(np.array([place]))
+        assert isinstance(some, SoftmaxProblem)
+        weights = some.blocks(some.to_caller(limit.v[[i]]))
+        given = weights, inverse[i] / n[i], int(limit.rank[i])
+        inverse[i], found.clusters[place] = sandwich(some, *given)
+        inverse[i] *= n[i]
+    return limit.with_errors(inverse)
 
 
 def _infer_some(

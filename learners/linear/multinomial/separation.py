@@ -126,6 +126,8 @@ def soften(problem: SoftmaxProblem, state: State, runaways: Runaways) -> Bools:
     pull = np.kron(others @ (np.eye(k) - 1 / k) @ others, features)
     for places, limits in runaways:
         some = np.flatnonzero(limits.settled)
+        if not len(some):
+            continue
         part = problem.of(places[some])
         by = strength(part)[:, None, None] * pull
         found = limit.softened(part, limits.of(some), by)
@@ -139,5 +141,7 @@ def unsoftened(problem: SoftmaxProblem, state: State, runaways: Runaways) -> Non
     for places, limits in runaways:
         some = np.flatnonzero(~limits.complete)
         which = places[some]
+        if not len(which):
+            continue
         state.v[which] = limits.of(some).with_the_rest(state.v[which])
         state.objective[which] = problem.of(which).objective(state.v[which])

@@ -43,7 +43,7 @@ from tuskml.learners.linear.explaining.plan_text import plan_line, resolved
 from tuskml.learners.linear.gap import wants_gap
 from tuskml.learners.linear.inference.finite import settle_lost, with_lost
 from tuskml.learners.linear.inference.modelled import classes_of
-from tuskml.learners.linear.inference.outcome import Inference, judge, likely_classes
+from tuskml.learners.linear.inference.outcome import Inference, judge, may_part
 from tuskml.learners.linear.inference.separation import completely
 from tuskml.learners.linear.objective import describe, start
 from tuskml.learners.linear.operators import (
@@ -391,7 +391,7 @@ def judged(problem: Problem, state: State, plan: Plan) -> Strings:
     far as rows tell that were held out.
     """
     seen = Inference.none(problem)
-    if likely_classes(problem.task) and not (problem.l1 or problem.l2):
+    if problem.task.classifies and may_part(problem.task) and not (problem.l1 or problem.l2):
         seen.parted[:] = completely(problem, state.v)
     return judge(problem, state, plan, seen)
 

@@ -309,19 +309,21 @@ def check_classes(groups: list[Rows], found: list, storage: str) -> None:
         assert errors[known] == pytest.approx(error[known], rel=1e-4)
 
 
-def test_a_level_without_positives_leaves_the_other_terms_their_errors(con):
+@pytest.mark.parametrize("errors", [{}, {"covariance": "HC0"}, {"covariance": "HC3"}])
+def test_a_level_without_positives_leaves_the_other_terms_their_errors(con, errors):
     """A rare level, as in census data: each algorithm has the numbers of a fit without its rows."""
     con.execute(
         "CREATE TABLE t AS SELECT i, ['a', 'b', 'c'][1 + i % 3] AS g, sin(i) AS x, i * 7919 % 13 > 8 AND i % 3 < 2 AS y FROM range(300) r(i)"
     )
     call = "train_model('logistic', y, {'g': g, 'x': x}, $1)"
     (fitted,) = con.execute(
-        "SELECT m.coef[1], m.coef[2], m.intercept, m.std_err FROM (SELECT train_model('logistic', y, {'g': g, 'x': x}) AS m FROM t WHERE g < 'c')"
+        "SELECT m.coef[1], m.coef[2], m.intercept, m.std_err FROM (SELECT train_model('logistic', y, {'g': g, 'x': x}, $1) AS m FROM t WHERE g < 'c')",
+        [json.dumps(errors)],
     ).fetchall()
     for options in ({}, {"epsilon": 1e-2}, {"epsilon": 1e-10}, {"algorithm": "lbfgs"}, {"l2": 0}):
         status, coef, intercept, std_err = con.execute(
             f"SELECT m.status, m.coef, m.intercept, m.std_err FROM (SELECT {call} AS m FROM t)",
-            [json.dumps(options)],
+            [json.dumps(options | errors)],
         ).fetchone()
         assert status == "separable"
         assert [coef[0], coef[2], intercept] == pytest.approx(fitted[:3], rel=1e-6)
