@@ -139,7 +139,7 @@ class Trials:
         return np.where(self.complete(), sign * self.means(), np.inf)
 
     def compared(self) -> NDArray[np.bool_]:
-        """Of which groups a candidate could be judged, or there is only one, (G,)."""
+        """Of which groups a candidate could be judged, or there is but one, (G,)."""
         judged = np.isfinite(self.losses()).any(axis=0)
         return np.asarray(judged | (len(self.search.candidates) == 1))
 

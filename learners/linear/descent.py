@@ -24,7 +24,6 @@ from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import LinearOptions
 from tuskml.learners.linear.validation import EarlyStop
 
-
 ROUNDING = 1e-9
 """Of objectives, as a share of them."""
 
