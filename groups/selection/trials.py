@@ -145,7 +145,7 @@ class Trials:
 
     def simplest(self) -> NDArray[np.intp]:
         """The candidate of each group by no loss, (G,): the simplest of those that were tried, or
-        of all; of equally simple ones the first by task and configuration, however they are listed.
+        of all; of equally simple ones the first by task and configuration, in any order of them.
         """
         cost = [learner_of(c.task).complexity(c.options) for c in self.search.candidates]
         names = [(c.task.name, c.shown) for c in self.search.candidates]
