@@ -9,7 +9,8 @@ MEANINGS = {
     "rounded feature": "converged; a `FLOAT` feature has values beyond 16,777,216, where `FLOAT` "
     "rounds whole numbers, and varies by only a few of its steps: cast it to `DOUBLE`",
     "not converged": "`max_iter` was reached, or no better weights were found, before "
-    "`epsilon` was reached",
+    "`epsilon` was reached; `mlp`, `fm`, `matrix_factorization`: the training loss is not below "
+    "that of the best constant: a constant model",
     "early stop": "the loss of the rows held out by `validation` stopped falling; the best "
     "weights are kept",
     "not compared": "a search: no candidate could be judged by rows that were held out, as in "
@@ -17,11 +18,11 @@ MEANINGS = {
     "the simplest candidate (fewest leaves or units, strongest penalty, then by the alphabet), "
     "and `chosen` in `model_trials` is NULL",
     "time limit": "the limit `time` was reached, of the training or of its search",
-    "diverged": "expected a lower `learning_rate` or `step`, or more epochs; `gbdt`: the training "
-    "loss rose by more than half of what the trees had lowered it by: the trees up to its lowest "
-    "value, or none; `mlp`, `fm`, `matrix_factorization`: weights or losses are no numbers any "
-    "more, or the training loss is above that of the best constant: a constant model; linear "
-    "models: the training loss rose above that of the start, whose weights the model has",
+    "diverged": "expected a lower `learning_rate` or `step`; `gbdt`: the training loss rose by "
+    "more than half of what the trees had lowered it by: the trees up to its lowest value, or "
+    "none; `mlp`, `fm`, `matrix_factorization`: weights or losses are no numbers any more, or the "
+    "training loss is far above that of the best constant: a constant model; linear models: it is "
+    "far above that of the start, whose weights the model has",
     "too few rows": "fewer rows than weights and no penalty: many solutions fit; `mlp`, `fm`: a "
     "single row: a constant model",
     "separable": "a hyperplane separates the classes, or some rows of one class from the other, "
