@@ -206,8 +206,8 @@ def linear(graph: Graph, model: Model) -> list[str]:
         graph.refuse()
     if model.intercept is None:
         raise DataError(
-            f"the model's status is '{model.status}', and it has no margin, expected a model of two "
-            "classes or of numbers"
+            f"the model's status is '{model.status}', and it has no margin, expected a model of "
+            "two classes or of numbers"
         )
     graph.intercept([model.intercept])
     if model.preparation is not None and by_column:

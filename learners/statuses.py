@@ -10,22 +10,22 @@ MEANINGS = {
     "rounded feature": "converged; a `FLOAT` feature has values beyond 16,777,216, where `FLOAT` "
     "rounds whole numbers, and varies by only a few of its steps: cast it to `DOUBLE`",
     "not converged": "`max_iter` was reached, or no better weights were found, before "
-    "`epsilon` was reached",
+    "`epsilon` was reached; `mlp`, `fm`, `matrix_factorization`: the training loss is not below "
+    "that of the best constant: a constant model",
     "early stop": "the loss of the rows held out by `validation` stopped falling; the best "
     "weights are kept",
-    "not compared": "a search: no candidate could be judged by rows that were held out, as in groups "
-    "of a few rows, or of one value of `fold_by`, so none was chosen: the model is that of the "
-    "simplest candidate (fewest leaves or units, strongest penalty, then by the alphabet), and `chosen` in "
-    "`model_trials` is NULL",
+    "not compared": "a search: no candidate could be judged by rows that were held out, as in "
+    "groups of a few rows, or of one value of `fold_by`, so none was chosen: the model is that of "
+    "the simplest candidate (fewest leaves or units, strongest penalty, then by the alphabet), "
+    "and `chosen` in `model_trials` is NULL",
     "time limit": "the limit `time` was reached, of the training or of its search",
-    "diverged": "`gbdt`: the training loss rose by more than half of what the trees had lowered it "
-    "by: the trees up to its lowest value, or none; expected a lower `learning_rate`; "
-    "`matrix_factorization`, `mlp`, `fm`: weights or losses are no numbers any more, or the training "
-    "loss is above that of the best constant: a constant model, expected a lower `learning_rate` "
-    "or `step`, or more epochs; linear models: the training loss is above that of the start, which "
-    "a shorter `step` would not have left",
-    "too few rows": "fewer rows than weights and no penalty: many solutions fit; `fm`: a single "
-    "row: a constant model",
+    "diverged": "expected a lower `learning_rate` or `step`; `gbdt`: the training loss rose by "
+    "more than half of what the trees had lowered it by: the trees up to its lowest value, or "
+    "none; `mlp`, `fm`, `matrix_factorization`: weights or losses are no numbers any more, or the "
+    "training loss is far above that of the best constant: a constant model; linear models: it is "
+    "far above that of the start, whose weights the model has",
+    "too few rows": "fewer rows than weights and no penalty: many solutions fit; `mlp`, `fm`: a "
+    "single row: a constant model",
     "separable": "some rows can be put on their side by ever larger weights (of classes: a "
     "hyperplane separates rows of one from the others; of counts: features or an intercept tell "
     "rows of 0 alone), so there is no optimum without a penalty; coefficients that run away have "
@@ -34,10 +34,12 @@ MEANINGS = {
     "out of range": "weights or sums of squares do not fit into doubles, as with labels beyond "
     "1e150 in size or features near 1e308: a constant model",
     "no split": "trees only: no split of the rows lowers the loss: a constant model",
-    "no feedback": "`matrix_factorization` with implicit feedback: no label is above 0, so there is "
-    "nothing to learn: all scores are 0",
+    "no feedback": "`matrix_factorization` with implicit feedback: no label is above 0, so there "
+    "is nothing to learn: all scores are 0",
     "no words": "`lda` only: no document has a word: topics without words",
-    "one class": "all labels are the same: a constant model",
+    "one class": "all labels are the same: a constant model, whose class has the probability 1; "
+    "`intercept` and `predict_proba(model, x)` are NULL where it is unknown whether that is the "
+    "higher one of two classes, which option `classes` tells",
     INVALID: "a row of the group has NaN, an infinite number or a label that the task does not "
     "have, or its rows differ in length: no model, predictions are NULL, and `plan` says which "
     "row it is; option `invalid` has `skip`",

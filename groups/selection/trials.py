@@ -139,13 +139,13 @@ class Trials:
         return np.where(self.complete(), sign * self.means(), np.inf)
 
     def compared(self) -> NDArray[np.bool_]:
-        """Of which groups a candidate could be judged, or there is only one, (G,)."""
+        """Of which groups a candidate could be judged, or there is but one, (G,)."""
         judged = np.isfinite(self.losses()).any(axis=0)
         return np.asarray(judged | (len(self.search.candidates) == 1))
 
     def simplest(self) -> NDArray[np.intp]:
         """The candidate of each group by no loss, (G,): the simplest of those that were tried, or
-        of all; of equally simple ones the first by task and configuration, however they are listed.
+        of all; of equally simple ones the first by task and configuration, in any order of them.
         """
         cost = [learner_of(c.task).complexity(c.options) for c in self.search.candidates]
         names = [(c.task.name, c.shown) for c in self.search.candidates]

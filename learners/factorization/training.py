@@ -31,6 +31,8 @@ from tuskml.learners.models import Lists, Models, Strings, thinned
 from tuskml.learners.validation import shuffled
 from tuskml.schedule.devices import gpu_in_turn
 
+WORSE = 1.1
+"""Times the loss of the best constant, above which a training has diverged."""
 MOST_NUMBERS = 1 << 26
 """Of a model that is a value."""
 MOST_TOGETHER = 1 << 22
@@ -154,7 +156,8 @@ def fit_placed(asked: Asked, shape: Shape, memory: int, began: float) -> Fit:
         return Fit(settings, shape, 0.0, nothing, math.nan, [], False, "out of range", seconds)
     mean_label, constant = best_constant(kept, settings.biases)
     if loss > constant:
-        why = run.status if run.status == "time limit" else "diverged"
+        why = "diverged" if loss > WORSE * constant else "not converged"
+        why = run.status if run.status == "time limit" else why
         given = settings, shape, mean_label, nothing, constant, run.history
         return Fit(*given, False, why, seconds)
     return Fit(settings, shape, mean, coef, loss, run.history, run.converged, run.status, seconds)

@@ -19,14 +19,15 @@ from tuskml.learners.tasks import Task
 from tuskml.schedule import budget
 
 STATUSES = (
-    *("ok", "early stop", "time limit", "diverged", "too few rows", "out of range"),
+    *("ok", "not converged", "early stop", "time limit", "diverged", "too few rows"),
+    "out of range",
     "one class",
 )
-CONSTANT = ("diverged", "too few rows", "out of range", "one class")
+CONSTANT = ("not converged", "diverged", "too few rows", "out of range", "one class")
 """Statuses of constant models."""
-WORSE = 1 + 1e-6
-"""Times the loss of the best constant, above which a training is worse than its start, and so than
-that constant; beside rounding."""
+ABOVE, WORSE = 1 + 1e-6, 1.1
+"""Times the loss of the best constant, above which a training is no better than that constant, and
+above which it has diverged."""
 UNTOLD = ("format", "feature_names")
 """Options that are not about the training."""
 
@@ -76,6 +77,7 @@ def statuses(
     lone = (labels["low"] == labels["high"]) & options.classifies
     least = np.finfo(np.float32).tiny
     worse = ~(about["loss"] <= WORSE * about["base_loss"] + least)  # also where it is no number
+    above = about["loss"] > ABOVE * about["base_loss"] + least
     finite = np.array([bool(np.isfinite(one).all()) for one in found.numbers])
     finite &= np.isfinite(about["intercept"])
     return np.select(
@@ -86,8 +88,17 @@ def statuses(
             (about["ending"] == DIVERGED) | worse | ~finite,
             about["ending"] == LATE,
             (about["ending"] == PATIENCE) | (about["kept"] < about["epochs"]),
+            above,
         ],
-        ["one class", "too few rows", "out of range", "diverged", "time limit", "early stop"],
+        [
+            "one class",
+            "too few rows",
+            "out of range",
+            "diverged",
+            "time limit",
+            "early stop",
+            "not converged",
+        ],
         "ok",
     )
 

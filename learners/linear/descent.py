@@ -24,8 +24,8 @@ from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import LinearOptions
 from tuskml.learners.linear.validation import EarlyStop
 
-ROUNDING = 1e-9
-"""Of objectives, as a share of them."""
+ROUNDING, WORSE = 1e-9, 0.1
+"""Of objectives, as a share of them; and how far above the start a training has diverged."""
 HALVINGS = 4
 """Of a smoothed corner, after which its rows are not the same: some optima are not unique."""
 
@@ -84,13 +84,13 @@ def descend(
 
 
 def back_to_start(problem: Problem, state: State, start: Floats) -> None:
-    """Groups whose objective is above that of the start have its weights, and have diverged: steps
-    of a given length may lead there.
+    """Groups whose objective is above that of the start have its weights, and have diverged if it
+    is far above: steps of a given length may lead there.
     """
     begun = problem.objective(start)
     size = np.maximum(np.abs(begun), np.abs(state.objective))
     worse = ~(state.objective <= begun + ROUNDING * size) & np.isfinite(begun)
-    state.diverged |= worse
+    state.diverged |= worse & ~(state.objective <= begun + WORSE * np.abs(begun))
     state.v[worse], state.objective[worse] = start[worse], begun[worse]
     state.converged[worse] = state.running[worse] = False
     state.violation[worse], state.stale[worse] = np.inf, True

@@ -37,11 +37,12 @@ class State:
     iterate, where v is a mean of iterates; step (G,): of stochastic steps; below (G,): a number
     that no objective is below; line (G, 2): where nothing penalises, that number at weights of no
     length, and how it falls with their length; rejected (G,): whether the last move was taken
-    back; diverged (G,): whether steps led above the start, where the weights are again; stopped (G,): whether held-out rows ended it; gaps_seen: iterations at which a duality
-    gap was looked at, and the largest one that was found. hessian: the curvature, packed, at v but
-    where stale (G,), of products in double where precise (G,). own: what one algorithm alone
-    keeps; enough: whether it takes too long, by the products with the curvature in all and the
-    errors of the system that is being solved; memory: what the user's own operators keep.
+    back; diverged (G,): whether steps led above the start, where the weights are again; stopped
+    (G,): whether held-out rows ended it; gaps_seen: iterations at which a duality gap was looked
+    at, and the largest one that was found. hessian: the curvature, packed, at v but where stale
+    (G,), of products in double where precise (G,). own: what one algorithm alone keeps; enough:
+    whether it takes too long, by the products with the curvature in all and the errors of the
+    system that is being solved; memory: what the user's own operators keep.
     """
 
     v: Floats

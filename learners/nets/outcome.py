@@ -33,13 +33,22 @@ from tuskml.learners.tasks import Task
 from tuskml.schedule import budget
 
 STATUSES = (
-    *("ok", "early stop", "time limit", "diverged", "too few rows", "out of range", "one class"),
+    *(
+        "ok",
+        "not converged",
+        "early stop",
+        "time limit",
+        "diverged",
+        "too few rows",
+        "out of range",
+        "one class",
+    ),
 )
-CONSTANT = ("diverged", "too few rows", "out of range", "one class")
+CONSTANT = ("not converged", "diverged", "too few rows", "out of range", "one class")
 """Statuses of constant models."""
-WORSE = 1 + 1e-6
-"""Times the loss of the best constant, above which a training is worse than its start, and so than
-that constant; beside rounding."""
+ABOVE, WORSE = 1 + 1e-6, 1.1
+"""Times the loss of the best constant, above which a training is no better than that constant, and
+above which it has diverged."""
 UNTOLD = ("format", "feature_names", "warm_start")
 """Options that are not about the training."""
 
@@ -103,6 +112,7 @@ def statuses(labels: NDArray[np.void], found: Trained, alike: Alike) -> NDArray[
     lone = (labels["low"] == labels["high"]) & (alike.loss == LOGISTIC)
     least = np.finfo(np.float32).tiny
     worse = ~(about["loss"] <= WORSE * about["base_loss"] + least)  # also where it is no number
+    above = about["loss"] > ABOVE * about["base_loss"] + least
     finite = np.isfinite(found.weights).all(axis=1)
     return np.select(
         [
@@ -113,6 +123,7 @@ def statuses(labels: NDArray[np.void], found: Trained, alike: Alike) -> NDArray[
             (about["ending"] == DIVERGED) | worse | ~finite,
             about["ending"] == LATE,
             (about["ending"] == PATIENCE) | (about["kept"] < about["epochs"]),
+            above,
         ],
         [
             "one class",
@@ -122,6 +133,7 @@ def statuses(labels: NDArray[np.void], found: Trained, alike: Alike) -> NDArray[
             "diverged",
             "time limit",
             "early stop",
+            "not converged",
         ],
         "ok",
     )

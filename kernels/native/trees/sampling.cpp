@@ -29,7 +29,7 @@ std::vector<uint64_t> content_keys(const uint8_t *codes, const double *labels,
     for (int64_t i = 0; i < n; i++) {
         uint64_t hash;
         std::memcpy(&hash, labels + i, sizeof hash);
-        if (weights) {
+        if (weights && weights[i] != 1) { // so that weights of 1 change nothing
             uint64_t word;
             std::memcpy(&word, weights + i, sizeof word);
             hash = mixed(hash ^ mixed(word));

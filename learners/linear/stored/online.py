@@ -105,9 +105,9 @@ class Online:
         if not math.isfinite(loss + done.model.intercept):
             raise Diverged
         begun = self.progress.begun
-        if begun is not None and not self.run_of.last and not self.progress.epoch:
-            if loss > RUNAWAY * begun + self._rounding():
-                raise Diverged
+        first = begun is not None and not self.run_of.last and not self.progress.epoch
+        if first and loss > RUNAWAY * (begun or 0.0) + self._rounding():
+            raise Diverged
         self.progress.model = done.model
         return loss
 

@@ -31,10 +31,10 @@ CASES = {
         "logistic", LINE, (LINE[:, 0] > 0) * 1.0, {"algorithm": "lbfgs"}, "separable",
     ),
     "separable for the hinge": ("svm", LINE, (LINE[:, 0] > 0) * 1.0, {}, "ok"),
-    "one class": ("logistic", LINE, np.ones(20), {}, "one class"),
+    "one class": ("logistic", LINE, np.zeros(20), {}, "one class"),
     "one class for the hinge": ("svm", LINE, np.zeros(20), {}, "one class"),
     "one row": ("linear", LINE[:1], np.ones(1), {}, "too few rows"),
-    "one labelled row": ("logistic", LINE[:1], np.ones(1), {}, "one class"),
+    "one labelled row": ("logistic", LINE[:1], np.zeros(1), {}, "one class"),
     "fewer rows than weights": ("linear", SQUARE[:3], np.arange(3.0), {}, "too few rows"),
     "fewer rows with a penalty": ("linear", SQUARE[:3], np.arange(3.0), {"l2": 1}, "ok"),
     "as many rows as weights": ("linear", LINE[:2], np.arange(2.0), {}, "ok"),
@@ -106,13 +106,13 @@ def test_collinear_features_share_the_fit_of_one(con):
     assert model.loss == pytest.approx(without.loss, rel=1e-12)
 
 
-@pytest.mark.parametrize(("label", "sign"), [(1.0, 1), (0.0, -1), (-1.0, -1)])
-def test_one_class_is_predicted(con, label, sign):
-    """A constant model whose margin points to the class."""
+@pytest.mark.parametrize(("label", "margin"), [(1.0, None), (2.0, None), (0.0, -1000)])
+def test_one_class_is_predicted(con, label, margin):
+    """A constant model, with a margin where the label tells which of two classes it is."""
     put(con, LINE, np.full(20, label))
     model = fit(con, "logistic")
     assert (model.status, model.classes, model.converged) == ("one class", [label], False)
-    assert np.sign(model.intercept) == sign
+    assert (model.intercept, model.loss) == (margin, 0)
     assert not model.coef.any()
     predicted = con.execute(
         "SELECT DISTINCT predict(m, x) FROM t, (SELECT train_model('logistic', y, x) AS m FROM t)"

@@ -184,7 +184,8 @@ def test_rows_without_ids_have_the_best_constant(db: Database, label: str, optio
     classes = options == CLASSES
     mean = float(db.ask(f"SELECT avg({f'({label})::int' if classes else label}) FROM t")[0][0])
     best = math.log(mean / (1 - mean)) if classes else mean
-    assert (status, coef or None) == ("ok", None)
+    assert status in ("ok", "not converged")
+    assert not coef
     assert margin == pytest.approx(best, abs=0.2)
 
 

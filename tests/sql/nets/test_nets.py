@@ -228,8 +228,8 @@ def test_groups_without_a_net_have_a_status(
         )
         assert model.predict_probas(x[:2]) == pytest.approx(np.tile(share, (2, 1)))
     elif "logistic" in options:
-        expected = 3001 / 3002 if status == "one class" else (y > 5).mean()
-        assert model.predict_proba(x[:1])[0] == pytest.approx(expected)
+        expected = np.nan if status == "one class" else (y > 5).mean()
+        assert model.predict_proba(x[:1])[0] == pytest.approx(expected, nan_ok=True)
     else:
         assert np.isfinite(model.predict(x)).all()
         assert np.ptp(model.predict(x)) == 0

@@ -56,11 +56,3 @@ def test_held_out_rows_keep_their_weights(client: Client) -> None:
     model = client.fit("gbdt", X, y, more={"w": weight}, **how)
     assert model.loss < 0.2
     assert client.fit("gbdt", X, y, **how).loss > 1
-
-
-def test_one_class_has_the_odds_of_its_weights(client: Client) -> None:
-    model = client.fit(
-        "gbdt", X, np.ones(N), more={"w": np.full(N, 0.5)}, objective="logistic", **HOW
-    )
-    assert model.status == "one class"
-    assert model.intercept == pytest.approx(np.log(2 * (N / 2) + 1))

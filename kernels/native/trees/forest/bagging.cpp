@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "../../shared/common/exact_sum.hpp"
 #include "../categories/levels.hpp"
 #include "../losses/gradients.hpp"
 #include "drawing.hpp"
@@ -167,7 +168,7 @@ private:
     // The mean loss of rows by the trees that did not draw them. none: what it is if there are no
     // such rows.
     double out_of_bag(double none) const {
-        double loss = 0, total = 0;
+        ExactSum loss, total;
         for (int64_t row = 0; row < group_.n_rows; row++) {
             if (!trees_of_.data()[row])
                 continue;
@@ -175,11 +176,12 @@ private:
             for (int64_t k = 0; k < outputs_; k++) {
                 double told = mean_[k] + scale * told_.data()[k * group_.n_rows + row];
                 double lacks = told - target(row, k);
-                loss += weight_.data()[row] * lacks * lacks / 2;
+                loss.add(weight_.data()[row] * lacks * lacks / 2);
             }
-            total += weight_.data()[row];
+            total.add(weight_.data()[row]);
         }
-        return total > 0 ? loss / total : none;
+        double weight = total.value();
+        return weight > 0 ? loss.value() / weight : none;
     }
     double target(int64_t row, int64_t k) const {
         double y = y_.data()[row];

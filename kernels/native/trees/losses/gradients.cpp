@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "../../linear/losses.hpp"
+#include "../../shared/common/exact_sum.hpp"
 #include "../../shared/pool.hpp"
 #include "../../shared/segments.hpp"
 
@@ -229,11 +230,13 @@ Weights weights_of(const tusk_group &group) {
     if (!(group.extras & TUSK_WEIGHTS))
         return found;
     found = {0, 0, 1};
+    ExactSum total;
     for (const Piece &p : pieces_of(group))
         for (uint32_t i = 0; i < p.n; i++) {
-            found.total += p.weight[i];
+            total.add(p.weight[i]);
             found.most = std::max(found.most, p.weight[i]);
         }
+    found.total = total.value();
     if (!std::isfinite(found.total))
         found.total = std::numeric_limits<double>::quiet_NaN(); // so the loss is none
     return found;
@@ -292,13 +295,13 @@ double quantile_of_labels(const Labels &labels, double t) {
 
 double sum_of_labels(const Labels &labels) {
     bool classes = labels.objective == TK_LOGISTIC || labels.objective == TK_GINI;
-    double sum = 0;
+    ExactSum sum;
     for (const Piece &p : pieces_of(*labels.group))
         for (uint32_t i = 0; i < p.n; i++) {
             double y = classes ? p.y[i] == labels.positive : p.y[i];
-            sum += p.weight ? p.weight[i] * y : y;
+            sum.add(p.weight ? p.weight[i] * y : y);
         }
-    return sum;
+    return sum.value();
 }
 
 double constant_of(int32_t objective, double sum, double total) {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "../../shared/common/exact_sum.hpp"
 #include "../../shared/pool.hpp"
 
 namespace tusk {
@@ -48,9 +49,10 @@ int ClassLosses::take(tusk_memory *memory, const tusk_group &group, const double
 }
 
 void ClassLosses::sums(double *out) const {
-    std::fill_n(out, k_, 0.0);
+    std::vector<ExactSum> sums(k_);
     for (int64_t i = 0; i < n_; i++)
-        out[place_.data()[i]] += weight_of_ ? weight_of_[i] : 1;
+        sums[place_.data()[i]].add(weight_of_ ? weight_of_[i] : 1);
+    std::transform(sums.begin(), sums.end(), out, [](ExactSum &sum) { return sum.value(); });
 }
 
 double ClassLosses::base_of(double sum, double total) {
