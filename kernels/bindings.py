@@ -54,6 +54,7 @@ ROWS: dict[str, tuple[Any, list[Any]]] = {
     "tk_shuffle": (INT, [PASS, ADDRESS, UINT64, ADDRESS, ADDRESS, ADDRESS]),
     "tk_keep": (INT, [PASS, ADDRESS, ADDRESS]),
     "tk_free_groups": (None, [ADDRESS, INT64]),
+    "tk_leaks": (INT, [PASS, INT64, ADDRESS]),
     "tk_choose": (INT, [PASS, ADDRESS, ADDRESS, ADDRESS]),
     "tk_spend": (None, [PASS, INT64]),
     "tk_deal": (INT, [PASS, ctypes.POINTER(rows.Dealing), ADDRESS, ADDRESS]),
