@@ -33,9 +33,9 @@ int leaks(const tk_pass *pass, int64_t least, int32_t *out) {
     return for_each_group(pass, [&](int64_t g, int) {
         const tusk_group &group = pass->groups[g];
         bool looks = !tusk_is_sparse(group.kind) && group.n_rows >= least;
-        out[g] = !looks            ? 0
-                 : group.kind & 1  ? first_leak<double>(group)
-                                   : first_leak<float>(group);
+        out[g] = !looks           ? 0
+                 : group.kind & 1 ? first_leak<double>(group)
+                                  : first_leak<float>(group);
         return (int)TK_OK;
     });
 }
