@@ -55,6 +55,7 @@ ROWS: dict[str, tuple[Any, list[Any]]] = {
     "tk_keep": (INT, [PASS, ADDRESS, ADDRESS]),
     "tk_moved": (INT, [PASS, *[ADDRESS] * 3]),
     "tk_free_groups": (None, [ADDRESS, INT64]),
+    "tk_leaks": (INT, [PASS, INT64, ADDRESS]),
     "tk_choose": (INT, [PASS, ADDRESS, ADDRESS, ADDRESS]),
     "tk_spend": (None, [PASS, INT64]),
     "tk_deal": (INT, [PASS, ctypes.POINTER(rows.Dealing), ADDRESS, ADDRESS]),

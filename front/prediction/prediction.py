@@ -116,8 +116,9 @@ def evaluate(
     more than two classes those of `confusion`, as lists of dicts; `tuskml.plots` draws them. They
     are empty where the rows do not determine them.
 
-    Returns a dict: `n_rows`, the rows that have a label and a prediction; `rmse`, `mae` and `r2`
-    for numbers; `auc`, `log_loss` and `accuracy` for `logistic`; `auc` and `accuracy` for `svm`;
+    Returns a dict: `n_rows`, the rows that have a label and a prediction, and `n_not_scored`, the
+    others, such as those with a NULL among the features, of which the metrics are not; `rmse`,
+    `mae` and `r2` for numbers; `auc`, `log_loss` and `accuracy` for `logistic`; `auc` and `accuracy` for `svm`;
     with more than two classes `log_loss`, `accuracy` and `f1_macro`, the mean of `f1_score` over
     classes; for your own task those of numbers or of classes, with `log_loss` if it has
     probabilities. A label may be text where the model's classes have names. A metric without a
@@ -212,6 +213,7 @@ class Scoring:
         shown = [
             *keys,
             f"count(*) FILTER (WHERE tusk_y IS NOT NULL AND tusk_c IS NOT NULL{counts})",
+            f"count(*) FILTER (WHERE (tusk_y IS NULL OR tusk_c IS NULL){counts})",
             f"count(*) FILTER (WHERE tusk_third{counts})",
             *(
                 f"{function(FUNCTIONS.get(name, name))}"
@@ -292,13 +294,14 @@ def metrics_of(answers: Answers) -> tuple[str, ...]:
 
 def metrics_in(row: Row, names: Sequence[str]) -> Metrics:
     """The metrics of a group by name. DataError where labels are of a third class."""
-    n_rows, third, *values = row
+    n_rows, n_not_scored, third, *values = row
     if third:
         raise DataError(
             f"the label of {third:,} rows is neither of the model's two classes: expected the "
             "label that it was trained on"
         )
-    return {"n_rows": int(n_rows), **dict(zip(names, values, strict=True))}
+    counts = {"n_rows": int(n_rows), "n_not_scored": int(n_not_scored)}
+    return {**counts, **dict(zip(names, values, strict=True))}
 
 
 def chosen(scope: Scope, columns: str | Sequence[str] | None) -> list[str]:

@@ -70,3 +70,16 @@ def label_given(task: str, labels: bool, label: str | None, scope: Scope) -> str
             f"label is not given, expected a column or an SQL expression for task '{task}'"
         )
     return one(label, "label", scope.columns)
+
+
+def refuse_leaks(label: str | None, features: Sequence[str], scope: Scope) -> None:
+    """DataError for a label that is a feature too."""
+    if label is None:
+        return
+    column = column_named(label, scope.columns)
+    for text in features:
+        same = column is not None and column_named(text, scope.columns) == column
+        if same or "".join(text.split()) == "".join(label.split()):
+            raise DataError(
+                f"features has the label {label!r} itself, expected columns to predict it from"
+            )

@@ -41,6 +41,7 @@ from tuskml.training.pooling import train_pooled
 from tuskml.training.refusing import (
     checked_into,
     label_given,
+    refuse_leaks,
     refuse_replace,
     refuse_same_names,
     refuse_unknown,
@@ -389,6 +390,7 @@ def resolve(
         asked = asked_for(asked.task, by_label)
     sql, n_features = scope.features(texts, by_name(asked.options))
     label_sql = "NULL" if label is None else scope.label(label, asked.classifies, asked.remedy)
+    refuse_leaks(label, texts, scope)
     return Training(
         asked,
         rows,

@@ -19,6 +19,7 @@ from tuskml.groups.contract.made import made_for
 from tuskml.groups.contract.refusal import refuse
 from tuskml.groups.contract.weights import refuse_weights
 from tuskml.groups.invalid import invalid_models, trained_apart, usable
+from tuskml.groups.leaks import with_leaks
 from tuskml.groups.outgrown import outgrown
 from tuskml.groups.preparation import readable
 from tuskml.groups.selection.asked import Search, search_of
@@ -394,7 +395,8 @@ def trained(
         readable(groups, request, memory) as seen,
         usable(seen.groups, seen.request, memory) as sound,
     ):
-        for models in trained_on(sound, seen.request, batch, account):
+        for found in trained_on(sound, seen.request, batch, account):
+            models = with_leaks(found, sound)
             last_training.note(models, sound[models.group], batch.statement)
             yield seen.described(models)
 

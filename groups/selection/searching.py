@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import OptionError
+from tuskml.groups.leaks import with_leaks
 from tuskml.groups.selection.asked import Search
 from tuskml.groups.selection.drawing.tpe import Estimate, axes_of, chosen
 from tuskml.groups.selection.halving import racing
@@ -279,7 +280,7 @@ def trained_on_all(
         if not len(places):
             continue
         models = part.trained(number, part.seen.groups, places, winner=True)
-        found = models.numbered(places[models.group])
+        found = with_leaks(models.numbered(places[models.group]), part.seen.groups)
         found = replace(found, trials=texts_of(texts, found.group))
         yield part.seen.described(with_statuses(found, trials))
 

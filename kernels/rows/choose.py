@@ -11,6 +11,15 @@ from tuskml.kernels.structures import GROUP
 from tuskml.schedule import budget
 
 
+def leaks(groups: NDArray[np.void], least: int) -> NDArray[np.int32]:
+    """Of each group of dense rows, at least so many, the place from 1 on of the first feature that
+    equals the label in all rows; 0 where there is none, (G,)."""
+    rows = Pass(groups, SQUARED, None, None, True, budget.threads(), cancel_mark=cancel_mark())
+    found = np.zeros(len(groups), np.int32)
+    check_code(library().tk_leaks(rows.struct, least, pointer(found)))
+    return found
+
+
 def chosen_rows(
     groups: NDArray[np.void], chosen: Sequence[NDArray[np.bool_]], memory: int
 ) -> OwnedRows:

@@ -33,13 +33,14 @@
           "standard errors, the intercept's first, of more than two classes in the order of `coef`; " \
           "NULL where they have no meaning") \
     FIELD(CLASSES, classes, NUMBERS, \
-          "the labels, in rising order; one label if there was only one; NULL for `linear`;" \
+          "the labels, in rising order, of text in the order of `class_names`: the numbers that all of them " \
+          "are, or their places from 0 on; one label if there was only one; NULL for `linear`;" \
           " `matrix_factorization`: the numbers of users, of items, and of elements per vector") \
     FIELD(CLASS_NAMES, class_names, TEXTS, \
           "the classes by their own names, in the order of `classes`; numbers as text; NULL where " \
           "there are no classes") \
     FIELD(N_ROWS, n_rows, COUNT, "rows used, including those that `validation` holds out") \
-    FIELD(N_SKIPPED, n_skipped, COUNT, "rows with a NULL") \
+    FIELD(N_SKIPPED, n_skipped, COUNT, "rows with a NULL, and those that option `invalid` left out") \
     FIELD(N_FEATURES, n_features, COUNT, \
           "sparse: 1 + the largest id; 2 for `matrix_factorization`") \
     FIELD(LOSS, loss, NUMBER, "the objective at the result, penalties included") \

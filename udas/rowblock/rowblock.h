@@ -140,9 +140,10 @@ enum tusk_invalid {
     TUSK_INVALID_ERROR
 };
 
-/* Notes a fault of the next row, which is left out; a group with a flaw takes no more rows. Of lists
- * of different lengths nothing says which is right, so these are a flaw where rows are skipped too.
- * Returns 0 for faults that are no row's, such as a lack of memory, and where all are errors. */
+/* Notes a fault of the next row, which is left out; a group with a flaw takes no more rows. Of
+ * lists of different lengths nothing says which is right, so these are a flaw where rows are
+ * skipped too. Returns 0 for faults that are no row's, such as a lack of memory, and where all are
+ * errors. */
 int tusk_block_forgive(tusk_block *block, enum tusk_invalid invalid, const tusk_fault *fault);
 /* A sentence about the flaw, which lives as long as the block; NULL: there is none. */
 const char *tusk_block_flaw(const tusk_block *block);

@@ -75,7 +75,7 @@ def test_a_row_without_a_model_has_no_prediction(trips) -> None:
     found = predict(trips, models, source="trips", returns="numpy")
     assert (np.isnan(found["prediction"]) == (found["city"] < 2)).all()
     assert evaluate(trips, models, source="trips", label="fare", group_by="city")[0] == {
-        "n_rows": 0, "rmse": None, "mae": None, "r2": None
+        "n_rows": 0, "n_not_scored": 200, "rmse": None, "mae": None, "r2": None
     }  # fmt: skip
 
 
@@ -99,7 +99,7 @@ def test_metrics_are_scikit_learn_s(trips, task: str) -> None:
     for city, shown in found.items():
         rows = trips.execute(f"SELECT * FROM trips WHERE city = {city}").df()
         X, y = rows[["delay", "hour"]], rows[label]
-        expected = {"n_rows": 200}
+        expected = {"n_rows": 200, "n_not_scored": 0}
         if task == "linear":
             p = model.predict(X)
             expected["rmse"] = metrics.root_mean_squared_error(y, p)

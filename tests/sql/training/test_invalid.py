@@ -61,10 +61,9 @@ class Database:
         return {row[0]: dict(zip(fields, row[1:], strict=True)) for row in found}
 
 
-@pytest.fixture(params=["duck", "post"])
-def db(request: pytest.FixtureRequest) -> Database:
-    name: str = request.param
-    return Database(name, request.getfixturevalue("con" if name == "duck" else "pg"))
+@pytest.fixture
+def db(session: tuple[str, Any]) -> Database:
+    return Database(*session)
 
 
 BAD_ROW = f"i = {BAD + 5 * N_GROUPS}"

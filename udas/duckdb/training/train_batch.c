@@ -68,8 +68,9 @@ static int32_t number_spec(call *c, int32_t *n_specs, spec *s) {
     return (*n_specs)++;
 }
 
-/* Puts groups with rows, usable or invalid, into the batch; the others become NULL at once, and their task and
- * options are checked all the same. False for rows that an earlier training has used up. */
+/* Puts groups with rows, usable or invalid, into the batch; the others become NULL at once, and
+ * their task and options are checked all the same. False for rows that an earlier training has
+ * used up. */
 static bool fill_batch(call *c, tusk_batch *batch, duckdb_aggregate_state *states,
                        duckdb_vector result, idx_t n, idx_t offset) {
     for (idx_t i = 0; i < n; i++) {

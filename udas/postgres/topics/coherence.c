@@ -30,7 +30,8 @@ static coherence_state *new_state(FunctionCallInfo fcinfo) {
     s->context = context;
     s->measure = TUSK_C_V;
     s->site = new_topic_site(context);
-    expect_model(s->site, PG_GETARG_DATUM(A_MODEL), NAME);
+    if (!expect_model(s->site, PG_GETARG_DATUM(A_MODEL), NAME))
+        refuse_topics(NAME, NULL, TUSK_NEEDS_PAYLOAD);
     char sentence[TUSK_SENTENCE];
     const tusk_topics *t = &s->site->topics;
     if (PG_NARGS() > A_MEASURE && !PG_ARGISNULL(A_MEASURE)) {

@@ -24,15 +24,15 @@ void refuse_topics(const char *function, const char *sqlstate, const char *sente
                     errmsg("%s: %s", function, sentence)));
 }
 
-/* The topics of a model value, which stay as long as its memory: the current context. */
-static void read_topics(void *value, tusk_topics *topics, const char *function) {
+/* The topics of a model value, which stay as long as its memory: the current context. False for a
+ * model without any, as of a group with invalid rows. */
+static bool read_topics(void *value, tusk_topics *topics, const char *function) {
     char sentence[TUSK_SENTENCE];
     const char *sqlstate;
     tusk_text payload = read_payload(value, NULL);
-    if (!payload.data)
-        refuse_topics(function, NULL, TUSK_NEEDS_PAYLOAD);
-    if (!tusk_topics_of(payload, topics, sentence, &sqlstate))
+    if (payload.data && !tusk_topics_of(payload, topics, sentence, &sqlstate))
         refuse_topics(function, sqlstate, sentence);
+    return payload.data;
 }
 
 topic_site *new_topic_site(MemoryContext context) {
@@ -56,22 +56,26 @@ bool is_model_of(const topic_site *s, Datum model) {
     return same_bytes(s, telling_bytes(model));
 }
 
-void expect_model(topic_site *s, Datum model, const char *function) {
+bool expect_model(topic_site *s, Datum model, const char *function) {
     struct varlena *bytes = telling_bytes(model);
     if (same_bytes(s, bytes))
-        return;
+        return true;
     s->bytes = NULL;
     MemoryContextReset(s->model);
     MemoryContext before = MemoryContextSwitchTo(s->model);
     Size size = VARSIZE_ANY(bytes);
     void *copy = MemoryContextAllocHuge(s->model, size);
     memcpy(copy, bytes, size);
-    read_topics(copy, &s->topics, function);
+    if (!read_topics(copy, &s->topics, function)) {
+        MemoryContextSwitchTo(before);
+        return false;
+    }
     void *room = MemoryContextAllocHuge(s->model, tusk_inference_room(&s->topics));
     s->by = tusk_inference_in(room, &s->topics);
     MemoryContextSwitchTo(before);
     s->bytes = copy;
     s->size = size;
+    return true;
 }
 
 bool takes_words(FunctionCallInfo fcinfo, const topic_site *s, int at, const char *function) {
@@ -122,8 +126,8 @@ PG_FUNCTION_INFO_V1(tuskml_predict_topics);
 Datum tuskml_predict_topics(PG_FUNCTION_ARGS) {
     topic_site *s = site_of(fcinfo->flinfo);
     tusk_word_counts counts;
-    expect_model(s, PG_GETARG_DATUM(A_MODEL), "predict_topics");
-    if (!count_row(fcinfo, s, A_TOKENS, "predict_topics", &counts))
+    if (!expect_model(s, PG_GETARG_DATUM(A_MODEL), "predict_topics") ||
+        !count_row(fcinfo, s, A_TOKENS, "predict_topics", &counts))
         PG_RETURN_NULL();
     ArrayType *list = new_list((int)s->topics.n_topics);
     tusk_infer_topics(&s->by, &counts, (double *)ARR_DATA_PTR(list));
@@ -139,8 +143,8 @@ Datum tuskml_perplexity_add(PG_FUNCTION_ARGS) {
         PG_RETURN_ARRAYTYPE_P(sums);
     topic_site *s = site_of(fcinfo->flinfo);
     tusk_word_counts counts;
-    expect_model(s, PG_GETARG_DATUM(1 + A_MODEL), "perplexity");
-    if (!count_row(fcinfo, s, 1 + A_TOKENS, "perplexity", &counts))
+    if (!expect_model(s, PG_GETARG_DATUM(1 + A_MODEL), "perplexity") ||
+        !count_row(fcinfo, s, 1 + A_TOKENS, "perplexity", &counts))
         PG_RETURN_ARRAYTYPE_P(sums);
     double log_likelihood, tokens;
     tusk_complete_document(&s->by, &counts, &log_likelihood, &tokens);
@@ -185,7 +189,8 @@ Datum tuskml_model_topics(PG_FUNCTION_ARGS) {
         return (Datum)0;
     tusk_topics t;
     char sentence[TUSK_SENTENCE];
-    read_topics(PG_DETOAST_DATUM(PG_GETARG_DATUM(0)), &t, "model_topics");
+    if (!read_topics(PG_DETOAST_DATUM(PG_GETARG_DATUM(0)), &t, "model_topics"))
+        refuse_topics("model_topics", NULL, TUSK_NEEDS_PAYLOAD);
     uint32 n = tusk_top_room(&t, PG_GETARG_INT32(1), sentence);
     if (!n)
         refuse_topics("model_topics", NULL, sentence);

@@ -21,8 +21,8 @@ typedef struct topic_site {
 topic_site *new_topic_site(MemoryContext context);
 /* Whether a model is the one that was read last. */
 bool is_model_of(const topic_site *site, Datum model);
-/* Reads a model unless it was read last. */
-void expect_model(topic_site *site, Datum model, const char *function);
+/* Reads a model unless it was read last. False for one without topics. */
+bool expect_model(topic_site *site, Datum model, const char *function);
 /* Whether a row's argument is a list of words; refuses what is no document of the model. */
 bool takes_words(FunctionCallInfo fcinfo, const topic_site *site, int argument,
                  const char *function);

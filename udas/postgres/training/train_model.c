@@ -292,8 +292,7 @@ Datum tuskml_collect_named(PG_FUNCTION_ARGS) {
         refuse_task(c, s, TUSK_NEEDS_WORDS);
     if (!PG_ARGISNULL(A_LABEL) && !PG_ARGISNULL(A_FEATURES) && read_extras(fcinfo, &extras))
         row = read_named(&rc->reader, PG_GETARG_DATUM(A_FEATURES), c->name);
-    if (!row || s->block.flaw ||
-        (s->spec->gaps == TUSK_KEEPS_NO_GAPS && tusk_named_gap(row, 0))) {
+    if (!row || s->block.flaw || (s->spec->gaps == TUSK_KEEPS_NO_GAPS && tusk_named_gap(row, 0))) {
         s->block.n_skipped++;
         PG_RETURN_POINTER(s);
     }
@@ -302,8 +301,8 @@ Datum tuskml_collect_named(PG_FUNCTION_ARGS) {
     double y = read_label(fcinfo, rc, s, row->schema, &fault);
     tusk_named_chunk weighted = *row;
     weighted.extras = extras.given;
-    if (fault.code || tusk_append_named(c->memory, &s->block, &weighted, 0, 1, &y,
-                                        nan_is_gap(s->spec), &fault))
+    if (fault.code ||
+        tusk_append_named(c->memory, &s->block, &weighted, 0, 1, &y, nan_is_gap(s->spec), &fault))
         leave_out(c, s, &fault);
     PG_RETURN_POINTER(s);
 }

@@ -1,5 +1,5 @@
-/* Which rows are trained on: options `missing` and `invalid`, which packers need before the options
- * are read. A wrong value is refused then. */
+/* Which rows are trained on: options `missing` and `invalid`, which packers need before the
+ * options are read. A wrong value is refused then. */
 #ifndef TUSK_GAPS_H
 #define TUSK_GAPS_H
 

@@ -1,0 +1,133 @@
+"""What labels make of a training, in both databases: classes, numbers, and a label among its features."""
+
+# ruff: noqa: E501, SQL is read better on one line
+
+import json
+from typing import Any
+
+import duckdb
+import psycopg
+import pytest
+
+ROWS = """
+CREATE {temp} TABLE t AS SELECT CAST(i AS INTEGER) AS i, CAST(i % 4 AS INTEGER) AS g,
+CAST(i % 3 AS DOUBLE PRECISION) AS a, CAST((i * 7) % 5 AS DOUBLE PRECISION) AS b
+FROM generate_series(0, 199) AS s(i)
+"""
+CLASSIFIERS = ["gbdt", "random_forest", "mlp", "fm"]
+FEW = {
+    "gbdt": {"trees": 5},
+    "random_forest": {"trees": 5},
+    "mlp": {"max_iter": 40},
+    "fm": {"max_iter": 40},
+}
+
+
+class Database:
+    """One of both databases with the same rows."""
+
+    def __init__(self, name: str, session: Any) -> None:
+        self.name, self.session = name, session
+        session.execute(ROWS.format(temp="TEMP" if name == "post" else ""))
+
+    def list(self, *items: str) -> str:
+        listed = ", ".join(items)
+        return f"[{listed}]" if self.name == "duck" else f"ARRAY[{listed}]"
+
+    def row(self, **columns: str) -> str:
+        if self.name == "duck":
+            return "{" + ", ".join(f"'{name}': {sql}" for name, sql in columns.items()) + "}"
+        listed = ", ".join(f'{sql} AS "{name}"' for name, sql in columns.items())
+        return f"(SELECT q FROM (SELECT {listed}) AS q)"
+
+    def ask(self, shown: str, task: str, label: str, features: str, **options: Any) -> Any:
+        call = f"train_model('{task}', {label}, {features}, '{json.dumps(options)}')"
+        return self.session.execute(
+            f"SELECT {shown} FROM (SELECT {call} AS m FROM t) AS f"
+        ).fetchall()
+
+
+@pytest.fixture
+def db(session: tuple[str, Any]) -> Database:
+    return Database(*session)
+
+
+@pytest.mark.parametrize("kind", ["list", "row"])
+@pytest.mark.parametrize("task", CLASSIFIERS)
+def test_booleans_and_texts_are_classes(db: Database, task: str, kind: str) -> None:
+    x = db.list("a", "b") if kind == "list" else db.row(a="a", b="b")
+    labels = {
+        "a < 2": ["0", "1"],
+        "CASE WHEN a < 2 THEN 'low' ELSE 'high' END": ["high", "low"],
+        "b": None,
+    }
+    for label, names in labels.items():
+        ((found,),) = db.ask("(m).class_names", task, label, x, **FEW[task])
+        assert found == names
+
+
+@pytest.mark.parametrize("task", CLASSIFIERS)
+def test_numbers_of_booleans_are_asked_for(db: Database, task: str) -> None:
+    found = db.ask(
+        "(m).class_names", task, "a < 2", db.list("a", "b"), objective="squared", **FEW[task]
+    )
+    assert found == [(None,)]
+
+
+def test_searches_take_classes_too(db: Database) -> None:
+    for task, options in (
+        ("gbdt", {"num_leaves": [3, 7]}),
+        ("auto", {"tasks": ["logistic", "gbdt"]}),
+    ):
+        found = db.ask("(m).class_names", task, "a < 2", db.list("a", "b"), folds=2, **options)
+        assert found == [(["0", "1"],)]
+
+
+@pytest.mark.parametrize("task", ["logistic", "svm", *CLASSIFIERS])
+def test_texts_of_numbers_are_predicted_as_numbers(db: Database, task: str) -> None:
+    """Also where the order of the texts is not that of the numbers."""
+    several = task not in ("svm", "fm")
+    label = (
+        "CASE CAST(a AS INTEGER) WHEN 0 THEN '9' WHEN 1 THEN '20' ELSE '100' END"
+        if several
+        else "CASE WHEN a < 1 THEN '-1' ELSE '10.5' END"
+    )
+    options = {"l2": 0.01} if task in ("logistic", "svm") else FEW[task]
+    x = db.list("a", "a * a", "b")
+    shown = ", ".join(
+        f"predict(m, {db.list(v, w, '1.0')}), predict_class(m, {db.list(v, w, '1.0')})"
+        for v, w in (("0.0", "0.0"), ("1.0", "1.0"), ("2.0", "4.0"))
+    )
+    ((*found,),) = db.ask(shown, task, label, x, **options)
+    expected = ["9", "20", "100"] if several else ["-1", "10.5", "10.5"]
+    assert found[1::2] == expected
+    assert found[::2] == [float(one) for one in expected]
+
+
+@pytest.mark.parametrize("task", ["logistic", "gbdt", "random_forest", "mlp"])
+def test_proportions_are_no_classes(db: Database, task: str) -> None:
+    options = (
+        {}
+        if task == "logistic"
+        else FEW[task] | {"objective": "gini" if task == "random_forest" else "logistic"}
+    )
+    ((status, plan),) = db.ask("(m).status, (m).plan", task, "b / 5", db.list("a"), **options)
+    assert status == "invalid rows"
+    assert "for proportions give two rows with weights" in plan
+    with pytest.raises((duckdb.Error, psycopg.Error), match="for proportions give two rows"):
+        db.ask("m", task, "b / 5", db.list("a"), **options, invalid="error")
+    assert db.ask("(m).status <> 'invalid rows'", task, "b", db.list("a"), **options) == [(True,)]
+
+
+@pytest.mark.parametrize("task", ["linear", "gbdt", "random_forest", "mlp", "lasso"])
+def test_a_label_among_its_features_has_a_status(db: Database, task: str) -> None:
+    options = FEW.get(task, {"lambda": 0.1} if task == "lasso" else {})
+    for x in (db.list("a", "b"), db.row(a="a", b="b")):
+        assert db.ask("(m).status", task, "b", x, **options) == [("label among features",)]
+        assert db.ask("(m).status", task, "b + i % 2", x, **options) != [("label among features",)]
+
+
+def test_a_class_among_its_features_has_a_status(db: Database) -> None:
+    label = "CASE WHEN b < 2 THEN 'no' ELSE 'yes' END"
+    found = db.ask("(m).status", "logistic", label, db.row(a="a", c=label))
+    assert found == [("label among features",)]
