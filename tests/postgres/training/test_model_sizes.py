@@ -48,7 +48,7 @@ SIZES = {
     "matrix_factorization": 64,
     "mlp": 1000,
     "fm": 32,
-    "lda": 100,
+    "lda": 1000,
 }
 
 
