@@ -63,6 +63,18 @@ def test_names_of_columns(connection: duckdb.DuckDBPyConnection, name: str, plac
     assert len(found) == (11 if place == "group" else 1)
 
 
+def test_names_of_weights(connection: duckdb.DuckDBPyConnection) -> None:
+    """So are weights and offsets."""
+    connection.execute(
+        "CREATE OR REPLACE TABLE odd AS SELECT i AS x, i % 3 AS y, 1 + i % 2 AS w, "
+        '1 + i % 2 AS "my weight" FROM range(30) t(i)'
+    )
+    extras = "weight := '{0}', \"offset\" := '{0}'"
+    asked = f"SELECT coef FROM train('odd', 'poisson', 'y', ['x'], {extras})"
+    found = [connection.execute(asked.format(one)).fetchall() for one in ("w", "my weight")]
+    assert found[0] == found[1]
+
+
 def test_expressions_stay(connection: duckdb.DuckDBPyConnection) -> None:
     """What is an expression is none of a column's name, and a mistake names what was given."""
     connection.execute(
