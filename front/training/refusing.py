@@ -50,6 +50,13 @@ def refuse_same_names(database: Database, keys: Sequence[str]) -> None:
             raise DataError(f"group_by names the key {name!r} twice, expected each key once")
 
 
+def refuse_repeated(features: Sequence[str]) -> None:
+    """Features have different names, by which models tell their coefficients apart."""
+    for place, name in enumerate(features):
+        if name in features[:place]:
+            raise DataError(f"features names {name!r} twice, expected each feature once")
+
+
 def refuse_replace(replace: bool, into: object) -> None:
     """replace belongs to into."""
     if replace and into is None:

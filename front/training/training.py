@@ -42,6 +42,7 @@ from tuskml.training.refusing import (
     checked_into,
     label_given,
     refuse_leaks,
+    refuse_repeated,
     refuse_replace,
     refuse_same_names,
     refuse_unknown,
@@ -266,7 +267,7 @@ def with_names(training: Training) -> Training:
     """The same, whose models keep the names of their features, where there is one for each."""
     given = json.loads(training.options)
     names = list(training.given.features)
-    if len(names) != training.n_features or len(set(names)) < len(names):
+    if len(names) != training.n_features:
         return training
     text = json.dumps({"feature_names": names} | given, ensure_ascii=False)
     return replace(training, options=text) if len(text) <= MAX_TEXT else training
@@ -383,6 +384,7 @@ def resolve(
     rows = source if isinstance(source, Source) else find_source(database, source)
     scope = scope_of(database, rows)
     texts = listed(features, "features", scope.columns)
+    refuse_repeated(texts)
     keys = listed(group_by, "group_by", scope.columns)
     label = label_given(asked.task, asked.labels, label, scope)
     by_label = of_classes(asked.task, asked.options) if label is not None else asked.options

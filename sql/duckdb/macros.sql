@@ -247,7 +247,7 @@ FROM _tusk_steps ORDER BY _tusk_i;
 -- A label, and features, as SQL writes them: a list of numbers, a row with names, or one expression.
 -- What is no expression is the name of a column, such as net sales, or order.
 CREATE OR REPLACE TEMP MACRO _tusk_term(given) AS
-    CASE WHEN json_serialize_sql('SELECT (' || given || chr(10) || ')')->>'error' = 'true' THEN '"' || replace(given, '"', '""') || '"'
+    CASE WHEN given <> '' AND json_serialize_sql('SELECT (' || given || chr(10) || ')')->>'error' = 'true' THEN '"' || replace(given, '"', '""') || '"'
          ELSE given END;
 CREATE OR REPLACE TEMP MACRO _tusk_row_of(features) AS
     '{' || array_to_string(list_transform(json_keys(features), lambda _tusk_name:
@@ -287,12 +287,12 @@ CREATE OR REPLACE TEMP MACRO _tusk_keys_sql(keys) AS
 CREATE OR REPLACE TEMP MACRO train(source, task, label, features, options := '', weight := '', "offset" := '', group_by := []) AS TABLE
 FROM query(CASE WHEN _tusk_keys(group_by) = '[]' THEN 'SELECT unnest(_tusk_trained) FROM ('
                 ELSE 'SELECT * RENAME (_tusk_trained AS model) FROM (' END || coalesce(
-    _tusk_rounds(source, task, _tusk_label_sql(label), _tusk_features_sql(features), options, weight, "offset",
+    _tusk_rounds(source, task, _tusk_label_sql(label), _tusk_features_sql(features), options, _tusk_term(weight), _tusk_term("offset"),
                  _tusk_with_names(features, options), _tusk_keys(group_by)),
     'SELECT ' || _tusk_keys_sql(_tusk_keys(group_by)) || 'train_model(''' || replace(task, '''', '''''') || ''', ' || _tusk_label_sql(label) || ', '
     || _tusk_features_sql(features) || ', ''' || replace(_tusk_with_names(features, options), '''', '''''') || ''''
-    || CASE WHEN weight <> '' OR "offset" <> '' THEN ', (' || coalesce(nullif(weight, ''), '1') || chr(10) || ')' ELSE '' END
-    || CASE WHEN "offset" <> '' THEN ', (' || "offset" || chr(10) || ')' ELSE '' END
+    || CASE WHEN weight <> '' OR "offset" <> '' THEN ', (' || coalesce(nullif(_tusk_term(weight), ''), '1') || chr(10) || ')' ELSE '' END
+    || CASE WHEN "offset" <> '' THEN ', (' || _tusk_term("offset") || chr(10) || ')' ELSE '' END
     || ') AS _tusk_trained FROM ('
     || CASE WHEN regexp_matches(source, '^[\s(]*(SELECT|WITH|FROM|VALUES)\b', 'i') THEN '' ELSE 'FROM ' END || source
     || chr(10) || ')' || CASE WHEN _tusk_keys(group_by) = '[]' THEN '' ELSE ' GROUP BY ALL' END) || ')');

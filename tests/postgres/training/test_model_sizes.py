@@ -36,8 +36,8 @@ MODELS = {
         "a smaller option 'rank'",
     ),
     "lda": (
-        "train_model('lda', NULL::text, ARRAY[i::text, (i * 3)::text, (i % 7)::text], "
-        '\'{{"topics": {0}, "max_iter": 1}}\')',
+        "train_model('lda', NULL::text, (SELECT array_agg(md5((i * 1000 + k)::text)) "
+        'FROM generate_series(1, {0}) k), \'{{"topics": 2, "max_iter": 1}}\')',
         "fewer words, or fewer topics",
     ),
 }
@@ -48,7 +48,7 @@ SIZES = {
     "matrix_factorization": 64,
     "mlp": 1000,
     "fm": 32,
-    "lda": 100,
+    "lda": 40,
 }
 
 

@@ -140,3 +140,10 @@ def test_refused(
     with pytest.raises(duckdb.InvalidInputException) as error:
         connection.execute(f"SELECT {asked} FROM range(40) t(i)")
     assert f"a column is called '{name}'" in str(error.value)
+
+
+def test_repeated_features(connection: duckdb.DuckDBPyConnection) -> None:
+    """A feature is listed once."""
+    connection.execute("CREATE OR REPLACE TABLE twice AS SELECT i AS x, i AS y FROM range(9) t(i)")
+    with pytest.raises(tuskml.DataError, match="features names 'x' twice, expected each feature"):
+        tuskml.train(connection, "linear", source="twice", label="y", features=["x", "x"])
