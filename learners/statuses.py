@@ -37,8 +37,8 @@ MEANINGS = {
     "no feedback": "`matrix_factorization` with implicit feedback: no label is above 0, so there "
     "is nothing to learn: all scores are 0",
     "no words": "`lda` only: no document has a word: topics without words",
-    LEAK: "a feature equals the label in all rows of the group, at least 10, as where features are "
-    "a whole row that has the label too: leave it out, as `* EXCLUDE (label)` does",
+    LEAK: "a feature equals the label in all rows of the group, at least 10, as where features "
+    "are a whole row that has the label too: leave it out, as `* EXCLUDE (label)` does",
     "one class": "all labels are the same: a constant model, whose class has the probability 1; "
     "`intercept` and `predict_proba(model, x)` are NULL where it is unknown whether that is the "
     "higher one of two classes, which option `classes` tells",
