@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+import re
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
@@ -52,6 +53,12 @@ def memory_use(memory: int) -> MemoryUse:
     if memory:
         library().tk_memory_use(memory, use)
     return use
+
+
+def wanted(text: str) -> str:
+    """What an error without memory was about, from the words of NumPy, which has most of them."""
+    found = re.match(r"Unable to allocate ([\d.]+ \w+) for an array", text)
+    return f"an array of {found[1]}" if found else "the training"
 
 
 def room_beside(memory: int) -> int:

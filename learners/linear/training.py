@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels import passes
-from tuskml.kernels.charged import FLOOR, Charges, look_at_limits, memory_use
+from tuskml.kernels.charged import FLOOR, Charges, look_at_limits, room_beside, wanted
 from tuskml.kernels.gpu.passes import DevicePass
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.rows.gather import gathered
@@ -89,9 +89,7 @@ def needs_much(groups: NDArray[np.void]) -> bool:
 
 def weights_at_once(memory: int) -> int:
     """Weights that train together: no more than the account has room for."""
-    use = memory_use(memory)
-    room = max(use.budget - use.resident, use.budget // 4, FLOOR)
-    return min(MOST_WEIGHTS, room // BYTES_A_WEIGHT)
+    return min(MOST_WEIGHTS, room_beside(memory) // BYTES_A_WEIGHT)
 
 
 def train_in_parts(
@@ -121,11 +119,11 @@ def of_places(request: Request, places: Index) -> Request:
 def too_large(error: MemoryError, groups: NDArray[np.void], request: Request) -> MemoryError:
     """What to do where one group's training takes more memory than it may."""
     text = str(error)
-    if "memory" in text or groups["kind"][0] < 2 or request.options.store is not None:
+    if "memory_limit" in text or groups["kind"][0] < 2 or request.options.store is not None:
         return error
     return MemoryError(
-        "no memory for the training: raise memory_limit, or give option 'store', which keeps the "
-        f"weights on disk ({text[:1].lower()}{text[1:]})"
+        f"no memory for {wanted(text)}: raise memory_limit, or give option 'store', which keeps "
+        "the weights on disk"
     )
 
 

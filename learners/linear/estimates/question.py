@@ -1,5 +1,6 @@
 """What all candidate plans of one training have in common."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -71,6 +72,7 @@ class Question:
     (`guard/cornered.py`); measured: what was timed instead of being computed,
     by algorithm or as "pass gradient" and "pass curvature"; spent: seconds of a pass that was made
     and is of use only to plans that begin by the curvature; gpu: whether the rows are on one;
+    room: bytes that a plan may take beside the rows;
     shown: what batches of the same call showed (`guard/few_groups.py`).
     """
 
@@ -87,6 +89,7 @@ class Question:
     corner: Mapping[Method, AtCorner] = field(default_factory=dict)
     spent: float = 0.0
     gpu: bool = False
+    room: float = math.inf
     shown: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property

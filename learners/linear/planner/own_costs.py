@@ -13,16 +13,22 @@ import numpy as np
 
 from tuskml.errors import OperatorError
 from tuskml.kernels.passes import Floats
+from tuskml.learners.linear.algorithms import ALGORITHMS as BUILT_IN
+from tuskml.learners.linear.estimates.costs import Costs
 from tuskml.learners.linear.estimates.question import Measured, Question
 from tuskml.learners.linear.operators import Budget, run
 from tuskml.learners.linear.own.assembled import operators_of
 from tuskml.learners.linear.plan import Plan
-from tuskml.learners.linear.planner.space import by_trial, candidate
+from tuskml.learners.linear.planner.choice import assess
+from tuskml.learners.linear.planner.space import CURVATURE, by_trial, candidate, families, unable
 from tuskml.learners.linear.problem import Problem
+from tuskml.optimizer import constants
 
 FEW, MORE = 2048, 8192
 """Rows of a group."""
 MOST_GROUPS = 4
+FAR = 20.0
+"""Times the seconds of the best plan, as they are computed, beyond which a plan is not timed."""
 
 
 def measured(problem: Problem, start: Floats, question: Question) -> Question:
@@ -30,8 +36,8 @@ def measured(problem: Problem, start: Floats, question: Question) -> Question:
 
     What must be reproducible is not measured.
     """
-    names = by_trial(question)
     own_task = question.task.general
+    names = [name for name in by_trial(question) if may_run(question, name)]
     if question.measured or question.options.ordered or not (names or own_task):
         return question
     largest = np.argsort(problem.rows.groups["n_rows"], kind="stable")[-MOST_GROUPS:]
@@ -40,9 +46,36 @@ def measured(problem: Problem, start: Floats, question: Question) -> Question:
     found = {name: timed_plan(some, begin, question, name) for name in names}
     if own_task:
         found["pass gradient"] = timed_pass(some, begin, question, curvature=False)
-        if question.task.curved:
-            found["pass curvature"] = timed_pass(some, begin, question, curvature=True)
+        timed = replace(question, measured=found)
+        if any(may_win(timed, name) for name in families(question) if begins_curved(name)):
+            found[CURVATURE] = timed_pass(some, begin, question, curvature=True)
     return replace(question, measured=found)
+
+
+def begins_curved(name: str) -> bool:
+    """Whether an algorithm is tuskml's own and begins by a pass for the curvature."""
+    return name in BUILT_IN and BUILT_IN[name].begins_by_curvature
+
+
+def may_run(question: Question, name: str) -> bool:
+    """Whether an algorithm could be chosen, were its time known; else nothing of it is timed.
+
+    Its memory counts too: a trial of what does not fit would end the training.
+    """
+    plan = candidate(question, name)
+    algorithm = BUILT_IN[plan.family]
+    memory = algorithm.memory(Costs(question, constants.of_host()))
+    return algorithm.refusal(question.task) is None and unable(question, plan, memory) is None
+
+
+def may_win(question: Question, name: str) -> bool:
+    """The same, and by the kernels' own constants it takes no more than FAR times the least."""
+    if not may_run(question, name):
+        return False
+    known = assess(question, constants.of_host())
+    able = {one.plan.algorithm: one for one in known if one.refusal is None}
+    least = min(one.expected for one in able.values())
+    return name not in able or able[name].expected <= FAR * least
 
 
 def timed_pass(problem: Problem, start: Floats, question: Question, curvature: bool) -> Measured:
@@ -54,7 +87,12 @@ def timed_pass(problem: Problem, start: Floats, question: Question, curvature: b
         part.evaluate(start, curvature)
         return 0.0, time.perf_counter() - began
 
-    return extrapolated(problem, question, once)
+    try:
+        return extrapolated(problem, question, once)
+    except MemoryError:
+        if not curvature:
+            raise
+        return Measured(0.0, 0.0, "its curvature did not fit into memory")
 
 
 def timed_plan(problem: Problem, start: Floats, question: Question, name: str) -> Measured:
@@ -67,7 +105,7 @@ def timed_plan(problem: Problem, start: Floats, question: Question, name: str) -
 
     try:
         return extrapolated(problem, question, once)
-    except OperatorError as error:
+    except (OperatorError, MemoryError) as error:
         return Measured(0.0, 0.0, f"it failed on a sample: {error}")
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels import passes
-from tuskml.kernels.charged import memory_use
+from tuskml.kernels.charged import memory_use, room_beside
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.learners.linear.algorithms import ALGORITHMS, LAST_CHOICE
 from tuskml.learners.linear.algorithms.parts.kept import Kept
@@ -85,7 +85,10 @@ def first_plan(
     if options.algorithm != "auto" or named(options):
         return plan, None
     seen = statistics(groups, memory)
-    return plan, Question(request.task, options, seen, plan.threads, shown=request.shown)
+    room = float(room_beside(memory))
+    return plan, Question(
+        request.task, options, seen, plan.threads, room=room, shown=request.shown
+    )
 
 
 def plan_for(groups: NDArray[np.void], request: Request) -> Plan:

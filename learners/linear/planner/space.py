@@ -24,6 +24,8 @@ from tuskml.learners.linear.own.operators import ALGORITHMS, steps_in_python
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.rule import choose
 
+CURVATURE = "pass curvature"
+"""What a pass for the curvature is among what was measured."""
 FEW_GROUPS = 32
 """Whose epochs leave most of a GPU idle."""
 
@@ -77,8 +79,14 @@ def why_not(question: Question, plan: Plan, memory: float) -> str | None:
     own = BUILT_IN[plan.family].refusal(question.task)
     if own is None and takes_trial(question, plan.algorithm):
         own = untimed(question, plan)
-    if own is not None:
-        return own
+    return own or unable(question, plan, memory)
+
+
+def unable(question: Question, plan: Plan, memory: float) -> str | None:
+    """Why a plan cannot meet the request, whatever its iterations take; None where it can.
+
+    memory: bytes that it takes beside the rows.
+    """
     algorithm = BUILT_IN[plan.family]
     wrong = algorithm.unfit(question.options)
     if wrong is not None:
@@ -86,6 +94,14 @@ def why_not(question: Question, plan: Plan, memory: float) -> str | None:
     own = algorithm.why_not(question, memory)
     if own is not None:
         return own
+    if memory > question.room:
+        return (
+            f"it would take {memory / 2**20:,.0f} MiB beside the rows, and memory_limit leaves "
+            f"{question.room / 2**20:,.0f} MiB"
+        )
+    timed = question.measured.get(CURVATURE) if algorithm.begins_by_curvature else None
+    if timed is not None and timed.failure is not None:
+        return timed.failure
     reasons = refusals(question, algorithm)
     return next((text for text, holds in reasons if holds), None)
 
