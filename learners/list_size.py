@@ -1,5 +1,8 @@
 """How much memory models as lists take."""
 
+from tuskml.kernels.charged import FLOOR, memory_use
+
+STORED = ", or option 'store', which keeps those that occur"
 COPIES = 3
 """Of a list of coefficients, ours and the database's, which doubles what it has while it grows."""
 
@@ -7,3 +10,21 @@ COPIES = 3
 def bytes_of_lists(numbers: int) -> int:
     """Of lists of so many doubles, with their copies."""
     return COPIES * 8 * numbers
+
+
+def refuse_too_long(
+    numbers: int, occur: int, listed: int, memory: int, instead: str = STORED
+) -> None:
+    """MemoryError where models as lists are more than the account may have.
+
+    numbers: of one model, of whose features so many occur; listed: of all models of a call so
+    far; instead: what else there is beside smaller ids.
+    """
+    size, limit = bytes_of_lists(listed), max(memory_use(memory).budget, FLOOR)
+    if size > limit:
+        others = "" if listed == numbers else f" (and models before it {listed - numbers})"
+        raise MemoryError(
+            f"the model has {numbers} coefficients{others}, of which {occur} occur: as a list, "
+            f"and its copies, they take {size / 1e6:.0f} MB, and memory_limit is "
+            f"{limit / 1e6:.0f} MB; expected smaller ids{instead}"
+        )

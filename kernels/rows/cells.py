@@ -117,5 +117,5 @@ def deal(
     by_label = given.get("by_label", False)
     how = Dealing(seed & (2**64 - 1), folds, slices, by_label, by, len(kept), at)
     rows = Pass(kept[0], 0, None, None, True, threads, cancel_mark=cancel_mark())
-    check_code(library().tk_deal(rows.struct, how, memory, pointer(cells)))
+    check_code(library().tk_deal(rows.struct, how, memory, pointer(cells)), "a copy of the rows")
     return Cells(cells, folds, slices)

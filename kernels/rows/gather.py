@@ -33,7 +33,8 @@ def gathered(rows: Pass) -> Pass:
         return rows
     copy = np.empty_like(groups)
     memory = _scratch(int(place[-1]))
-    check_code(library().tk_gather(struct, pointer(memory), pointer(place), pointer(copy)))
+    given = pointer(memory), pointer(place), pointer(copy)
+    check_code(library().tk_gather(struct, *given), "a copy of the rows")
     return replace(rows, groups=copy)
 
 

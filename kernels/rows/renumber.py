@@ -15,8 +15,8 @@ from tuskml.kernels.charged import held
 from tuskml.kernels.library import check_code, library, pointer
 from tuskml.kernels.passes import GROUP
 
-LEAST_WIDTH = 1 << 16
-"""Up to this many features, renumbering is not worth it."""
+LEAST_WIDTH = 512
+"""Up to this many features models may have standard errors, and renumbering is not worth it."""
 SHARE = 4
 """Rows are worth a copy from this ratio of features to features that occur."""
 
@@ -61,6 +61,16 @@ def renumbered(groups: NDArray[np.void], memory: int, mark: int) -> Renumbered:
     return found
 
 
+def few_occur(groups: NDArray[np.void], memory: int, mark: int) -> list[int]:
+    """Places of the sparse groups that are worth a copy whose ids are numbered anew."""
+    wide = np.flatnonzero((groups["kind"] >= 2) & (groups["dim"] > LEAST_WIDTH)).tolist()
+    return [
+        place
+        for place in wide
+        if n_trained(groups[place : place + 1], memory, mark) < groups["dim"][place]
+    ]
+
+
 def n_trained(group: NDArray[np.void], memory: int, mark: int) -> int:
     """How many features one sparse group, GROUP (1,), has once its ids are numbered anew.
 
@@ -89,6 +99,6 @@ def _renumber(found: Renumbered, place: int, memory: int, mark: int, number: int
         return
     copy = found.copies[number : number + 1]
     given = memory, mark, pointer(ids), len(ids), pointer(copy)
-    check_code(library().tk_renumber(pointer(group), *given))
+    check_code(library().tk_renumber(pointer(group), *given), "a copy of the rows")
     found.groups[place] = found.copies[number]
     found.ids[place] = ids

@@ -53,5 +53,6 @@ def numbered(group: NDArray[np.void], more: Ids, memory: int, mark: int) -> Numb
     if n.value > MOST_NUMBERS:
         raise DataError(f"{n.value} feature ids occur in a group, expected at most {MOST_NUMBERS}")
     copy = np.zeros(1, GROUP)
-    check_code(lib.tk_number(pointer(group), memory, mark, pointer(ids), n, pointer(copy)))
+    given = memory, mark, pointer(ids), n, pointer(copy)
+    check_code(lib.tk_number(pointer(group), *given), "a copy of the rows")
     return Numbered(copy, ids)

@@ -14,16 +14,18 @@ from numpy.typing import NDArray
 
 from tuskml.errors import DataError
 from tuskml.kernels import passes
-from tuskml.kernels.charged import look_at_limits
+from tuskml.kernels.charged import Charges, look_at_limits
 from tuskml.kernels.fm.training import ALGORITHMS, LOGISTIC, SQUARED, Rules, Trained, trained
 from tuskml.kernels.passes import Pass
+from tuskml.kernels.rows.renumber import Renumbered, renumbered
 from tuskml.learners import events
 from tuskml.learners.classes import check_classes
-from tuskml.learners.fm.layout import HEAD
+from tuskml.learners.fm.layout import HEAD, begun
 from tuskml.learners.fm.options import MachineOptions
 from tuskml.learners.fm.outcome import models_of
 from tuskml.learners.learner import Request
-from tuskml.learners.models import Models
+from tuskml.learners.list_size import refuse_too_long
+from tuskml.learners.models import Lists, Models
 from tuskml.learners.offsets import refuse_offsets
 from tuskml.learners.tasks import Task
 from tuskml.learners.validation import held_out_counts
@@ -38,12 +40,44 @@ MOST_TOGETHER = 1 << 24
 def train(
     groups: NDArray[np.void], request: Request[Task, MachineOptions], memory: int
 ) -> Iterator[Models]:
-    """Trains each of the groups; models carry their groups' places in `groups`."""
+    """Trains each of the groups; models carry their groups' places in `groups`.
+
+    Of sparse groups with few but large ids, only those that occur take memory in the training.
+    """
     refuse_rows(groups, request)
-    with passes.watching_sigint():
-        for places in together(groups, request.options):
-            models = train_together(groups[places], request, memory)
-            yield models.numbered(places[models.group])
+    mark = passes.cancel_mark()
+    with renumbered(groups, memory, mark) as seen, passes.watching_sigint():
+        for places in together(seen.groups, request.options):
+            models = train_together(seen.groups[places], request, memory)
+            yield from restored(models.numbered(places[models.group]), seen, groups, memory)
+
+
+def restored(
+    models: Models, seen: Renumbered, groups: NDArray[np.void], memory: int
+) -> Iterator[Models]:
+    """The models, each whose group was renumbered as long as its largest id, by itself."""
+    number = models.group.tolist()
+    plain = [place for place, group in enumerate(number) if group not in seen.ids]
+    if plain:
+        yield models if len(plain) == len(number) else models.of(np.array(plain))
+    for place, group in enumerate(number):
+        if group in seen.ids:
+            yield longer(models.of(np.array([place])), seen, int(groups["dim"][group]), memory)
+
+
+def longer(model: Models, seen: Renumbered, width: int, memory: int) -> Models:
+    """A machine with numbers for each id below the width: 0 for those that do not occur."""
+    widths, ids = np.array([width], np.int64), seen.ids[int(model.group[0])]
+    if not len(model.coef.values):  # a constant
+        return replace(model, n_features=widths)
+    each = (len(model.coef.values) - HEAD) // len(ids)
+    seen.listed += width * each
+    refuse_too_long(width * each, len(ids), seen.listed, memory, ", or a lower 'rank'")
+    coef = Charges(memory).empty(HEAD + width * each)
+    coef[HEAD:] = 0.0
+    coef[HEAD:].reshape(width, each)[ids] = model.coef.values[HEAD:].reshape(len(ids), each)
+    listed = Lists(begun(coef, each - 1), np.array([0, len(coef)], np.int64))
+    return replace(model, coef=listed, n_features=widths)
 
 
 def refuse_rows(groups: NDArray[np.void], request: Request[Task, MachineOptions]) -> None:

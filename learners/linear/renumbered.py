@@ -7,15 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import DataError
-from tuskml.kernels.charged import FLOOR, Charges, memory_use
+from tuskml.kernels.charged import Charges
 from tuskml.kernels.rows.renumber import Ids, Renumbered
 from tuskml.learners.linear.problem import Index
 from tuskml.learners.linear.request import LinearOptions, Request
-from tuskml.learners.list_size import bytes_of_lists
+from tuskml.learners.list_size import refuse_too_long
 from tuskml.learners.models import Lists, Models
 from tuskml.learners.options.kinds import WarmStart
 
-NONE = Lists(np.empty(0), np.zeros(2, np.int64))
+TOGETHER = 1 << 18
+"""Coefficients of models that are made long together."""
 
 
 def apart(places: Index, ids: Mapping[int, Ids], options: LinearOptions) -> Iterator[Index]:
@@ -61,60 +62,75 @@ def own_start(options: LinearOptions, ids: Ids, width: int) -> LinearOptions:
 def restored(
     models: Models, seen: Renumbered, groups: NDArray[np.void], memory: int
 ) -> Iterator[Models]:
-    """The models, each whose group was renumbered by itself and as long as its largest id.
+    """The models, each whose group was renumbered as long as its largest id.
 
-    groups: as they were. Only one long list is in memory at a time, charged to the account, but
-    the database keeps those of all groups of a call.
+    groups: as they were. The long lists are charged to the account; few of them are made at a
+    time, but the database keeps those of all groups of a call.
     """
     number = models.group.tolist()
-    plain = [place for place, group in enumerate(number) if group not in seen.ids]
-    if len(plain) == len(number):
+    wide = [place for place, group in enumerate(number) if group in seen.ids]
+    if not wide:
         yield models
         return
-    if plain:
-        yield models.of(np.array(plain))
-    for place, group in enumerate(number):
-        if group in seen.ids:
-            width = int(groups["dim"][group])
-            seen.listed += width
-            refuse_too_long(width, len(seen.ids[group]), seen.listed, memory)
-            yield _long(models.of(np.array([place])), seen.ids[group], width, Charges(memory))
+    if len(wide) < len(number):
+        yield models.of(np.setdiff1d(np.arange(len(number)), wide))
+    for some in together(models, wide, seen, groups, memory):
+        yield _long(models.of(some), seen, groups, Charges(memory))
 
 
-def refuse_too_long(width: int, occur: int, listed: int, memory: int) -> None:
-    """MemoryError where coefficients as lists are more than the account may have.
+def together(
+    models: Models, wide: list[int], seen: Renumbered, groups: NDArray[np.void], memory: int
+) -> Iterator[NDArray[np.intp]]:
+    """Places of models that are made long together. MemoryError where the account cannot have
+    their lists and those before them."""
+    part, numbers = [], 0
+    for place in wide:
+        group = int(models.group[place])
+        own = blocks_of(models, place) * int(groups["dim"][group])
+        seen.listed += own
+        refuse_too_long(own, len(seen.ids[group]), seen.listed, memory)
+        if part and numbers + own > TOGETHER:
+            yield np.array(part)
+            part, numbers = [], 0
+        part.append(place)
+        numbers += own
+    yield np.array(part)
 
-    width: of one model, of which so many occur; listed: of all models of a call so far.
+
+def blocks_of(models: Models, place: int) -> int:
+    """How many coefficients a feature has in a model: one of each class where these are many."""
+    return several(int(np.diff(models.classes.offsets[place : place + 2])[0]))
+
+
+def several(classes: int) -> int:
+    """How many lists of weights a model of so many classes has."""
+    return classes if classes > 2 else 1
+
+
+def _long(models: Models, seen: Renumbered, groups: NDArray[np.void], charges: Charges) -> Models:
+    """The models with a coefficient for each id up to the largest; 0 for those that do not occur.
+
+    Standard errors are for models of few features, as which such ids never count.
     """
-    size, limit = bytes_of_lists(listed), max(memory_use(memory).budget, FLOOR)
-    if size > limit:
-        others = "" if listed == width else f" (and models before it {listed - width})"
-        raise MemoryError(
-            f"the model has {width} coefficients{others}, of which {occur} occur: as a list, and "
-            f"its copies, they take {size / 1e6:.0f} MB, and memory_limit is {limit / 1e6:.0f} "
-            "MB; expected smaller ids, or option 'store', which keeps those that occur"
-        )
-
-
-def _long(model: Models, ids: Ids, width: int, charges: Charges) -> Models:
-    """One model with a coefficient for each id up to the largest; 0 for those that do not occur.
-
-    Standard errors are for models of few features, as which ids up to 65,536 and more never count.
-    """
-    classes = len(model.classes.values)
-    several = classes if classes > 2 else 0  # weights by class, each class's intercept first
-    rows, first = max(several, 1), int(several > 0)
-    coef = charges.empty(rows * (first + width))
+    n = len(models.group)
+    widths = groups["dim"][models.group].astype(np.int64)
+    rows = np.array([blocks_of(models, place) for place in range(n)], np.int64)
+    first = (rows > 1).astype(np.int64)  # weights by class, each class's intercept first
+    ends = np.concatenate([[0], np.cumsum(rows * (first + widths))])
+    coef = charges.empty(int(ends[-1]))
     coef[:] = 0.0
-    blocks, known = coef.reshape(rows, first + width), model.coef.values.reshape(rows, -1)
-    blocks[:, :first] = known[:, :first]
-    blocks[:, first + ids] = known[:, first : first + len(ids)]
-    ends = np.array([0, len(coef)], np.int64)
+    for place, group in enumerate(models.group.tolist()):
+        ids, k, begin = seen.ids[group], rows[place], first[place]
+        known = models.coef.values[slice(*models.coef.offsets[place : place + 2])].reshape(k, -1)
+        blocks = coef[ends[place] : ends[place + 1]].reshape(k, -1)
+        blocks[:, :begin] = known[:, :begin]
+        blocks[:, begin + ids] = known[:, begin : begin + len(ids)]
+    none = Lists(np.empty(0), np.zeros(n + 1, np.int64))
     return replace(
-        model,
+        models,
         coef=Lists(coef, ends),
-        std_err=NONE,
-        covariance=NONE,
-        ratios=NONE,
-        n_features=np.array([width], np.int64),
+        std_err=none,
+        covariance=none,
+        ratios=none,
+        n_features=widths,
     )

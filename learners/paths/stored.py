@@ -4,26 +4,21 @@ A fit keeps several numbers for each feature, so it is in memory. Sparse feature
 are fitted by numbers of the ids that occur; what is stored has the ids, and so has the path.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError, OptionError
-from tuskml.kernels import passes
+from tuskml.errors import DataError
 from tuskml.kernels.rows.renumber import LEAST_WIDTH
-from tuskml.kernels.rows.vocabulary import numbered
 from tuskml.kvstore import StoreRoot
 from tuskml.kvstore.roots.numbered import MOST_ID, NumberedRoot
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Lists, Models
-from tuskml.learners.paths.feature_groups import members_of, refuse_groups
-from tuskml.learners.paths.features import found_at, names_of, refuse_unknown
+from tuskml.learners.paths.by_number import copied, features_asked, of_numbers, refuse_named
 from tuskml.learners.paths.options import PathOptions
 from tuskml.learners.paths.tasks import PathTask
-from tuskml.learners.paths.training import train
+from tuskml.learners.paths.training import train_groups
 from tuskml.learners.stored.values import DTYPE, about, pairs_of, stored
 
 Asked = Request[PathTask, PathOptions]
@@ -44,9 +39,8 @@ def train_stored(group: Group, request: Asked, memory: int, root: StoreRoot) -> 
         return by_number(group, request, memory, root, min(root.dimension, MOST_ID))
     if group["kind"][0] < 2 or width <= LEAST_WIDTH:
         return sealed(group, request, memory, root, width)
-    free, blocks = named_features(request, width)
-    named = np.unique(np.array([*free, *(one for block in blocks for one in block)], np.int64))
-    with numbered(group.copy(), named, memory, passes.cancel_mark()) as rows:
+    refuse_named(request, width)
+    with copied(group, request, memory) as rows:
         return by_number(rows.groups, request, memory, NumberedRoot(root, rows.ids), width)
 
 
@@ -61,15 +55,8 @@ def refuse_last_id(request: Asked, ids: Ids) -> None:
 
 def by_number(group: Group, request: Asked, memory: int, root: NumberedRoot, width: int) -> Models:
     """The same of features that are numbers of ids; width: one more than the largest id."""
-    free, blocks = named_features(request, width)
-    found = numbers_of(free, root.ids)
-    own = replace(
-        request.options,
-        unpenalized=tuple(one + 1 for one in found if one is not None) or None,
-        groups=tuple(block_of(one, root.ids) for one in blocks if one) or None,
-        feature_names=None,
-    )
-    numbers = replace(request, options=own, feature_names=None, categories=None)
+    refuse_named(request, width)
+    numbers = of_numbers(request, root.ids, width)
     return sealed(group, numbers, memory, root, width, request.options)
 
 
@@ -85,7 +72,7 @@ def sealed(
     name, ids = request.options.store, root.ids if isinstance(root, NumberedRoot) else None
     assert name is not None
     own = replace(request, options=replace(request.options, store=None))
-    (model,) = train(group, own, memory, ids)
+    (model,) = train_groups(group, own, memory, ids)
     if not np.isfinite(model.loss[0]) or model.status.pool[model.status.code[0]] == "one class":
         return model if ids is None else constant(model, width)
     pairs = pairs_of(model.coef.values, None)
@@ -98,42 +85,3 @@ def constant(model: Models, width: int) -> Models:
     """A model without weights, of a group with so many features."""
     return replace(model, coef=Lists.of_rows(np.zeros((1, 1)), np.ones(1, np.int64)),
                    n_features=np.array([width]))  # fmt: skip
-
-
-def features_asked(options: PathOptions) -> dict[str, Any]:
-    """The options that name features, as they were given."""
-    given = {name: getattr(options, name) for name in ("unpenalized", "groups")}
-    return {name: one for name, one in given.items() if one is not None}
-
-
-def named_features(request: Asked, width: int) -> tuple[list[int], Sequence[Sequence[int]]]:
-    """The ids that options name: without a penalty, and in blocks. Raises OptionError for those
-    that rows of this width cannot have."""
-    options = request.options
-    refuse_unknown("unpenalized", options.unpenalized or (), [width], request)
-    refuse_groups([width], request)
-    names = names_of(0, request)
-    free = [found_at(one, names, width) for one in options.unpenalized or ()]
-    blocks = [] if options.groups is None else members_of(0, request, width)
-    return [one for one in free if one is not None], blocks
-
-
-def numbers_of(ids: Sequence[int], known: Ids) -> list[int | None]:
-    """The places of ids among those that are known, ascending; None where one is not known."""
-    if not len(known):
-        return [None] * len(ids)
-    places = np.minimum(np.searchsorted(known, ids), len(known) - 1)
-    here = known[places] == np.asarray(ids)
-    return [int(at) if found else None for at, found in zip(places, here, strict=True)]
-
-
-def block_of(ids: Sequence[int], known: Ids) -> tuple[int, ...]:
-    """A block as places from 1 on. OptionError for an id that does not occur, since the weight of
-    the block's penalty would not count it."""
-    numbers = numbers_of(ids, known)
-    if None in numbers:
-        raise OptionError(
-            f"option 'groups' has feature {ids[numbers.index(None)] + 1}, which does not occur in "
-            "the rows: expected features that occur where ids are above 2147483646"
-        )
-    return tuple(one + 1 for one in numbers if one is not None)

@@ -14,11 +14,14 @@ from tuskml.errors import DataError
 from tuskml.kernels import passes
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.paths.fitting import LOGISTIC, Rules, fit, fitted_by_sums
+from tuskml.kernels.rows.renumber import few_occur
 from tuskml.learners import events
 from tuskml.learners.classes import check_classes
 from tuskml.learners.learner import Request
+from tuskml.learners.list_size import refuse_too_long
 from tuskml.learners.models import Models
 from tuskml.learners.offsets import refuse_offsets
+from tuskml.learners.paths.by_number import copied, of_numbers, spread
 from tuskml.learners.paths.feature_groups import blocks_of, refuse_groups
 from tuskml.learners.paths.features import found_at, names_of, refuse_unknown
 from tuskml.learners.paths.options import Path, PathOptions
@@ -33,12 +36,54 @@ MOST_FEATURES = 1 << 24
 
 
 def train(
+    groups: NDArray[np.void], request: Request[PathTask, PathOptions], memory: int
+) -> Iterator[Models]:
+    """Trains each of the groups; models carry their groups' places in `groups`.
+
+    Of sparse groups with few but large ids, only those that occur take memory in the training.
+    """
+    refuse_rows(groups, request.task.name, False)
+    widths = groups["dim"].tolist()
+    refuse_unknown("unpenalized", request.options.unpenalized or (), widths, request)
+    refuse_groups(widths, request)
+    few = few_occur(groups, memory, passes.cancel_mark()) if memory else []
+    others = np.setdiff1d(np.arange(len(groups)), few)
+    if len(others):
+        own = request if not few else of_places(request, others)
+        for models in train_groups(groups[others], own, memory):
+            yield models.numbered(others[models.group])
+    listed = 0
+    for place in few:
+        width = int(groups["dim"][place])
+        listed += width
+        with copied(groups[place : place + 1], request, memory, place) as rows:
+            refuse_too_long(width, len(rows.ids), listed, memory)
+            own = of_numbers(request, rows.ids, width, place)
+            for model in train_groups(rows.groups, own, memory, rows.ids):
+                yield spread(model, rows.ids, width, request.options, memory).numbered(
+                    np.array([place])
+                )
+
+
+def of_places(
+    request: Request[PathTask, PathOptions], places: NDArray[np.intp]
+) -> Request[PathTask, PathOptions]:
+    """A request about all groups, for those at some places."""
+    names, categories = request.feature_names, request.categories
+    return replace(
+        request,
+        feature_names=None if names is None else lambda k: names(int(places[k])),
+        categories=None if categories is None else lambda k: categories(int(places[k])),
+    )
+
+
+def train_groups(
     groups: NDArray[np.void],
     request: Request[PathTask, PathOptions],
     memory: int,
     ids: NDArray[np.int64] | None = None,
 ) -> Iterator[Models]:
-    """Trains each of the groups; models carry their groups' places in `groups`.
+    """The same on the features that the groups have.
 
     ids: of the features, where these are numbers of ids, as in what is stored.
     """
