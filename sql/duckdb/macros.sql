@@ -105,8 +105,38 @@ CREATE OR REPLACE TEMP MACRO rollback(model_name, in_group := NULL) AS TABLE SEL
 
 -- One row per coefficient, the intercept first (feature 0): estimate, standard error, z or t, its p-value, the 95% confidence
 -- interval and exp(estimate) where that is a ratio; note says why some are missing. The function returns a list of them. A store may have more coefficients than a result can hold:
--- `tuskml store export` writes them.
-CREATE OR REPLACE TEMP MACRO model_summary(model) AS TABLE SELECT unnest(model_summary(model), recursive := true);
+-- `tuskml store export` writes them. Of a model without standard errors all terms have the same test and note, and its coefficients
+-- become rows as they are read: a list of millions of them with texts would take gigabytes.
+CREATE OR REPLACE TEMP MACRO model_summary(model) AS TABLE
+WITH _tusk_given AS (SELECT _tusk_model(model) AS _tusk_m),
+_tusk_sized AS (
+    SELECT _tusk_m, _tusk_m.task = 'logistic' AND len(_tusk_m.classes) > 2 AS _tusk_several,
+           _tusk_m.std_err IS NULL AND len(_tusk_m.coef) > 1024 AND _tusk_m.task NOT IN ('gbdt', 'random_forest', 'mlp', 'fm') AS _tusk_wide
+    FROM _tusk_given),
+_tusk_told AS (
+    SELECT _tusk_wide, _tusk_several, CASE WHEN _tusk_wide AND _tusk_several THEN _tusk_m.class_names END AS _tusk_classes,
+           CASE WHEN _tusk_wide THEN CASE WHEN _tusk_several THEN _tusk_m.coef ELSE [_tusk_m.intercept] || _tusk_m.coef END END AS _tusk_all,
+           CASE WHEN _tusk_several THEN len(_tusk_m.coef) // len(_tusk_m.classes) ELSE len(_tusk_m.coef) + 1 END AS _tusk_each,
+           CASE WHEN _tusk_wide THEN _tusk_m.features END AS _tusk_names,
+           unnest(CASE WHEN _tusk_wide
+                       THEN model_summary(struct_update(_tusk_m, coef := _tusk_m.coef[1:CASE WHEN _tusk_several THEN len(_tusk_m.classes)
+                                                                                             ELSE 0 END]))[1:1]
+                       ELSE model_summary(_tusk_m) END) AS _tusk_t
+    FROM _tusk_sized),
+_tusk_rows AS (
+    SELECT *, unnest(CASE WHEN _tusk_wide THEN _tusk_all ELSE [_tusk_t.estimate] END) AS _tusk_value,
+           unnest(CASE WHEN _tusk_wide THEN range(len(_tusk_all)) ELSE [0] END) AS _tusk_i
+    FROM _tusk_told)
+SELECT CASE WHEN _tusk_wide THEN CAST(_tusk_i % _tusk_each AS INTEGER) ELSE _tusk_t.feature END AS feature,
+       CASE WHEN _tusk_wide THEN
+           CASE WHEN _tusk_several THEN _tusk_classes[_tusk_i // _tusk_each + 1] || ': ' ELSE '' END
+           || CASE WHEN _tusk_i % _tusk_each = 0 THEN 'intercept'
+                   WHEN len(_tusk_names) >= _tusk_each - 1 THEN _tusk_names[_tusk_i % _tusk_each]
+                   ELSE 'x' || _tusk_i % _tusk_each END
+            ELSE _tusk_t.term END AS term,
+       _tusk_value AS estimate, _tusk_t.std_err AS std_err, _tusk_t.test AS test, _tusk_t.statistic AS statistic,
+       _tusk_t.p_value AS p_value, _tusk_t.lower AS lower, _tusk_t.upper AS upper, _tusk_t.ratio AS ratio, _tusk_t.note AS note
+FROM _tusk_rows;
 
 -- The n items with the highest predictions for a user, without those to exclude, such as the ones that the user has seen. A user
 -- who was not in the training gets the items that are best for all; basis says so. The functions return lists of the rows.
@@ -252,7 +282,9 @@ FROM query(CASE WHEN _tusk_keys(group_by) = '[]' THEN 'SELECT unnest(tuskml_trai
 
 -- The numbers of a model of trees (udas/scalars/models/trees.c has their order), or an error for another model.
 CREATE OR REPLACE TEMP MACRO _tusk_trees_of(asked, model) AS
-    CASE WHEN model.task IN ('gbdt', 'random_forest') THEN coalesce(model.coef, _tusk_tree_numbers(model.payload))
+    CASE WHEN model.task IN ('gbdt', 'random_forest') AND model.n_features NOT BETWEEN 0 AND 16777216
+         THEN error(asked || ': the model has ' || model.n_features || ' features, expected at most 16777216')
+         WHEN model.task IN ('gbdt', 'random_forest') THEN coalesce(model.coef, _tusk_tree_numbers(model.payload))
          WHEN model IS NOT NULL THEN error(asked || ': the model is ''' || model.task || ''', expected a model of trees') END;
 
 -- The names of the levels of a category that a model has as numbers, from 0 on, or NULL for another feature.
@@ -261,7 +293,7 @@ CREATE OR REPLACE TEMP MACRO _tusk_level_names(preparation, feature) AS
                 lambda c: c.kind = 'levels' AND c.name = feature)[1];
 -- The levels that a split sends left: the set that begins so far before the end of a model's numbers.
 CREATE OR REPLACE TEMP MACRO _tusk_levels_left(numbers, from_end) AS
-    list_filter(range(32 * CAST(numbers[len(numbers) - CAST(from_end AS BIGINT) + 1] AS BIGINT)),
+    list_filter(range(32 * CAST(least(numbers[len(numbers) - CAST(from_end AS BIGINT) + 1], len(numbers)) AS BIGINT)),
                 lambda b: (CAST(numbers[len(numbers) - CAST(from_end AS BIGINT) + 2 + b // 32] AS BIGINT) >> (b % 32)) & 1 = 1);
 
 -- One row a node: splits send rows of up to `threshold`, or of the levels in `levels`, to the left, and leaves add `value` to the margin.
@@ -274,7 +306,8 @@ trees AS (
     SELECT max(item) FILTER (i = 2)::BIGINT AS n, 3 + max(item) FILTER (i = 3)::BIGINT AS head,
            greatest(max(item) FILTER (i = 3)::BIGINT, 1) AS outputs FROM items WHERE i <= 3),
 sizes AS (
-    SELECT i - head AS tree, item AS size, sum(item) OVER (ORDER BY i ASC) - item AS before
+    SELECT i - head AS tree, greatest(item, 0) AS size,
+           sum(greatest(item, 0)) OVER (ORDER BY i ASC) - greatest(item, 0) AS before
     FROM items, trees WHERE i BETWEEN head + 1 AND head + n),
 nodes AS (
     SELECT (i - head - 1 - n) // 6 AS place,
@@ -282,7 +315,10 @@ nodes AS (
            max(item) FILTER ((i - head - 1 - n) % 6 = 2) AS right_child, max(item) FILTER ((i - head - 1 - n) % 6 = 3) AS gain,
            max(item) FILTER ((i - head - 1 - n) % 6 = 4) AS n_rows,
            max(item) FILTER ((i - head - 1 - n) % 6 = 5) AS missing
-    FROM items, trees WHERE i > head + n AND i <= head + n + 6 * (SELECT sum(size) FROM sizes) GROUP BY place)
+    FROM items, trees WHERE i > head + n AND i <= head + n + 6 * (SELECT sum(size) FROM sizes) GROUP BY place),
+places AS (
+    SELECT tree, before, unnest(range(before::BIGINT, least(before + size, (SELECT count(*) FROM nodes))::BIGINT)) AS place
+    FROM sizes)
 SELECT tree::BIGINT AS tree, (place - before)::BIGINT AS node,
        CASE WHEN feature >= 0
             THEN coalesce((SELECT names FROM given)[feature::BIGINT + 1], 'x' || (feature::BIGINT + 1)) END AS feature,
@@ -299,7 +335,7 @@ SELECT tree::BIGINT AS tree, (place - before)::BIGINT AS node,
 FROM trees CROSS JOIN (
          SELECT nodes.*, CASE WHEN missing = 2 THEN _tusk_level_names(preparation, given.names[feature::BIGINT + 1]) END AS names,
                 CASE WHEN missing = 2 THEN _tusk_levels_left(numbers, value) END AS chosen FROM nodes, given) AS nodes
-     JOIN sizes ON place >= before AND place < before + size;
+     JOIN places USING (place);
 CREATE OR REPLACE TEMP MACRO tree_dump(model) AS TABLE FROM _tusk_nodes_of('tree_dump', model) ORDER BY tree, node;
 
 -- What the splits by each feature gained in all, and how many they are; the most important first.

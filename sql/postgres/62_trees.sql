@@ -7,6 +7,10 @@ CREATE FUNCTION _tuskml_trees_of(asked text, model tuskml_model) RETURNS float8[
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF (model).task IN ('gbdt', 'random_forest') THEN
+        IF (model).n_features NOT BETWEEN 0 AND 16777216 THEN
+            RAISE EXCEPTION '%: the model has % features, expected at most 16777216', asked, (model).n_features
+                USING ERRCODE = 'invalid_parameter_value';
+        END IF;
         RETURN coalesce((model).coef, @extschema@._tuskml_tree_numbers((model).payload));
     END IF;
     RAISE EXCEPTION '%: the model is ''%'', expected a model of trees', asked, (model).task
@@ -20,7 +24,7 @@ CREATE FUNCTION _tuskml_levels_left(numbers float8[], from_end float8, names jso
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 SELECT array_agg(coalesce(names->>l, CASE WHEN l = jsonb_array_length(names) THEN 'missing' END, l::text) ORDER BY l)
 FROM (SELECT 1 + cardinality(numbers) - from_end::integer AS first) AS s,
-     generate_series(0, 32 * numbers[first]::integer - 1) AS t (l)
+     generate_series(0, 32 * least(numbers[first], cardinality(numbers))::integer - 1) AS t (l)
 WHERE (numbers[first + 1 + l / 32]::bigint >> (l % 32)) & 1 = 1
 $$;
 
@@ -36,7 +40,7 @@ trees AS (
     SELECT max(item) FILTER (WHERE i = 2)::bigint AS n, 3 + max(item) FILTER (WHERE i = 3)::bigint AS head,
            greatest(max(item) FILTER (WHERE i = 3)::bigint, 1) AS outputs FROM items WHERE i <= 3),
 sizes AS (
-    SELECT i - head AS tree, item AS size, sum(item) OVER (ORDER BY i) - item AS before
+    SELECT i - head AS tree, greatest(item, 0) AS size, sum(greatest(item, 0)) OVER (ORDER BY i) - greatest(item, 0) AS before
     FROM items, trees WHERE i BETWEEN head + 1 AND head + n),
 nodes AS (
     SELECT (i - head - 1 - n) / 6 AS place,
@@ -44,7 +48,10 @@ nodes AS (
            max(item) FILTER (WHERE (i - head - 1 - n) % 6 = 2) AS right_child, max(item) FILTER (WHERE (i - head - 1 - n) % 6 = 3) AS gain,
            max(item) FILTER (WHERE (i - head - 1 - n) % 6 = 4) AS n_rows,
            max(item) FILTER (WHERE (i - head - 1 - n) % 6 = 5) AS missing
-    FROM items, trees WHERE i > head + n AND i <= head + n + 6 * (SELECT sum(size) FROM sizes) GROUP BY 1)
+    FROM items, trees WHERE i > head + n AND i <= head + n + 6 * (SELECT sum(size) FROM sizes) GROUP BY 1),
+places AS (
+    SELECT tree, before, place
+    FROM sizes, (SELECT count(*) AS total FROM nodes) AS s, generate_series(before::bigint, least(before + size, total)::bigint - 1) AS place)
 SELECT tree, (place - before)::bigint,
        CASE WHEN feature >= 0 THEN coalesce((model).features[feature::bigint + 1], 'x' || (feature::bigint + 1)) END,
        CASE WHEN feature >= 0 AND missing < 2 THEN value END,
@@ -57,7 +64,7 @@ SELECT tree, (place - before)::bigint,
        CASE WHEN missing = 2 THEN @extschema@._tuskml_levels_left(@extschema@._tuskml_trees_of('tree_dump', model), value,
             (SELECT c->'levels' FROM jsonb_array_elements((model).preparation::jsonb->'columns') AS t (c)
              WHERE c->>'kind' = 'levels' AND c->>'name' = (model).features[feature::bigint + 1])) END
-FROM trees CROSS JOIN nodes JOIN sizes ON place >= before AND place < before + size ORDER BY 1, 2
+FROM trees CROSS JOIN nodes JOIN places USING (place) ORDER BY 1, 2
 $$;
 
 -- What the splits by each feature gained in all, and how many they are; the most important first.
@@ -65,8 +72,9 @@ CREATE FUNCTION feature_importance(model tuskml_model)
 RETURNS TABLE (feature text, gain float8, splits bigint)
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 WITH known AS (
-    SELECT coalesce((model).features[place], 'x' || place) AS feature, place
-    FROM generate_series(1, (model).n_features) AS t (place)),
+    SELECT coalesce((model).features[place], 'x' || place) AS feature, place  -- of a model that has been looked at
+    FROM generate_series(1, CASE WHEN @extschema@._tuskml_trees_of('feature_importance', model) IS NOT NULL
+                                 THEN (model).n_features END) AS t (place)),
 used AS (
     SELECT d.feature, sum(d.gain) AS gain, count(*) AS splits
     FROM @extschema@.tree_dump(  -- the error for another model names the function that was called

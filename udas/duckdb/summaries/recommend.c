@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "../../scalars/models/payload.h"
+#include "../../scalars/models/quoted.h"
 #include "../database.h"
 #include "../features/named.h"
 #include "../models/stores.h"
@@ -132,6 +133,7 @@ static void recommend(duckdb_function_info info, duckdb_data_chunk chunk, duckdb
         char text[TUSK_SENTENCE + 32];
         snprintf(text, sizeof text, "%s: %s", w->similar ? "similar_items" : "recommend",
                  c.sentence);
+        tusk_make_utf8(text);
         duckdb_scalar_function_set_error(info, text);
     }
 }

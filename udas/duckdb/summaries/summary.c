@@ -56,6 +56,7 @@ typedef struct models {
 
 #define ONE_CLASS ((idx_t) - 1) /* for models of fewer than three classes */
 #define MOST_NAME 200           /* bytes of a class's name to show */
+#define MOST_TERMS (1 << 22)    /* of all models of a vector: some 200 bytes each */
 
 /* The terms being written, appended to those of earlier rows. */
 typedef struct terms {
@@ -296,10 +297,14 @@ static void put_model(terms *t, const models *m, idx_t row) {
     ((duckdb_list_entry *)duckdb_vector_get_data(t->list))[row] = (duckdb_list_entry){first, n};
 }
 
-static bool terms_new(terms *t, const models *m, idx_t n, duckdb_vector result, scratch *s) {
+static idx_t count_terms(const models *m, idx_t n) {
     idx_t total = 0;
     for (idx_t row = 0; row < n; row++)
         total += has_terms(m, row) ? terms_of(m, row) : 0;
+    return total;
+}
+
+static bool terms_new(terms *t, idx_t total, duckdb_vector result, scratch *s) {
     *t = (terms){.list = result};
     duckdb_list_vector_reserve(result, total);
     duckdb_list_vector_set_size(result, total);
@@ -345,7 +350,15 @@ static void summarise(duckdb_function_info info, duckdb_data_chunk chunk, duckdb
     bool good = models_of_any(duckdb_data_chunk_get_vector(chunk, 0), n, &kept, &m);
     if (!good && !kept.out_of_memory)
         write_refusal("model_summary", chunk, text);
-    if (!good || !terms_new(&t, &m, n, result, &kept)) {
+    idx_t total = good ? count_terms(&m, n) : 0;
+    if (total > MOST_TERMS) {
+        good = false;
+        snprintf(text, sizeof text,
+                 "model_summary: %llu terms are too many for a list, expected at most %d: FROM "
+                 "model_summary(model) has a row for each",
+                 (unsigned long long)total, MOST_TERMS);
+    }
+    if (!good || !terms_new(&t, total, result, &kept)) {
         duckdb_scalar_function_set_error(info, text);
     } else if (put_models(info, &t, &m, n)) {
         if (!two_sided_p((int64_t)t.used, t.statistic, t.freedom, t.p))

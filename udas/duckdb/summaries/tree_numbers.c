@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "../../scalars/models/payload.h"
+#include "../../scalars/models/quoted.h"
 #include "../database.h"
 
 #define NAME "_tusk_tree_numbers"
@@ -38,6 +39,7 @@ static void tree_numbers(duckdb_function_info info, duckdb_data_chunk chunk,
         if (!tusk_has_compact_trees(payload)) {
             set_null(result, row);
         } else if (!put_numbers(result, row, payload, sentence)) {
+            tusk_make_utf8(sentence);
             duckdb_scalar_function_set_error(info, sentence);
             return;
         }
