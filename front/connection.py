@@ -155,14 +155,15 @@ def run_macros(connection: duckdb.DuckDBPyConnection) -> None:
     """The SQL that is left to SQL.
 
     A database file keeps nothing of tuskml: its macros are the connection's own, and a cursor
-    gets them by `load(cursor)`. In memory every cursor sees them.
+    gets them by `load(cursor)`. In memory every cursor sees them. What says that they are there
+    comes last: an interrupt on the way leaves a connection that the next call makes whole.
     """
     text = sql_text("macros.sql")
-    connection.execute(text + LOADED)
-    if holds(connection, IN_MEMORY):
-        made = holds(connection, MADE_BY_LOAD)
-        connection.execute(for_all_cursors(LOADED if made else text + LOADED))
+    connection.execute(text)
+    if holds(connection, IN_MEMORY) and not holds(connection, MADE_BY_LOAD):
+        connection.execute(for_all_cursors(text))
     run_registry_macros(connection)
+    create_macros(connection, LOADED)
 
 
 def sql_text(name: str) -> str:

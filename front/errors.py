@@ -28,7 +28,7 @@ class OperatorError(TuskError):
 
 
 class Interrupted(TuskError):
-    """A training that was cancelled while it ran."""
+    """A training, or another call, that was cancelled while it ran."""
 
     sqlstate = "57014"
 

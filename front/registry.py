@@ -25,12 +25,14 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import duckdb
+
 from tuskml.connection import renew_registry, run_registry_macros, sql_text
 from tuskml.databases.database import Database
 from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.opening import opened
 from tuskml.databases.postgres import Postgres
-from tuskml.errors import DataError, nearest
+from tuskml.errors import DataError, Interrupted, TuskError, nearest
 from tuskml.model.any_model import model_in
 from tuskml.model.file import as_json
 from tuskml.model.model import FIELDS, Model
@@ -45,6 +47,11 @@ SELECT pg_catalog.quote_ident(current_user), pg_catalog.quote_ident(pg_get_userb
 FROM pg_catalog.pg_class
 WHERE oid = 'tuskml.models'::pg_catalog.regclass
 """
+CANCELLED = "the call of the registry was interrupted: it changed nothing"
+AGAIN = "another session changed the same models of the registry at the same time: try again"
+MOST_NAME = 500
+"""Characters of a name."""
+MOST_VERSION = 1_000_000_000
 NO_REGISTRY = (
     "the database has no registry of models: tuskml models create DATABASE makes one, in Python "
     "registry.create(connection)"
@@ -121,12 +128,21 @@ def register(
             )
     if not isinstance(name, str) or not name:
         raise DataError(f"name is {name!r}, expected text of at least one character")
+    if len(name) > MOST_NAME:
+        raise DataError(
+            f"name has {len(name):,} characters, expected at most {MOST_NAME}: {name[:20]!r}..."
+        )
     rows = [(group_key(key), model) for key, model in batch.items() if model is not None]
     if not rows:
         raise DataError(f"there is no model to register as {name!r}: no group has one")
     with _registry(connection) as database:
         text = database.text
         number = f"(SELECT max(version) FROM tuskml.models WHERE name = {text(name)})"
+        if database.fetch(f"SELECT {number} >= {MOST_VERSION}") == [(True,)]:
+            raise DataError(
+                f"{name!r} has version {MOST_VERSION:,}, the last one that there may be: drop it, "
+                "or register under another name"
+            )
         found = text(json.dumps(dict(metrics or {})))
         values = [
             f"({text(name)}, {text(group)}, coalesce({number}, 0) + 1, {text(model.task)}, "
@@ -267,11 +283,28 @@ def drop(connection: Any, name: str, version: int | None = None, group: str | No
 
 @contextmanager
 def _registry(connection: Any) -> Iterator[Database]:
-    """The database, if it has a registry."""
-    with opened(connection) as database:
-        if database.relation(["tuskml", "models"]) is None:
-            raise DataError(NO_REGISTRY)
-        yield database
+    """The database, if it has a registry. What is interrupted there is no training."""
+    try:
+        with opened(connection) as database:
+            if database.relation(["tuskml", "models"]) is None:
+                raise DataError(NO_REGISTRY)
+            yield database
+    except Interrupted as error:
+        raise Interrupted(CANCELLED) from error
+    except TuskError as error:
+        if _lost_race(error.__cause__):
+            raise DataError(AGAIN) from error
+        raise
+
+
+def _lost_race(error: BaseException | None) -> bool:
+    """Whether a database refused a statement because another one changed the same rows."""
+    text = str(error)
+    if isinstance(error, duckdb.ConstraintException):
+        return "primary key" in text or "unique" in text
+    if isinstance(error, duckdb.TransactionException):
+        return "onflict" in text
+    return getattr(error, "sqlstate", None) in ("23505", "40001", "40P01")
 
 
 @contextmanager
