@@ -60,17 +60,17 @@ class OutOfTime(TuskError):
     """A deadline passed within a kernel. It ends the loop of operators."""
 
 
-def check_code(code: int) -> None:
-    """Raises the error that a kernel's code stands for."""
+def check_code(code: int, what: str = "the training") -> None:
+    """Raises the error that a kernel's code stands for. what: the kernel takes memory for."""
     if code == CANCELLED:
         raise Interrupted("the training was interrupted")
     if code == 2:
-        raise MemoryError("no memory for the rows: raise memory_limit")
+        raise MemoryError(f"no memory for {what}: raise memory_limit")
     if code == OUT_OF_TIME:
         raise OutOfTime("the limit of option 'time' was reached")
     if code == 3:
         raise TuskError(
-            "no room for the rows: memory_limit is reached and temp_directory cannot take more"
+            f"no room for {what}: memory_limit is reached and temp_directory cannot take more"
         )
 
 

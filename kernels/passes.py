@@ -254,7 +254,7 @@ class Pass:
             int(precise),
             pointer(out),
         )
-        check_code(code)
+        check_code(code, f"the curvature of {p:,} weights")
         return out
 
     def size_likelihood(self, weights: Floats, size: Floats) -> Floats:
@@ -383,7 +383,7 @@ class Pass:
             pointer(kept),
             pointer(held),
         )
-        check_code(code)
+        check_code(code, "a copy of the rows")
         return OwnedRows(kept), OwnedRows(held)
 
 

@@ -74,7 +74,8 @@ class Limits:
         if move and locked:
             return (
                 "the configuration is locked, expected lock_configuration to be false, or what "
-                "tuskml.connect(...) and its store_root say when the database is opened"
+                "tuskml.connect(...), its store_root and the environment say when the database "
+                "is opened"
             )
         if external or not path or any(is_below(path, folder) for folder in allowed):
             return None

@@ -26,6 +26,19 @@ def width_of(text: str) -> int:
     )
 
 
+CONTROLS = {
+    code: ascii(chr(code))[1:-1]
+    for code in (*range(32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+    if chr(code) not in "\n\t"
+}
+"""What a terminal obeys: escape sequences, and the direction of text."""
+
+
+def harmless(text: str) -> str:
+    """The text with escapes in the place of characters that a terminal would obey."""
+    return text.translate(CONTROLS)
+
+
 def shown(value: Any) -> str:
     """A value as text: long lists lose their middle, structs show their names."""
     if value is None:
@@ -42,8 +55,9 @@ def shown(value: Any) -> str:
             items += [shown(value[-1])]
         return "[" + ", ".join(items) + "]"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{key}: {shown(item)}" for key, item in value.items()) + "}"
-    return str(value)
+        items = [f"{harmless(str(key))}: {shown(item)}" for key, item in value.items()]
+        return "{" + ", ".join(items) + "}"
+    return harmless(str(value))
 
 
 def cut(text: str, width: int) -> str:
@@ -117,6 +131,7 @@ def table(names: Sequence[str], rows: Sequence[Sequence[Any]], width: int | None
 
     width: columns to fit into, by default the terminal's.
     """
+    names = [harmless(name) for name in names]
     columns = [[row[place] for row in rows] for place in range(len(names))]
     right = [is_numeric(values) for values in columns]
     cells = [

@@ -9,6 +9,7 @@ import os
 from typing import Any
 
 from tuskml.errors import TuskError
+from tuskml.kernels.charged import wanted
 
 ROOM = 1000
 """Bytes of a sentence."""
@@ -28,7 +29,7 @@ def sentence(error: BaseException) -> str:
     """What a person is told: our own errors as they are, others with their type."""
     if isinstance(error, KeyboardInterrupt):
         return "the training was interrupted"
-    if isinstance(error, MemoryError):
+    if _is_of_memory(error):
         return _of_memory(_text(error))
     if isinstance(error, TuskError):
         return _text(error)
@@ -37,22 +38,28 @@ def sentence(error: BaseException) -> str:
     return f"internal error, {type(error).__name__}: {_text(error)}"
 
 
+def _is_of_memory(error: BaseException) -> bool:
+    """Whether there was no memory: for Python, or for DuckDB, which this side does not import."""
+    return isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryException"
+
+
 def _of_system(error: BaseException) -> int:
     """Its errno if the system refused a file, or 0. An import that fails so has it in its text."""
-    if isinstance(error, OSError):
+    if isinstance(error, OSError) and error.errno is not None:
         return error.errno if error.errno in OF_SYSTEM else 0
-    if isinstance(error, ImportError):
+    if isinstance(error, ImportError | OSError):  # as loading a library fails
         text = _text(error)
+        if "failed to map segment" in text:
+            return errno.ENOMEM
         return next((number for number in OF_SYSTEM if os.strerror(number) in text), 0)
     return 0
 
 
 def _of_memory(text: str) -> str:
     """NumPy's and Python's own errors do not say what to do."""
-    if "memory" in text:
+    if "memory_limit" in text:
         return text
-    why = f" ({text[:1].lower()}{text[1:]})" if text else ""
-    return f"no memory for the training: raise memory_limit{why}"
+    return f"no memory for {wanted(text)}: raise memory_limit"
 
 
 def _text(error: BaseException) -> str:
@@ -64,7 +71,7 @@ def _text(error: BaseException) -> str:
 
 def state(error: BaseException) -> str:
     """The SQLSTATE of what was raised: five characters."""
-    if isinstance(error, MemoryError):
+    if _is_of_memory(error):
         return NO_MEMORY
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED

@@ -72,7 +72,7 @@ def dealt(folds: int | None, share: Any, fold_by: str | None, time_by: str | Non
 
 
 def nearest_share(share: float) -> tuple[int, int]:
-    """The fraction of at most MOST_FOLDS folds that is nearest to a share between 0 and 1."""
-    pairs = [(max(1, round(share * n)), n) for n in range(2, MOST_FOLDS + 1)]
-    usable = [(held, n) for held, n in pairs if held < n]
-    return min(usable, key=lambda pair: (round(abs(pair[0] / pair[1] - share), 12), pair[1]))
+    """The fraction of at most MOST_FOLDS folds that is nearest to a share between 0 and 1; of its
+    folds at least one is held out, and at least one is not."""
+    pairs = [(min(max(1, round(share * n)), n - 1), n) for n in range(2, MOST_FOLDS + 1)]
+    return min(pairs, key=lambda pair: (round(abs(pair[0] / pair[1] - share), 12), pair[1]))

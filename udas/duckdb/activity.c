@@ -97,10 +97,21 @@ static bool register_listing(duckdb_connection connection) {
     return done;
 }
 
+static bool locked(duckdb_function_info info, const database *d, const char *name) {
+    char why[FILES_SENTENCE], sentence[FILES_SENTENCE + 32];
+    if (files_allowed(d, "", true, why))
+        return false;
+    snprintf(sentence, sizeof sentence, "%s: %s", name, why);
+    duckdb_scalar_function_set_error(info, sentence);
+    return true;
+}
+
 static void set_shares(duckdb_function_info info, duckdb_data_chunk chunk, duckdb_vector result) {
     database *d = duckdb_scalar_function_get_extra_info(info);
     column on = chunk_column(chunk, 0);
     bool *out = duckdb_vector_get_data(result);
+    if (locked(info, d, "tuskml_set_shares"))
+        return;
     for (idx_t row = 0; row < duckdb_data_chunk_get_size(chunk); row++) {
         if (!is_valid(&on, row)) {
             set_null(result, row);
@@ -115,6 +126,8 @@ static void set_weight(duckdb_function_info info, duckdb_data_chunk chunk, duckd
     database *d = duckdb_scalar_function_get_extra_info(info);
     column weight = chunk_column(chunk, 0);
     double *out = duckdb_vector_get_data(result);
+    if (locked(info, d, "tuskml_set_weight"))
+        return;
     for (idx_t row = 0; row < duckdb_data_chunk_get_size(chunk); row++) {
         if (!is_valid(&weight, row)) {
             set_null(result, row);

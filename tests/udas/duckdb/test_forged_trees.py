@@ -115,7 +115,8 @@ TOLD = {
     "explain_prediction": {
         NO_TREES,
         WIDTH,
-        "the model has n features and n margins, expected at most n contributions",
+        "the model has n features and n margins, which make n numbers to explain, expected at "
+        "most n",
         "the trees of the model do not say how many rows reached their nodes, which contributions "
         "need",
     },

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../../scalars/models/quoted.h"
 #include "model_column.h"
 
 #define NAME "model_payload"
@@ -33,6 +34,7 @@ bool put_payload_of(duckdb_vector v, idx_t row, const tusk_model_fields *fields,
 static void refuse(duckdb_function_info info, const char *sentence) {
     char text[TUSK_SENTENCE + sizeof NAME + 2];
     snprintf(text, sizeof text, NAME ": %s", sentence);
+    tusk_make_utf8(text);
     duckdb_scalar_function_set_error(info, text);
 }
 

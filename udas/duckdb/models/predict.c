@@ -11,6 +11,7 @@
 
 #include "../../../kvstore/mapped/clones.h"
 #include "../../scalars/models/payload.h"
+#include "../../scalars/models/quoted.h"
 #include "../any_type.h"
 #include "../database.h"
 #include "model_column.h"
@@ -24,6 +25,7 @@
 bool refuse_prediction(const call *c, const char *sentence) {
     char text[REFUSAL_ROOM + 32];
     snprintf(text, sizeof text, "%s: %s", TUSK_ANSWER_NAMES[c->o->answer], sentence);
+    tusk_make_utf8(text);
     duckdb_scalar_function_set_error(c->info, text);
     return false;
 }

@@ -4,12 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../scalars/models/quoted.h"
 #include "../features/named.h"
 #include "../models/model_column.h"
 
 bool refuse_topics(const documents *d, const char *sentence) {
     char text[REFUSAL_ROOM + 32];
     snprintf(text, sizeof text, "%s: %s", d->name, sentence);
+    tusk_make_utf8(text);
     duckdb_scalar_function_set_error(d->info, text);
     return false;
 }

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "catalog/pg_type.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
 
 #include "../../scalars/models/note.h"
@@ -32,6 +33,11 @@ PG_FUNCTION_INFO_V1(tuskml_p_values);
 Datum tuskml_p_values(PG_FUNCTION_ARGS) {
     static python_function of = {
         .name = "_tuskml_p_values_of", .n_arguments = 2, .arguments = {FLOAT8ARRAYOID, FLOAT8OID}};
+    ArrayType *statistics = PG_GETARG_ARRAYTYPE_P(0);
+    if (ARR_NDIM(statistics) > 1)
+        ereport(ERROR, (errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR),
+                        errmsg("model_summary: statistics have %d dimensions, expected one",
+                               ARR_NDIM(statistics))));
     NullableDatum given[] = {fcinfo->args[0], fcinfo->args[1]};
     return call_python(&of, fcinfo->flinfo->fn_oid, "model_summary", given);
 }

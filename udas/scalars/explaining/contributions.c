@@ -26,8 +26,10 @@ bool tusk_size_explanations(tusk_scorer *s, char *sentence) {
         return true;
     }
     snprintf(sentence, TUSK_SENTENCE,
-             "the model has %llu features and %llu margins, expected at most %llu contributions",
+             "the model has %llu features and %llu margins, which make %llu numbers to explain, "
+             "expected at most %llu",
              (unsigned long long)d, (unsigned long long)margins,
+             (unsigned long long)((d + 1) * (margins + 1)),
              (unsigned long long)TUSK_MOST_EXPLAINED);
     return false;
 }

@@ -68,28 +68,13 @@ static bool rising(const tusk_u32 *offset, uint32_t n, uint64_t end) {
     return fine;
 }
 
-/* The bytes of the character at `text`, of n that are left; 0: it is not UTF-8. */
-static uint32_t character(const unsigned char *text, uint32_t n) {
-    static const uint32_t LEAST[] = {0, 0, 0x80, 0x800, 0x10000};
-    uint32_t size = *text < 0x80 ? 1 : *text < 0xc0 ? 0 : *text < 0xe0 ? 2 : *text < 0xf0 ? 3 : 4;
-    uint32_t code = *text & (0xff >> (size + 1));
-    if (size < 2 || size > n || *text > 0xf4)
-        return size == 1 && n;
-    for (uint32_t i = 1; i < size; i++) {
-        if ((text[i] & 0xc0) != 0x80)
-            return 0;
-        code = code << 6 | (text[i] & 0x3f);
-    }
-    return code >= LEAST[size] && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff) ? size : 0;
-}
-
 /* Whether all words, whose offsets were checked, are UTF-8 without a character of code 0. */
 static bool all_text(const tusk_topics *t) {
     for (uint32_t id = 0; id < t->n_words; id++) {
         tusk_text word = tusk_topic_word(t, id);
         const unsigned char *at = (const unsigned char *)word.data;
         for (uint32_t i = 0, size; i < word.length; i += size) {
-            size = character(at + i, (uint32_t)word.length - i);
+            size = tusk_character(at + i, (uint32_t)word.length - i);
             if (!size || !at[i])
                 return false;
         }
