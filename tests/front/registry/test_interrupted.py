@@ -29,7 +29,7 @@ def test_a_cursor_whose_first_call_was_interrupted_has_the_registry(file, monkey
         cursor, plain, times = con.cursor(), getattr(connection, step), []
 
         def interrupted(*given):
-            if given and given[0] is cursor or step == "sql_text":
+            if step == "sql_text" or given[0] is cursor:
                 times.append(step)
                 raise duckdb.InterruptException("INTERRUPT Error: Interrupted!")
             return plain(*given)
@@ -45,14 +45,14 @@ def test_a_cursor_whose_first_call_was_interrupted_has_the_registry(file, monkey
 def test_an_interrupted_call_is_no_training(file):
     path, _ = file
     with tuskml.connect(path) as con:
-        query = "SELECT count(*) FROM range(100000000000) AS t(x)"
-        with registry._registry(con) as database, pytest.raises(tuskml.Interrupted):
-            threading.Timer(0.2, con.interrupt).start()
-            database.fetch(query)
-        with pytest.raises(tuskml.Interrupted, match="the call of the registry was interrupted"):  # noqa: SIM117
-            with registry._registry(con) as database:
-                threading.Timer(0.2, con.interrupt).start()
-                database.fetch(query)
+        con.execute(
+            "CREATE MACRO deploy(model_name) AS TABLE SELECT * REPLACE ((SELECT count(*) FROM "
+            "range(100000000000))::VARCHAR AS stage) FROM tuskml.models"
+        )
+        con.execute("DROP MACRO TABLE temp.main.deploy")
+        threading.Timer(0.2, con.interrupt).start()
+        with pytest.raises(tuskml.Interrupted, match="the call of the registry was interrupted"):
+            registry.deploy(con, "double")
 
 
 def test_two_that_change_a_model_at_once_are_told_to_try_again(file):
