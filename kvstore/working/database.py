@@ -6,6 +6,7 @@ tables that it cannot map. Every get verifies LevelDB's block checksum and the p
 """
 
 import ctypes
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,6 +30,7 @@ BATCH_KEYS, BATCH_BYTES = 1 << 15, 2 * MEBIBYTE  # a native call: tens of millis
 BLOOM_BITS, BLOCK_SIZE = 10, 4096
 BUFFERS_SHARE, MOST_BUFFERS = 8, 32 * MEBIBYTE
 """LevelDB's buffers get an eighth of a cache, and so much at most."""
+NO_SPACE = os.strerror(errno.ENOSPC)
 BATCHES = 8
 """A write batch has an eighth of the buffers at most, so two memtables can exceed their size by a
 quarter of them."""
@@ -236,6 +238,11 @@ def raise_error(path: Path, code: int, text: "ctypes.Array[ctypes.c_char]") -> N
         raise MemoryError(reason)
     if code == CORRUPT:
         raise StoreError(f"the store {path} is damaged: {reason}")
+    if NO_SPACE in reason:
+        raise StoreError(
+            f"the disk of the store {path} is full: free space there, or give stores another "
+            "root (in DuckDB tuskml_set_store_root, in PostgreSQL tuskml.store_root)"
+        )
     raise StoreError(f"the store {path} failed: {reason}")
 
 

@@ -39,6 +39,15 @@ ROWS = {
 }  # fmt: skip
 
 
+SPARSE = ("lasso", "sparse_logistic", "fm", "poisson", "quantile", "squared_hinge", "lda")
+"""Other tasks whose rows may be sparse."""
+LABELS = {
+    **dict.fromkeys(("linear", "lasso", "fm", "poisson", "quantile"), "y::DOUBLE"),
+    "lda": "NULL",
+}
+"""Numbers; the labels of other tasks are classes."""
+
+
 def ridge(storage: str, task: str, algorithm: object) -> dict[str, float]:
     """A penalty, without which groups of so few rows are separable: fitting them takes seconds.
 
@@ -51,7 +60,7 @@ def ridge(storage: str, task: str, algorithm: object) -> dict[str, float]:
 def query(storage: str, task: str, **options: object) -> str:
     """The statement in DuckDB's spelling; labels are classes but for linear."""
     call, rows, width = ROWS[storage]
-    label = "y::DOUBLE" if task == "linear" else "y < 400"
+    label = LABELS.get(task, "y < 400")
     x = f"list_transform(range({width}), lambda k: sin(i * (k + 1)))" if width else ""
     ids = ", ".join(f"(i * {7919 + 104729 * k} + {k}) % 3000000" for k in range(20))
     filled = call.format(
@@ -74,6 +83,13 @@ def cases() -> dict[str, str]:
         found[f"{storage}, deterministic"] = query(
             storage, "logistic", deterministic=True, validation=0.2
         )
+        if "sparse" not in ROWS[storage][0]:
+            continue
+        for task in SPARSE:
+            more = {"rank": 2} if task == "fm" else {}
+            found[f"{storage}, {task}"] = query(storage, task, **more)
+        many = query(storage, "logistic").replace("y < 400", "y % 5")
+        found[f"{storage}, many classes"] = many
     return found
 
 

@@ -74,7 +74,7 @@ def may_win(question: Question, name: str) -> bool:
         return False
     known = assess(question, constants.of_host())
     able = {one.plan.algorithm: one for one in known if one.refusal is None}
-    least = min(one.expected for one in able.values())
+    least = min((one.expected for one in able.values()), default=0.0)
     return name not in able or able[name].expected <= FAR * least
 
 

@@ -43,7 +43,15 @@ FEATURES = (
     *("CASE WHEN i % 5 = 0 THEN ARRAY[a] ELSE ARRAY[a, b] END", "ARRAY[CAST(i AS real)]"),
     *("CASE WHEN i % 5 = 0 THEN NULL ELSE ARRAY[a, b] END", "ARRAY[i, g]", "ARRAY[abs(i), g]"),
     *("sparse(ARRAY[abs(i), 7], ARRAY[a, b])", "sparse(ARRAY[0, i], ARRAY[a, 1])"),
-    *("sparse(ARRAY[0, 1, 0], ARRAY[a, b, a])", "r", "ARRAY[t, 'a']", "ARRAY[f, f]", "t", "a"),
+    *(
+        "sparse(ARRAY[0, 1, 0], ARRAY[a, b, a])",
+        "r",
+        *("hash_features(ARRAY[t, 'a'], 12)", "hash_features(ARRAY[t, 'a'], ARRAY[a, 1], 17)"),
+        "ARRAY[t, 'a']",
+        "ARRAY[f, f]",
+        "t",
+        "a",
+    ),
 )
 BAD = (None, True, -1, 0, 1e308, 1e-300, "x", [], {}, [None], [[1]], {"a": None}, 2**63, 0.5, "")
 SMALL: dict[str, tuple[Any, ...]] = {
@@ -86,7 +94,8 @@ def statement(number: int) -> str:
     learner = choose.choice(list(LEARNERS))
     task = choose.choice(list(learner.tasks))
     label = "NULL" if task == "lda" else choose.choice(LABELS)
-    options = json.dumps(acting(learner, dict(options_of(learner, choose)))).replace("'", "''")
+    given = acting(learner, dict(options_of(learner, choose))) | dict(search_of(learner, choose))
+    options = json.dumps(given).replace("'", "''")
     call = f"train_model('{task}', {label}, {features_of(task, choose)}, '{options}')"
     by = choose.choice(("0", "0", "g"))
     return f"SELECT {by} AS k, {call} AS m FROM {rows(choose)} GROUP BY 1"
@@ -139,6 +148,15 @@ def acting(learner: Learner, given: dict[str, Any]) -> dict[str, Any]:
             return given
         else:
             return given
+
+
+def search_of(learner: Learner, choose: random.Random) -> Iterator[tuple[str, Any]]:
+    """Options that make a search of one case in eight."""
+    grids = [name for name in ("l2", "lambda", "learning_rate") if name in learner.options.by_name]
+    if not grids or choose.random() > 0.125:
+        return
+    yield choose.choice(grids), choose.choice(([0.1, 1], [1e-9, 1e9], [0.01, 0.1, 1]))
+    yield choose.choice((("folds", 2), ("folds", 3), ("validation", 0.3), ("validation", 0.999)))
 
 
 def value_of(option: Option, choose: random.Random) -> Any:
