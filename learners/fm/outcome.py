@@ -11,6 +11,7 @@ from tuskml.learners.classes import (
     named_classes,
     within_doubles,
 )
+from tuskml.learners.far import far_from_zero
 from tuskml.learners.fm.layout import HEAD, begun
 from tuskml.learners.fm.options import OPTIONS, MachineOptions
 from tuskml.learners.learner import Request
@@ -19,11 +20,13 @@ from tuskml.learners.tasks import Task
 from tuskml.schedule import budget
 
 STATUSES = (
-    *("ok", "early stop", "time limit", "diverged", "too few rows", "out of range"),
-    "one class",
+    *("ok", "rounded feature", "early stop", "time limit", "diverged", "too few rows"),
+    *("out of range", "one class"),
 )
 CONSTANT = ("diverged", "too few rows", "out of range", "one class")
 """Statuses of constant models."""
+FAR = 1e5
+"""Deviations from zero beyond which products of features lose half of the digits."""
 WORSE = 10.0
 """Times the loss of the best constant, above which a training has diverged."""
 UNTOLD = ("format", "feature_names")
@@ -40,6 +43,7 @@ def models_of(
     """The models of groups whose labels (LABELS) and machines are given; left_out: (G,)."""
     options, n = request.options, len(labels)
     status = statuses(labels, left_out, found, options)
+    status = np.where((status == "ok") & far_from_zero(rows, FAR), "rounded feature", status)
     flat = np.isin(status, CONSTANT)
     margin, loss = constants(labels, options)
     loss = np.where(flat, loss, found.about["loss"])
