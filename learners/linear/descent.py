@@ -24,7 +24,6 @@ from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import LinearOptions
 from tuskml.learners.linear.validation import EarlyStop
 
-
 HALVINGS = 4
 """Of a smoothed corner, after which its rows are not the same: some optima are not unique."""
 

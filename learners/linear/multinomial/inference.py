@@ -11,8 +11,8 @@ from tuskml.learners.linear.inference.determined import MOST_WEIGHTS
 from tuskml.learners.linear.inference.goodness import NAMES
 from tuskml.learners.linear.inference.names import CLASSIC
 from tuskml.learners.linear.inference.outcome import Members
-from tuskml.learners.linear.inference.rounded import lost_in_sums, rounded
 from tuskml.learners.linear.inference.robust import by_clusters
+from tuskml.learners.linear.inference.rounded import lost_in_sums, rounded
 from tuskml.learners.linear.multinomial import separation
 from tuskml.learners.linear.multinomial.problem import SoftmaxProblem
 from tuskml.learners.linear.multinomial.terms import spread
