@@ -8,7 +8,9 @@ MEANINGS = {
     "well: these are the smallest; those that the rows do not determine have no standard error; "
     "looked for up to 512 features",
     "rounded feature": "converged; a `FLOAT` feature has values beyond 16,777,216, where `FLOAT` "
-    "rounds whole numbers, and varies by only a few of its steps: cast it to `DOUBLE`",
+    "rounds whole numbers, and varies by only a few of its steps: cast it to `DOUBLE`; or "
+    "features or labels are so far from 0, for what they vary by, that predictions lose their "
+    "digits: subtract a constant",
     "not converged": "`max_iter` was reached, or no better weights were found, before "
     "`epsilon` was reached; `mlp`, `fm`, `matrix_factorization`: the training loss is not below "
     "that of the best constant: a constant model",

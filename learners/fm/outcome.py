@@ -11,6 +11,7 @@ from tuskml.learners.classes import (
     named_classes,
     within_doubles,
 )
+from tuskml.learners.far import far_from_zero
 from tuskml.learners.fm.layout import HEAD, begun
 from tuskml.learners.fm.options import OPTIONS, MachineOptions
 from tuskml.learners.learner import Request
@@ -19,12 +20,20 @@ from tuskml.learners.tasks import Task
 from tuskml.schedule import budget
 
 STATUSES = (
-    *("ok", "not converged", "early stop", "time limit", "diverged", "too few rows"),
+    "ok",
+    "rounded feature",
+    "not converged",
+    "early stop",
+    "time limit",
+    "diverged",
+    "too few rows",
     "out of range",
     "one class",
 )
 CONSTANT = ("not converged", "diverged", "too few rows", "out of range", "one class")
 """Statuses of constant models."""
+FAR = 1e5
+"""Deviations from zero beyond which products of features lose half of the digits."""
 ABOVE, WORSE = 1 + 1e-6, 1.1
 """Times the loss of the best constant, above which a training is no better than that constant, and
 above which it has diverged."""
@@ -42,6 +51,7 @@ def models_of(
     """The models of groups whose labels (LABELS) and machines are given; left_out: (G,)."""
     options, n = request.options, len(labels)
     status = statuses(labels, left_out, found, options)
+    status = np.where((status == "ok") & far_from_zero(rows, FAR), "rounded feature", status)
     flat = np.isin(status, CONSTANT)
     margin, loss = constants(labels, options)
     loss = np.where(flat, loss, found.about["loss"])

@@ -23,6 +23,7 @@ from tuskml.learners.classes import (
     named_classes,
     within_doubles,
 )
+from tuskml.learners.far import far_from_zero
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Lists, Models, Strings, options_text, thinned
 from tuskml.learners.nets.layers import head_of
@@ -33,17 +34,18 @@ from tuskml.learners.tasks import Task
 from tuskml.schedule import budget
 
 STATUSES = (
-    *(
-        "ok",
-        "not converged",
-        "early stop",
-        "time limit",
-        "diverged",
-        "too few rows",
-        "out of range",
-        "one class",
-    ),
+    "ok",
+    "rounded feature",
+    "not converged",
+    "early stop",
+    "time limit",
+    "diverged",
+    "too few rows",
+    "out of range",
+    "one class",
 )
+FAR = 1e14
+"""Deviations from zero beyond which doubles hardly tell features apart."""
 CONSTANT = ("not converged", "diverged", "too few rows", "out of range", "one class")
 """Statuses of constant models."""
 ABOVE, WORSE = 1 + 1e-6, 1.1
@@ -86,6 +88,7 @@ def models_of(
     """The models of groups whose labels (LABELS) and nets are given."""
     options, n = request.options, len(labels)
     status = statuses(labels, found, alike)
+    status = np.where((status == "ok") & far_from_zero(rows, FAR), "rounded feature", status)
     constant = np.isin(status, CONSTANT) | np.isnan(found.weights).any(axis=1)
     margin, loss = constants(labels, found.about, alike, options)
     loss = np.where(constant, loss, found.about["loss"])

@@ -13,7 +13,7 @@ from tuskml.learners.linear.inference import determined, dispersion, robust, sep
 from tuskml.learners.linear.inference.determined import MOST_WEIGHTS
 from tuskml.learners.linear.inference.limit import Limit, Runaways, runaways_of, softened
 from tuskml.learners.linear.inference.names import CLASSIC
-from tuskml.learners.linear.inference.rounded import rounded
+from tuskml.learners.linear.inference.rounded import lost_in_sums, rounded
 from tuskml.learners.linear.inference.tempered import strength, temper
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.plan import Plan
@@ -486,7 +486,7 @@ def judge(problem: Problem, state: State, plan: Plan, seen: Inference) -> String
 
     mark(seen.constant, "constant feature")
     mark(state.converged & seen.dependent, "collinear features")
-    mark(rounded(problem), "rounded feature")
+    mark(rounded(problem) | lost_in_sums(problem, state.v), "rounded feature")
     if plan.epsilon > 0:
         mark(~state.converged, "not converged")
     if state.out_of_time:

@@ -13,6 +13,7 @@ from tuskml.learners.linear.inference.limit import Limit, Runaways
 from tuskml.learners.linear.inference.names import CLASSIC
 from tuskml.learners.linear.inference.outcome import Members, polish
 from tuskml.learners.linear.inference.robust import by_clusters
+from tuskml.learners.linear.inference.rounded import lost_in_sums, rounded
 from tuskml.learners.linear.multinomial import separation
 from tuskml.learners.linear.multinomial.problem import SoftmaxProblem
 from tuskml.learners.linear.multinomial.terms import spread
@@ -215,7 +216,7 @@ def members(problem: SoftmaxProblem, state: State, counts: Floats) -> Members:
 def judge(problem: SoftmaxProblem, state: State, plan: Plan, seen: Errors) -> Strings:
     """One status per group; also withdraws `converged` where there is nothing to converge to."""
     code = np.zeros(problem.n_groups, np.int32)
-    n_rows = problem.rows.weight
+    n_rows = problem.rows.groups["n_rows"]
 
     def mark(where: NDArray[np.bool_], status: str) -> None:
         np.maximum(code, np.where(where, STATUSES.index(status), 0), out=code)
@@ -223,6 +224,7 @@ def judge(problem: SoftmaxProblem, state: State, plan: Plan, seen: Errors) -> St
     dense = not problem.rows.sparse
     mark(np.any(problem.scale == 0, axis=1) & dense, "constant feature")
     mark(state.converged & seen.dependent, "collinear features")
+    mark(rounded(problem) | lost_in_sums(problem, state.v), "rounded feature")
     if plan.epsilon > 0:
         mark(~state.converged, "not converged")
     code[state.stopped & ~state.converged] = STATUSES.index("early stop")

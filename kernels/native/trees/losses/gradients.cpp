@@ -258,6 +258,8 @@ double between(double low, double high, int64_t n, double t) {
     return low + (high - low) * (place - (double)below);
 }
 
+constexpr double ROUNDED = 1e-12; // of sums of weights, which rounding must not decide between
+
 double weighted_quantile_of(Weighted *numbers, int64_t n, double t) {
     std::sort(numbers, numbers + n, [](const Weighted &a, const Weighted &b) {
         return a.number != b.number ? a.number < b.number : a.weight < b.weight;
@@ -266,7 +268,7 @@ double weighted_quantile_of(Weighted *numbers, int64_t n, double t) {
     for (int64_t i = 0; i < n; i++)
         total += numbers[i].weight;
     for (int64_t i = 0; i < n - 1; i++)
-        if ((below += numbers[i].weight) >= t * total)
+        if ((below += numbers[i].weight) >= (1 - ROUNDED) * t * total)
             return numbers[i].number;
     return numbers[n - 1].number;
 }

@@ -1,0 +1,18 @@
+"""Features that lie far from zero for what they vary by."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.passes import Pass
+
+SAMPLE = 4096
+"""Rows that tell, of each group."""
+
+
+def far_from_zero(rows: Pass, most: float) -> NDArray[np.bool_]:
+    """Groups of dense rows with a feature whose mean is beyond so many deviations, (G,)."""
+    if rows.sparse:
+        return np.zeros(rows.n_groups, bool)
+    mean, deviation = rows.feature_moments(SAMPLE)
+    far: NDArray[np.bool_] = ((deviation > 0) & (np.abs(mean) > most * deviation)).any(axis=1)
+    return far
