@@ -143,7 +143,9 @@ def test_ids_of_which_few_occur(con, root) -> None:
 
 
 def test_a_training_in_memory_has_nothing_to_resume(con) -> None:
-    with pytest.raises(duckdb.Error, match="option 'resume' is for sparse features, and these features are lists"):
+    with pytest.raises(
+        duckdb.Error, match="option 'resume' is for sparse features, and these features are lists"
+    ):
         fit(con, "logistic", "logistic_dense", store="ads", resume=True)
 
 
