@@ -90,7 +90,10 @@ def idle(option: Option, options: Any, training: AboutTraining) -> str | None:
     value = getattr(options, option.name, None)
     cases = [one for one in option.acts if not one.values or value in one.values] or option.acts
     found = [list(against(one, option, options, training)) for one in cases]
-    return None if not all(found) else min(found, key=len)[0]
+    if not all(found):
+        return None
+    given = [sum(beside.option in options.given for beside in one.beside) for one in cases]
+    return min(zip(map(len, found), (-n for n in given), found, strict=True))[2][0]
 
 
 def against(one: Acts, option: Option, options: Any, training: AboutTraining) -> Iterator[str]:
