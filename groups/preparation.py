@@ -25,7 +25,7 @@ from tuskml.kernels.rows.structures import Preparing
 from tuskml.learners.classes import sided
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Lists, Models, Names, Strings
-from tuskml.learners.options.acting import Training, idle, refuse_idle
+from tuskml.learners.options.acting import AboutTraining, idle, refuse_idle
 from tuskml.learners.options.by_name import DEALING
 from tuskml.learners.options.kinds import (
     CATEGORY,
@@ -289,7 +289,7 @@ def refuse_options(request: Request[Any, Any], *features: str) -> None:
             f"option 'cluster' names {options.cluster!r}, and no column does: {ON_WORKERS}"
         )
     seen = (PAIRS,) if of_pairs(request.task.name) else features
-    known = Training(
+    known = AboutTraining(
         request.task.name,
         lambda: seen,
         learner.classifies(request),

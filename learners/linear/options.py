@@ -66,8 +66,9 @@ STEPPING = with_steps(UNSTEPPED)
 SAMPLING = (
     Acts(beside=(Beside("algorithm", but=("auto", *UNSAMPLED)),)),
     Acts(frozenset((ROW_GROUPS,)), (Beside("algorithm", "auto"),)),
-    DRAWING,
+    Acts(beside=(Beside("sampler", but=(None, *IN_TURN)),)),
 )
+"""Samplers that draw rows are refused with the algorithms that each of them is for."""
 OF_STORES = ("cache", "partition", "layout", "sharing", "resume")
 """Options that say how weights lie in a store, and so that they do."""
 ENDING = "a training may end before, or in one step"

@@ -63,7 +63,7 @@ class IdleOption(OptionError):
 
 
 @dataclass(frozen=True)
-class Training:
+class AboutTraining:
     """What is known of a training, None where that is not known yet.
 
     features: the kinds of its features, and of the columns of its rows; classes: whether labels
@@ -76,7 +76,7 @@ class Training:
     remedy: str = ""
 
 
-def refuse_idle(table: Mapping[str, Option], options: Any, training: Training) -> None:
+def refuse_idle(table: Mapping[str, Option], options: Any, training: AboutTraining) -> None:
     """IdleOption for the first option of a table that is given and changes nothing."""
     for name, option in table.items():
         if name in options.given:
@@ -85,15 +85,18 @@ def refuse_idle(table: Mapping[str, Option], options: Any, training: Training) -
                 raise IdleOption(why, name)
 
 
-def idle(option: Option, options: Any, training: Training) -> str | None:
+def idle(option: Option, options: Any, training: AboutTraining) -> str | None:
     """Why an option changes nothing, in a sentence; None where it does."""
     value = getattr(options, option.name, None)
     cases = [one for one in option.acts if not one.values or value in one.values] or option.acts
     found = [list(against(one, option, options, training)) for one in cases]
-    return None if not all(found) else min(found, key=len)[0]
+    if not all(found):
+        return None
+    given = [sum(beside.option in options.given for beside in one.beside) for one in cases]
+    return min(zip(map(len, found), (-n for n in given), found, strict=True))[2][0]
 
 
-def against(one: Acts, option: Option, options: Any, training: Training) -> Iterator[str]:
+def against(one: Acts, option: Option, options: Any, training: AboutTraining) -> Iterator[str]:
     """What of a case does not hold, each as a sentence: the features first, which change least."""
     value = getattr(options, option.name, None)
     if training.features is not None and not one.features & set(training.features()):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from tuskml.errors import OptionError, nearest
-from tuskml.learners.options.acting import Training, refuse_idle
+from tuskml.learners.options.acting import AboutTraining, refuse_idle
 from tuskml.learners.options.kinds import (
     BOOLEAN,
     CACHE,
@@ -392,7 +392,7 @@ class OptionTable(Generic[AnyOptions]):
         values, given = read(text, self.by_name, task, others)
         defaults = {name: option.default for name, option in SHARED.items()}
         options = self.result(**(defaults | values), given=given)
-        refuse_idle(self.by_name, options, Training(task))
+        refuse_idle(self.by_name, options, AboutTraining(task))
         self.check(options)
         return options
 

@@ -34,6 +34,7 @@ from tuskml.learners.linear.streamed.training import (
     held_rows,
     in_force,
     rarer_share,
+    refuse_options,
     usable,
 )
 from tuskml.learners.models import Models
@@ -207,7 +208,8 @@ class HeldOut:
 
 
 def laid_out(storage: Storage, request: Request, n_features: int) -> Rounds | None:
-    """The rounds of a training; None where all rows are to be read."""
+    """The rounds of a training; None where all rows are to be read. Raises OptionError."""
+    refuse_options(request)
     tried, sizes = may_skip(request), storage.sizes
     forced = replace(request, options=in_force(request.options))
     held = held_rows(forced, n_features, RARE) or held_rows(forced, n_features)

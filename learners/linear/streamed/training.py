@@ -68,7 +68,7 @@ from tuskml.learners.linear.streamed.plans import confirming
 from tuskml.learners.linear.streamed.proof import WithinProved, confirmed
 from tuskml.learners.linear.streamed.skipping import may_skip, most_chunks
 from tuskml.learners.models import Lists, Models, Strings, thinned
-from tuskml.learners.options.acting import Training, refuse_idle
+from tuskml.learners.options.acting import AboutTraining, refuse_idle
 from tuskml.learners.options.kinds import LIST, ROW_GROUPS
 from tuskml.learners.row_groups import (
     FIRST_ROW_GROUPS,
@@ -151,9 +151,11 @@ def rows_in(size: int, n_features: int) -> int:
     return max(1, size // (8 * n_features + 8))
 
 
-def on_lists(request: Request) -> Training:
-    """What is known of a training whose rows are read by row group, before it reads any."""
-    return Training(request.task.name, lambda: (LIST, ROW_GROUPS), request.task.classifies)
+def refuse_options(request: Request) -> None:
+    """OptionError for options that change nothing where lists are read by row group."""
+    task = request.task
+    known = AboutTraining(task.name, lambda: (LIST, ROW_GROUPS), task.classifies)
+    refuse_idle(OPTIONS.by_name, request.options, known)
 
 
 def train_streamed(source: RowGroups, request: Request, n_features: int) -> Models | None:
@@ -164,7 +166,7 @@ def train_streamed(source: RowGroups, request: Request, n_features: int) -> Mode
     and it did not get there in a part of the rows.
     """
     began = time.monotonic()
-    refuse_idle(OPTIONS.by_name, request.options, on_lists(request))
+    refuse_options(request)
     tried, most_iter = may_skip(request), None
     least = skipping.first_row_groups(len(source.sizes)) if tried else FIRST_ROW_GROUPS
     chosen = considered(source.storage, request, n_features, least)

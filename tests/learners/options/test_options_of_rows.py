@@ -1,10 +1,12 @@
-"""Which options have listed columns become a row with names."""
+"""Which options have listed columns become a row with names, and which depart from defaults."""
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 
+from tuskml.learners.linear.options import OF_STORES, OPTIONS
 from tuskml.learners.options.by_name import OF_ROWS, by_name
 
 DIALECTS = Path(__file__).parents[3] / "dbt" / "macros" / "sql" / "dialects.sql"
@@ -34,3 +36,19 @@ def test_dbt_knows_the_same_options() -> None:
 )
 def test_options_that_need_names(options: str, row: bool) -> None:
     assert by_name(options).row == row
+
+
+@pytest.mark.parametrize(
+    ("options", "departs"),
+    [
+        ({}, False),
+        ({"partition": 1000, "layout": "auto", "sharing": "cache", "resume": False}, False),
+        ({"partition": 0}, True),
+        ({"sharing": "push", "partition": 1000}, True),
+    ],
+)
+def test_defaults_that_are_given_change_no_layout(
+    options: dict[str, object], departs: bool
+) -> None:
+    parsed = OPTIONS.parse(json.dumps({"store": "s", **options}), "logistic")
+    assert parsed.departs(*OF_STORES) == departs

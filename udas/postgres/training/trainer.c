@@ -199,7 +199,8 @@ static void add_group(work *w, train_state *s) {
 static void fill(work *w, train_state *asked) {
     group_list *l = asked->list;
     add_group(w, asked);
-    for (; l->pending && Max(w->batch.n_groups, w->batch.n_specs) < BATCH; l->pending = l->pending->next)
+    for (; l->pending && Max(w->batch.n_groups, w->batch.n_specs) < BATCH;
+         l->pending = l->pending->next)
         if (!l->pending->done)
             add_group(w, l->pending);
 }

@@ -78,19 +78,24 @@ def test_auto_with_l1_follows_orthants(seen, task):
 
 NEEDED = {"dcd": {"l2": 0.1}}
 """What an algorithm cannot do without."""
+UNSTEPPED = ("newton", "newton_cg", "lbfgs", "dcd")
+"""Those whose steps have no size to be set."""
+UNBATCHED = (*UNSTEPPED, "bgd")
 
 
 @pytest.mark.parametrize("seen", ALL)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_what_is_asked_for_is_done(seen, algorithm):
+    steps = {} if algorithm in UNSTEPPED else {"step": 0.25}
+    steps |= {} if algorithm in UNBATCHED else {"batch_size": 9}
     chosen = plan(
-        seen, algorithm=algorithm, max_iter=17, epsilon=1e-3, batch_size=9, seed=5, threads=3,
-        step=0.25, converge="weights", **NEEDED.get(algorithm, {}),
+        seen, algorithm=algorithm, max_iter=17, epsilon=1e-3, seed=5, threads=3,
+        converge="weights", **steps, **NEEDED.get(algorithm, {}),
     )  # fmt: skip
     assert (chosen.algorithm, chosen.reason) == (algorithm, "asked for")
     assert (chosen.max_iter, chosen.epsilon, chosen.converge) == (17, 1e-3, "weights")
-    assert (chosen.batch_size, chosen.seed, chosen.threads) == (9, 5, 3)
-    assert chosen.step == 0.25
+    assert (chosen.seed, chosen.threads) == (5, 3)
+    assert {name: getattr(chosen, name) for name in steps} == steps
 
 
 @pytest.mark.parametrize(
@@ -138,10 +143,14 @@ def test_rows_are_ordered_only_where_that_is_promised(options, canonical):
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("sampler", ["shuffled-partition", "sequential"])
 def test_stochastic_epochs_shuffle_unless_told_not_to(algorithm, sampler):
-    stochastic = algorithm in ("mgd", "sgd", "hogwild", "hogbatch", "svrg")
     needed = NEEDED.get(algorithm, {})
-    chosen = plan(FLIGHTS, algorithm=algorithm, sampler=sampler, **needed)
-    assert chosen.shuffle is (stochastic and sampler == "shuffled-partition")
+    if algorithm in UNBATCHED:
+        assert not plan(FLIGHTS, algorithm=algorithm, **needed).shuffle
+        with pytest.raises(OptionError, match="option 'sampler' changes nothing"):
+            plan(FLIGHTS, algorithm=algorithm, sampler=sampler, **needed)
+    else:
+        chosen = plan(FLIGHTS, algorithm=algorithm, sampler=sampler, **needed)
+        assert chosen.shuffle is (sampler == "shuffled-partition")
 
 
 @pytest.mark.parametrize("algorithm", ["lbfgs", "bgd"])

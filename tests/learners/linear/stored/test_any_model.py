@@ -295,7 +295,7 @@ def test_a_model_that_memory_cannot_train_says_what_the_store_can(tmp_path, labe
             f"{label} AS y FROM range(20000) r(i)"
         )
         con.execute("SET memory_limit = '40MB'")
-        options = json.dumps({"store": "s", "cache": "16MB"} | more)
+        options = json.dumps({"store": "s"} | more)
         with pytest.raises(duckdb.Error, match=f"no memory for the training: {expected}"):
             con.execute(
                 f"SELECT train_model('logistic', y, sparse(ids, vals), '{options}') FROM t"
