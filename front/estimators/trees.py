@@ -174,8 +174,9 @@ class TuskBoostedRegressor(_Numbers, _Boosted):
 
     trees, num_leaves, max_depth, learning_rate, min_child_rows, l1, l2, feature_fraction,
     row_fraction, validation, patience: options of `train_model('gbdt', ...)`, patience beside
-    validation alone. random_state: the seed of what is drawn; None means 0, so that fits can be repeated. options: any others, such as
-    `{"objective": "quantile", "quantile": 0.9}` or `{"monotone": [1, 0, -1]}`.
+    validation alone. random_state: the seed of what is drawn; None means 0, so that fits can be
+    repeated. options: any others, such as `{"objective": "quantile", "quantile": 0.9}` or
+    `{"monotone": [1, 0, -1]}`.
 
     X: of shape (n_samples, n_features), dense, float32 or float64; others become float64. NaN is a
     missing value, for which each split learns a side. A frame with columns of text, categories or
