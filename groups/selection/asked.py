@@ -112,7 +112,8 @@ class Search:
 
 def search_of(task: str, text: str) -> Search | None:
     """The search in a JSON text of options, None where it asks for none. Raises OptionError."""
-    if task != ANY_TASK and "[" not in text and not any(f'"{key}"' in text for key in SEARCHES):
+    asks = any(f'"{key}"' in text for key in (*SEARCHES, "validation"))
+    if task != ANY_TASK and "[" not in text and not asks:
         return None
     return _kept(task, text)
 
@@ -124,7 +125,10 @@ def _kept(task: str, text: str) -> Search | None:
     plain = {name: value for name, value in given.items() if name not in SEARCHES}
     settings = {name: value for name, value in given.items() if name in SEARCHES}
     if task != ANY_TASK and not settings and not any(varied(specs, plain)):
-        return None
+        if "validation" not in plain or option_of(task, "validation") is not None:
+            return None
+        found = searched(specs, plain, settings)
+        return found if found.plain else None
     return searched(specs, plain, settings)
 
 

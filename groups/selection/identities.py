@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from tuskml.groups.selection.prepared import Prepared
+from tuskml.kernels.passes import Floats
 from tuskml.kernels.rows import prepare
 
 MOST_VALUES = 20
@@ -46,14 +47,14 @@ def moment(days: float, kind: str) -> str:
     return str(at.date() if kind == "date" else at)
 
 
-def listed(marks: Sequence[float], show: Show) -> str:
+def listed(marks: Floats, show: Show) -> str:
     """Some values, in words."""
     texts = [show(mark) for mark in marks[:MOST_VALUES]]
     more = len(marks) - len(texts)
     return ", ".join(texts) + (f" and {more} more" if more else "")
 
 
-def stretch(marks: Sequence[float], show: Show) -> str:
+def stretch(marks: Floats, show: Show) -> str:
     """The first and the last value."""
     if not len(marks):
         return ""

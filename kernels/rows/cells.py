@@ -51,7 +51,8 @@ class Cells:
         first, later = self._chosen(kept, slices), self._chosen(held, None)
         whole = self._linked(first | later)
         cells = self.cells.reshape(len(whole), -1)
-        return whole, *(self._ends(cells, one.ravel() > 0, whole) for one in (first, later))
+        ends = [self._ends(cells, one.ravel() > 0, whole) for one in (first, later)]
+        return whole, ends[0], ends[1]
 
     @staticmethod
     def _ends(

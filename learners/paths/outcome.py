@@ -153,9 +153,9 @@ def plan_of(request: Request[PathTask, PathOptions], *, by_sums: bool = False) -
     path = options.path or Path()
     if options.penalty is None:
         parts.insert(1, f"a path of {path.length} penalties")
-        how = request.held_out
-        if how is not None and how.share is not None:
-            parts.insert(2, f"{how.share:g} of the rows held out")
+        held = request.held_out
+        if held is not None and held.share is not None:
+            parts.insert(2, f"{held.share:g} of the rows held out")
         elif path.times:
             parts.insert(2, f"{path.times} folds")
     return ", ".join(parts)

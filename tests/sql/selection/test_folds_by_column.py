@@ -199,3 +199,28 @@ def test_a_row_without_a_value_is_refused_where_it_was_kept(db: Session) -> None
         db.session.execute(
             f'SELECT train_model(\'linear\', y, {x}, \'{{"fold_by": "c", "missing": "impute"}}\') FROM t'
         ).fetchall()
+
+
+def test_trees_stop_by_the_last_rows_in_time(db: Session) -> None:
+    """They are those of the rows before the last fifth, without the three days before it."""
+    options = {"trees": 200, "validation": 0.2, "patience": 3, "learning_rate": 0.5}
+    early = options | {"time_by": "day", "gap": "3 days"}
+    x, plain = db.row("a", "b", "day"), db.row("a", "b")
+    ((status, trees, loss),) = db.session.execute(
+        f"SELECT (m).status, (m).iterations, (m).loss FROM (SELECT train_model('gbdt', y, {x}, '{json.dumps(early)}') AS m FROM t) AS f"
+    ).fetchall()
+    assert status == "early stop"
+    assert trees < 200
+    first = N - N // 5 - 3
+    same = json.dumps({"trees": trees, "learning_rate": 0.5})
+    ((expected,),) = db.session.execute(
+        f"SELECT (m).loss FROM (SELECT train_model('gbdt', y, {plain}, '{same}') AS m FROM t WHERE day < date '2024-01-01' + {first}) AS f"
+    ).fetchall()
+    assert loss == pytest.approx(expected, rel=1e-9)
+
+
+def test_trials_tell_the_days_of_each_fold(db: Session) -> None:
+    call = f"train_model('linear', y, {db.row('a', 'b', 'day')}, '{json.dumps({'l2': L2, 'validation': 0.25, 'time_by': 'day'})}')"
+    sql = f"SELECT fold, held_out FROM model_trials((SELECT {call} FROM t)) WHERE fold IS NOT NULL"
+    ends = [np.datetime64("2024-01-01") + day for day in (N - N // 4, N - 1)]
+    assert db.session.execute(sql).fetchall() == [(0, f"{ends[0]} to {ends[1]}")] * 2

@@ -162,6 +162,18 @@ def test_folds_beside_a_path_are_its_own(table: Any) -> None:
     assert metrics(nested).shape == (1, 3)
 
 
+def test_a_path_is_judged_once_by_a_share(table: Any) -> None:
+    found = model(table, "lasso", {"validation": 0.25, "time_by": "day", "tol": 1e-9}, row("day"))
+    steps, order, held = found["trials"]["path"], np.argsort(DAY), N // 4
+    alphas = [step["lambda"] for step in steps]
+    folds = [(order[:-held], order[-held:])]
+    truth = LassoCV(alphas=alphas, cv=folds, tol=1e-9, max_iter=100_000).fit(X, Y)
+    assert [one["held_out"] for one in steps] == pytest.approx(truth.mse_path_.ravel(), rel=1e-5)
+    for x in (LIST, row()):
+        plan = model(table, "lasso", {"validation": 0.25}, x)["plan"]
+        assert "0.25 of the rows held out" in plan
+
+
 @pytest.mark.parametrize("task", list(EARLY))
 @pytest.mark.parametrize("by", [{}, {"fold_by": "c"}, {"time_by": "day"}])
 @pytest.mark.parametrize("y", ["y", "up"])

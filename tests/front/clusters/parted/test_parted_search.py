@@ -47,15 +47,15 @@ def judged(model: Any) -> list[list[Any]]:
     ("task", "more"),
     [
         ("logistic", {"l2": [0.001, 0.1, 10.0], "folds": 3}),
-        ("logistic", {"l2": [0.001, 1.0], "validation": 0.25, "weight": "1 + abs(x)"}),
+        ("logistic", {"l2": [0.001, 1.0], "folds": 4, "weight": "1 + abs(x)"}),
         ("logistic", {"l2": [0.001, 5.0], "folds": 3, "metric": "accuracy"}),
         ("linear", {"l2": [0.001, 1.0], "folds": 3, "label": LINE}),
         ("linear", {"l2": [0.001, 1.0], "folds": 2, "label": LINE, "metric": "mae"}),
-        ("poisson", {"l2": [0.001, 1.0], "validation": 0.2}),
+        ("poisson", {"l2": [0.001, 1.0], "folds": 3}),
         ("logistic", {"l2": [0.01, 0.1, 1.0, 10.0], "folds": 2,
                       "search": {"strategy": "random", "trials": 3}}),
     ],
-    ids=["folds", "validation", "accuracy", "rmse", "mae", "poisson", "random"],
+    ids=["folds", "weights", "accuracy", "rmse", "mae", "poisson", "random"],
 )  # fmt: skip
 def test_the_winner_and_the_metrics_are_those_of_rows_in_one_place(
     con: duckdb.DuckDBPyConnection, source: str, ran: list[Ran], task: str, more: dict[str, Any]
@@ -175,7 +175,7 @@ def test_configurations_of_a_net_hop_at_the_same_time(
     monkeypatch.setattr(threads, "attempt", taking_long)
     monkeypatch.setattr(threads.budget, "threads", lambda asked=None: 2)
     given = {key: value for key, value in GIVEN.items() if key != "deterministic"}
-    rates = {"learning_rate": [0.001, 0.01, 0.1], "validation": 0.2}
+    rates = {"learning_rate": [0.001, 0.01, 0.1], "folds": 2}
     tuskml.train(con, "mlp", source=source, objective="logistic", max_iter=4, **given, **rates)
     steps = [one for one in ran if b'"method": "net_steps"' in one.unit.payload]
     together = [
@@ -263,6 +263,7 @@ def test_rows_with_a_gap_are_those_of_rows_in_one_place(
     [
         ("logistic", {"metric": "auc"}, "metric 'auc' is no mean over rows"),
         ("logistic", {"search": {"strategy": "halving"}}, "strategy 'halving' of option 'search'"),
+        ("logistic", {"validation": 0.2, "folds": None}, "option 'validation' of a search needs"),
         ("logistic", {"algorithm": "svrg"}, "algorithm 'svrg' needs all rows"),
         ("logistic", {"search": {"strategy": "tpe", "trials": 2}}, "strategy 'tpe' of option"),
     ],
@@ -271,5 +272,6 @@ def test_what_needs_all_rows_is_searched_on_one_worker(
     con: duckdb.DuckDBPyConnection, source: str, task: str, more: dict[str, Any], sentence: str
 ) -> None:
     given = GIVEN | {"l2": [0.01, 0.1], "folds": 2} | more
+    given = {name: value for name, value in given.items() if value is not None}
     with pytest.warns(tuskml.ClusterWarning, match=sentence):
         tuskml.train(con, task, source=source, **given)
