@@ -32,6 +32,7 @@ UNFINISHED = {
     "separable": "rows separate, so some coefficients run away: give l2",
     "too few rows": "there are fewer rows than coefficients: give l2",
     "time limit": "the time was over",
+    "not compared": "no candidate of the search could be judged by rows held out",
     "diverged": "lower the learning rate",
     "out of range": "numbers are too large or too small for doubles: scale y or X",
 }

@@ -248,8 +248,8 @@ private:
 
     void keep_best(Forest *out) const {
         const double *held = held_ && boost_.patience ? out->held.data() : nullptr;
-        int64_t kept = tk_kept_iterations(out->base_loss, out->loss.data(), held,
-                                          (int64_t)out->loss.size());
+        int64_t kept =
+            tk_kept_iterations(out->base_loss, out->loss.data(), held, (int64_t)out->loss.size());
         out->trees.resize(kept * out->outputs());
     }
 

@@ -41,10 +41,11 @@ struct Rule {
 
     double gradient(const Sum &s) const { return (double)s.gradient * units.gradient; }
     double curvature(const Sum &s) const { return (double)s.curvature * units.curvature; }
-    // The least curvature of the children of a leaf: the option's, and what the least rows of a leaf
-    // have of this one's on average, to half a row. So a few rows of a rare class, with others
-    // that are sure by now, are no leaf, whose value would be far too large (as in LightGBM, which
-    // estimates rows by their curvature). Not of random forests, whose leaves are means.
+    // The least curvature of the children of a leaf: the option's, and what the least rows of a
+    // leaf have of this one's on average, to half a row. So a few rows of a rare class, with
+    // others that are sure by now, are no leaf, whose value would be far too large (as in
+    // LightGBM, which estimates rows by their curvature). Not of random forests, whose leaves are
+    // means.
     double least_curvature(const Sum &leaf) const;
     // |gradient| less the l1 penalty, with its sign.
     double shrunk(double gradient) const;

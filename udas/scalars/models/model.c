@@ -157,8 +157,8 @@ static bool check_sizes(const tusk_payload_head *h, tusk_scorer *s, char *senten
     return s->task != TUSK_FACTORIZATION || tusk_check_factors(h->classes, s->n_coef, sentence);
 }
 
-/* A model that saw one class, and does not know whether it is the higher one of two, has no margin.
- * It is certain of that class. */
+/* A model that saw one class, and does not know whether it is the higher one of two, has no
+ * margin. It is certain of that class. */
 static bool says_class(enum tusk_answer answer, tusk_scorer *s) {
     s->intercept = 1000;
     return answer == TUSK_PREDICT || answer == TUSK_PREDICT_CLASS || answer == TUSK_PREDICT_PROBAS;
