@@ -278,7 +278,7 @@ def sides(y: str, named: bool) -> tuple[str, str]:
     """
     field = "(models.tusk_model)." + ("class_names" if named else "classes")
     low, other = f"{field}[1]", f"{field}[2]"
-    alone = f"CASE WHEN {low} > 0 THEN {y} >= {low} ELSE {y} > {low} END"
+    alone = f"({low} > 0) = ({y} = {low})"  # another label is a wrong prediction
     if named:
         alone = f"{y} <> {low}"
     high = f"CASE WHEN {other} IS NULL THEN {alone} ELSE {y} = {other} END"
