@@ -27,8 +27,8 @@ MEANINGS = {
     "1e150 in size or features near 1e308: a constant model",
     "no split": "trees only: no split of the rows lowers the loss: a constant model",
     "no words": "`lda` only: no document has a word: topics without words",
-    LEAK: "a feature equals the label in all rows of the group, at least 10, as where features are "
-    "a whole row that has the label too: leave it out, as `* EXCLUDE (label)` does",
+    LEAK: "a feature equals the label in all rows of the group, at least 10, as where features "
+    "are a whole row that has the label too: leave it out, as `* EXCLUDE (label)` does",
     "one class": "all labels are the same: a constant model",
     INVALID: "a row of the group has NaN, an infinite number or a label that the task does not "
     "have, or its rows differ in length: no model, predictions are NULL, and `plan` says which "

@@ -176,7 +176,8 @@ def test_weights_and_offsets(db: Database, what: str) -> None:
     task, a, more, sentence = OTHERS[what]
     given = more.format(bad=BAD_ROW)
     found = db.models(call(task, "y", db.list(a, "b"), {}, given))
-    assert found[BAD]["status"] == "invalid rows" and sentence in found[BAD]["plan"]
+    assert found[BAD]["status"] == "invalid rows"
+    assert sentence in found[BAD]["plan"]
     assert {one["status"] for g, one in found.items() if g != BAD} == {"ok"}
     left = db.models(call(task, "y", db.list(a, "b"), {"invalid": "skip"}, given))
     assert (left[BAD]["n_skipped"], left[BAD]["n_rows"]) == (1, N_ROWS - 1)
