@@ -121,10 +121,10 @@ def evaluate(
     `mae` and `r2` for numbers; `auc`, `log_loss` and `accuracy` for `logistic`; `auc` and
     `accuracy` for `svm`; with more than two classes `log_loss`, `accuracy` and `f1_macro`, the
     mean of `f1_score` over classes; for your own task those of numbers or of classes, with
-    `log_loss` if it has probabilities. A label may be text where the model's classes have names. A metric without a
-    value, such as the `auc` of one class, is None. With group_by it is a dict of such dicts by
-    key, or by a tuple of keys if there are several. Raises DataError as `predict` does, for a
-    label that is none of a model's classes, and for curves of numbers.
+    `log_loss` if it has probabilities. A label may be text where the model's classes have names. A
+    metric without a value, such as the `auc` of one class, is None. With group_by it is a dict of
+    such dicts by key, or by a tuple of keys if there are several. Raises DataError as `predict`
+    does, for a label that is none of a model's classes, and for curves of numbers.
 
     >>> import tuskml
     >>> con = tuskml.connect()
