@@ -11,6 +11,8 @@ import tuskml
 from tuskml.errors import OptionError
 from tuskml.learners.linear.tasks import OWN
 
+ERROR = '\'{"invalid": "error"}\''
+
 __all__ = ["counted", "own_tasks"]
 
 pytestmark = [pytest.mark.native, pytest.mark.usefixtures("own_tasks")]
@@ -80,8 +82,11 @@ def test_names_that_cannot_be(name):
     ("call", "sentence"),
     [
         ("'own_poison', c, x", "expected .*'own_poisson' or 'logit'; did you mean 'own_poisson'?"),
-        ("'own_poisson', y, x", "label is -.*, 'own_poisson' needs labels of at least 0"),
-        ("'logit', c, x", "'logit' needs two classes"),
+        (
+            f"'own_poisson', y, x, {ERROR}",
+            "label is -.*, 'own_poisson' needs labels of at least 0",
+        ),
+        (f"'logit', c, x, {ERROR}", "'logit' needs two classes"),
         (
             "'own_huber', y, x, '{\"algorithm\": \"sgd\"}'",
             "'sgd' is not available with task 'own_huber'",
