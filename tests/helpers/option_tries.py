@@ -107,7 +107,7 @@ OF_LEVELS = ("max_cat_threshold", "max_cat_to_onehot", "cat_smooth", "cat_l2")
 MORE: Mapping[tuple[str, str], Mapping[str, Any]] = {
     ("gbdt", "patience"): {"trees": 60, "learning_rate": 0.9},
     ("mlp", "patience"): {"max_iter": 60, "learning_rate": 0.3},
-    ("fm", "patience"): {"max_iter": 60, "learning_rate": 0.5},
+    ("fm", "patience"): {"max_iter": 60, "learning_rate": 0.05},
 }
 """What lets an option show, beside what it needs."""
 CLASSES = ("logistic", "svm", "squared_hinge", "sparse_logistic")
