@@ -45,7 +45,8 @@ def as_stored(shift: Floats, rows: Pass) -> Floats:
     """Numbers of the rows' own precision: near them, differences of the rows are exact."""
     if rows.groups["kind"][0] & 1:
         return shift
-    return np.asarray(np.clip(shift, *np.finfo(np.float32).max * np.array([-1, 1])), np.float32)
+    most = float(np.finfo(np.float32).max)
+    return np.asarray(np.clip(shift, -most, most).astype(np.float32), np.float64)
 
 
 @contextmanager

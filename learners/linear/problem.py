@@ -316,7 +316,8 @@ class Problem:
         """
         by_class = coef.reshape(len(coef), -1, self.d)
         terms = np.abs(v).sum(axis=1) + np.abs(by_class * self.shift[:, None]).sum(axis=(1, 2))
-        return ROUNDING * (terms + (1.0 if self.label_size is None else self.label_size))
+        size = 1.0 if self.label_size is None else self.label_size
+        return np.asarray(ROUNDING * (terms + size))
 
     def _in_gradient(self, rounding: Floats) -> Floats:
         """What gradients are off where margins are off by `rounding`, (G,).

@@ -138,4 +138,5 @@ class Trend:
         inside = (there > self.low) & (there < self.high)
         with np.errstate(invalid="ignore"):
             middle = (self.low + self.high) / 2
-        return np.exp(np.where(inside, there, np.where(np.isfinite(middle), middle, at + off)))
+        outside = np.where(np.isfinite(middle), middle, at + off)
+        return np.asarray(np.exp(np.where(inside, there, outside)))
