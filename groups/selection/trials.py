@@ -151,7 +151,8 @@ class Trials:
         names = [(c.task.name, c.shown) for c in self.search.candidates]
         order = sorted(range(len(cost)), key=lambda c: (cost[c], names[c]))
         tried = (self.status != 0).any(axis=1)[order]
-        return np.array(order, np.intp)[tried.argmax(axis=0)]
+        found: NDArray[np.intp] = np.array(order, np.intp)[tried.argmax(axis=0)]
+        return found
 
     def winners(self) -> NDArray[np.intp]:
         """The candidate of each group, (G,); the simplest one where none could be judged.
