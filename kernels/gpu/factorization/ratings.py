@@ -12,7 +12,7 @@ their order in the table does not matter.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -215,10 +215,10 @@ class Scale:
         """Ratings as float32."""
         return ((rating - self.origin) / self.unit).astype(np.float32)
 
-    def ratings(self, layout: Any, *found: Any) -> "Ratings":
-        """Ratings whose mean and deviation, the last of found, are in the caller's units."""
-        *others, mean, deviation = found
-        return Ratings(layout, *others, self.origin + self.unit * mean, self.unit * deviation)
+    def in_callers_units(self, ratings: "Ratings") -> "Ratings":
+        """The same ratings, their mean and deviation in the caller's units."""
+        mean, deviation = self.origin + self.unit * ratings.mean, self.unit * ratings.deviation
+        return replace(ratings, mean=mean, deviation=deviation)
 
 
 def ratings_of(
@@ -247,4 +247,5 @@ def ratings_of(
     deviation = deviation_of(square / n, mean)
     table = as_table(xp, user[order], item[order], (value - mean) / deviation)
     schedule = layout.schedule(device, sizes)
-    return scale.ratings(OnDevice(device, table), users, items, schedule, mean, deviation)
+    records = OnDevice(device, table)
+    return scale.in_callers_units(Ratings(records, users, items, schedule, mean, deviation))
