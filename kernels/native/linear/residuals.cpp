@@ -57,29 +57,30 @@ template <class T> int residuals(const tk_pass *pass, const double *weights, Res
     std::vector<int64_t> offset(pass->n_groups, 0);
     std::partial_sum(rows.n_rows.begin(), rows.n_rows.end() - 1, offset.begin() + 1);
     std::vector<double> nothing(pass->n_groups);
-    int code = sum_over_chunks(pass, rows.chunks, 1, nothing.data(), [&](const Chunk &c, double *) {
-        const double *w = weights + c.group * (d + 1);
-        Residual *to = out + offset[c.group] + rows.first_of(c);
-        alignas(64) double m[BLOCK_ROWS];
-        auto add = [&](const Targets &y, int n) {
-            add_offsets(y, n, m);
-            for (int i = 0; i < n; i++) {
-                double size = std::fabs(m[i] - y.y[i]);
-                *to++ = {size < HUGE_VAL ? size : HUGE_VAL, y.weight ? y.weight[i] : 1};
-            }
-        };
-        if (sparse)
-            for_sparse_blocks<T>(c, BLOCK_ROWS, [&](const SparseBlock<T> &x) {
-                margins(x, w, w[d], m);
-                add(x.y, x.n);
-            });
-        else
-            for_dense_blocks<T>(c, d, block_rows<T>(d),
-                                [&](const auto &x, const Targets &y, int n) {
-                                    margins(x, n, d, padded.of(c.group), w[d], m);
-                                    add(y, n);
-                                });
-    });
+    int code =
+        sum_over_chunks(pass, rows.chunks, 1, nothing.data(), [&](const Chunk &c, double *) {
+            const double *w = weights + c.group * (d + 1);
+            Residual *to = out + offset[c.group] + rows.first_of(c);
+            alignas(64) double m[BLOCK_ROWS];
+            auto add = [&](const Targets &y, int n) {
+                add_offsets(y, n, m);
+                for (int i = 0; i < n; i++) {
+                    double size = std::fabs(m[i] - y.y[i]);
+                    *to++ = {size < HUGE_VAL ? size : HUGE_VAL, y.weight ? y.weight[i] : 1};
+                }
+            };
+            if (sparse)
+                for_sparse_blocks<T>(c, BLOCK_ROWS, [&](const SparseBlock<T> &x) {
+                    margins(x, w, w[d], m);
+                    add(x.y, x.n);
+                });
+            else
+                for_dense_blocks<T>(c, d, block_rows<T>(d),
+                                    [&](const auto &x, const Targets &y, int n) {
+                                        margins(x, n, d, padded.of(c.group), w[d], m);
+                                        add(y, n);
+                                    });
+        });
     return code;
 }
 
@@ -94,9 +95,8 @@ int tk_median_residual(const tk_pass *pass, const double *weights, double *out) 
             first[g + 1] = first[g] + pass->groups[g].n_rows;
         Counted counted(first.back() * (int64_t)sizeof(Residual));
         std::vector<Residual> rows(first.back());
-        int code = with_storage(pass, [&]<class T>(const T *) {
-            return residuals<T>(pass, weights, rows.data());
-        });
+        int code = with_storage(
+            pass, [&]<class T>(const T *) { return residuals<T>(pass, weights, rows.data()); });
         if (code == TK_OK)
             parallel_for(pass->n_groups, pass->threads, [&](int64_t g) {
                 out[g] = median(rows.data() + first[g], first[g + 1] - first[g]);

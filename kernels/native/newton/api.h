@@ -49,19 +49,19 @@ typedef struct tk_newton {
     const double *label_size;    /* (n_groups,): the size of residuals at 0; NULL: 1 */
     const double *gradient_unit; /* (n_groups,): what violations are measured in; NULL: 1 */
     const double *weight_unit;   /* (n_groups,): the unit of margins; NULL: 1 */
-    double l2, epsilon;     /* the penalty's weight, and the violation to which to descend */
-    double damping;         /* times the violation, what the diagonal of the curvature gets, so that
-                               there is a step where a loss has a slope and no curvature */
-    int32_t quadratic;      /* whether the curvature is the same everywhere */
-    int32_t most;           /* iterations */
-    double deadline;        /* in seconds of the monotonic clock, after which none begins; 0 */
-    double *weights;        /* of z, like those of a pass: where to start, then the end */
-    double *found;          /* out, (n_groups, 3): objective, violation, what rounding may
-                               change the objective by */
-    double *gradient;       /* out, by the weights of z, in their shape */
-    int64_t *iterations;    /* out, (n_groups,) */
-    int64_t *stuck;         /* out, (n_groups,): whether the last step helped at no length */
-    double *history;        /* out, (n_groups, most): the objective after each iteration */
+    double l2, epsilon;          /* the penalty's weight, and the violation to which to descend */
+    double damping;      /* times the violation, what the diagonal of the curvature gets, so that
+                            there is a step where a loss has a slope and no curvature */
+    int32_t quadratic;   /* whether the curvature is the same everywhere */
+    int32_t most;        /* iterations */
+    double deadline;     /* in seconds of the monotonic clock, after which none begins; 0 */
+    double *weights;     /* of z, like those of a pass: where to start, then the end */
+    double *found;       /* out, (n_groups, 3): objective, violation, what rounding may
+                            change the objective by */
+    double *gradient;    /* out, by the weights of z, in their shape */
+    int64_t *iterations; /* out, (n_groups,) */
+    int64_t *stuck;      /* out, (n_groups,): whether the last step helped at no length */
+    double *history;     /* out, (n_groups, most): the objective after each iteration */
 } tk_newton;
 TK_API int tk_newton_groups(const tk_pass *pass, const tk_newton *newton);
 

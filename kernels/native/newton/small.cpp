@@ -164,9 +164,8 @@ private:
         point.violation = found.violation;
         const double of = std::abs(found.objective), rounding = found.rounding;
         point.slack =
-            ROUNDING * of +
-            (how_.quadratic ? std::sqrt(2 * of) * rounding + rounding * rounding
-                            : at_.change(rounding));
+            ROUNDING * of + (how_.quadratic ? std::sqrt(2 * of) * rounding + rounding * rounding
+                                            : at_.change(rounding));
         return TK_OK;
     }
 

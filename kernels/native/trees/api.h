@@ -72,8 +72,8 @@ typedef struct tk_boost {
     int32_t max_bins;   /* of a feature, 2 to TK_MOST_BINS */
     int32_t patience; /* trees without a lower held-out loss after which boosting ends; 0: none */
     int64_t min_child_rows;
-    /* min_child_hessian: below 0, times a row's mean weight, and TK_POISSON_TREES' mean count where
-     * that is below 1 */
+    /* min_child_hessian: below 0, times a row's mean weight, and TK_POISSON_TREES' mean count
+     * where that is below 1 */
     double min_child_hessian, min_gain;
     double l1, l2, learning_rate;
     double feature_fraction; /* of the features, drawn anew for each tree; 1: all */
