@@ -1,5 +1,5 @@
 # Each target sets up what it needs: a virtual environment, the native build, the packages.
-#   make demo | test | nightly | test-duckdb | docs | bench | lint | types | format | native | wheel | smoke | sanitize
+#   make demo | test | nightly | foreign | test-duckdb | docs | bench | lint | types | format | native | wheel | smoke | sanitize
 #   make faults | sanitize-learners | sanitize-postgres | sanitize-all | test-postgres | release | cross | gpu-check | clean
 
 SHELL := /bin/bash
@@ -37,7 +37,7 @@ BUILD := setup.py pyproject.toml $(wildcard scripts/build/*.py)
 COMPLEX := kernels/native kernels/gpu kvstore partitioner schedule udas
 FORMATTED := $(NATIVE) $(filter %.c %.h,$(wildcard udas/postgres/* udas/postgres/*/*))
 
-.PHONY: demo test nightly faults test-duckdb docs bench gpu-check lint types format native wheel smoke sanitize \
+.PHONY: demo test nightly foreign faults test-duckdb docs bench gpu-check lint types format native wheel smoke sanitize \
     sanitize-learners sanitize-postgres sanitize-all test-postgres release cross clean \
     postgres-packages browser-packages
 
@@ -52,6 +52,12 @@ test: $(READY)-test postgres-packages browser-packages
 nightly: $(READY)-nightly postgres-packages browser-packages
 	@TUSKML_EXAMPLES=20 TUSKML_REQUIRE_S3=1 $(ONE_THREAD) $(BIN)/pytest $(PARALLEL) -m "nightly or hypothesis" $(PYTEST_ARGS)
 	@$(MAKE) sanitize-learners PYTEST_ARGS=
+
+# Suites of others through SQL in both databases, and a table of what agrees and what differs and why. R is the
+# oracle on its own data sets; scikit-learn's tests ask SQL for each metric and each linear fit. Takes half an hour.
+foreign: $(READY)-test postgres-packages
+	@scripts/foreign_packages.sh
+	@$(ONE_THREAD) $(BIN)/pytest -m foreign -q $(or $(PYTEST_ARGS),tests/foreign)
 
 # The whole catalogue of faults (docs/reliability.md), of which `make test` tries a tenth: cancels alone first, since
 # they are timed. At the end the table of what was found.

@@ -1,0 +1,59 @@
+"""Suites of others, through SQL in both databases: `make foreign`.
+
+Tests compare cases and note them in the table that is printed at the end: how many numbers agree,
+and how many differ, with the reason that a test gives. A difference without a reason fails.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.append(str(Path(__file__).parent))
+
+from databases import Database, Duck, Post
+from tally import Tally
+
+TALLY = Tally()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Marks all of this folder, which only `-m foreign` runs."""
+    here = [item for item in items if Path(__file__).parent in item.path.parents]
+    for item in here:
+        item.add_marker(pytest.mark.foreign)
+    if "foreign" not in config.getoption("markexpr"):
+        config.hook.pytest_deselected(items=here)
+        items[:] = [item for item in items if item not in here]
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Prints what agreed and what did not."""
+    for line in TALLY.table():
+        terminalreporter.write_line(line)
+
+
+@pytest.fixture(scope="session")
+def tally() -> Tally:
+    """The table of cases."""
+    return TALLY
+
+
+@pytest.fixture(scope="module", params=["DuckDB", "PostgreSQL"])
+def both(request: pytest.FixtureRequest) -> Iterator[Database]:
+    """Either database, with tuskml."""
+    if request.param == "DuckDB":
+        with Duck() as found:
+            yield found
+        return
+    cluster = request.getfixturevalue("cluster")
+    name = f"foreign_{request.node.path.stem}"
+    cluster.create_database(name)
+    with cluster.connect(name) as connection:
+        yield Post(connection)
+    cluster.drop_database(name)

@@ -1,0 +1,186 @@
+"""Either database, as a suite sees it: tables of columns, and models trained on them."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+import tuskml
+
+Columns = Mapping[str, Sequence[float] | Sequence[str]]
+
+
+class Database(ABC):
+    """A database with tuskml."""
+
+    name: str
+    error: type[Exception]
+
+    @abstractmethod
+    def execute(self, sql: str) -> list[tuple[Any, ...]]:
+        """The rows of a statement; none where it has no result."""
+
+    @abstractmethod
+    def create(self, table: str, columns: Columns) -> None:
+        """A table of numbers and texts, in the place of one of this name."""
+
+    @abstractmethod
+    def train(
+        self,
+        table: str,
+        task: str,
+        label: str,
+        features: Sequence[str],
+        options: Mapping[str, Any] | None = None,
+        more: str = "",
+    ) -> None:
+        """Puts the model of a task, on a row of these columns by name, into the table `fitted`.
+
+        more: further arguments, such as a weight.
+        """
+
+    def summary(self) -> dict[str, tuple[Any, ...]]:
+        """Estimate, standard error, statistic and p-value of each term."""
+        columns = "term, estimate, std_err, statistic, p_value"
+        found = self.execute(f"SELECT {columns} FROM model_summary((SELECT model FROM fitted))")
+        return {row[0]: row[1:] for row in found}
+
+    def row_of(self, columns: str, function: str) -> dict[str, Any]:
+        """The one row of a table function of the model."""
+        (found,) = self.execute(f"SELECT {columns} FROM {function}((SELECT model FROM fitted))")
+        return dict(zip(columns.replace(" ", "").split(","), found, strict=True))
+
+    def field(self, name: str) -> Any:
+        """A field of the model."""
+        return self.execute(f"SELECT (model).{name} FROM fitted")[0][0]
+
+    @abstractmethod
+    def predictions(self, table: str, features: Sequence[str], most: int) -> list[float]:
+        """Those of the first rows of the table."""
+
+
+def quoted(name: str) -> str:
+    return f'"{name}"'
+
+
+def literal(options: Mapping[str, Any] | None) -> str:
+    text = json.dumps(options or {}).replace("'", "''")
+    return f"'{text}'"
+
+
+class Duck(Database):
+    """DuckDB."""
+
+    name = "DuckDB"
+
+    def __init__(self) -> None:
+        import duckdb
+
+        self.error = duckdb.Error
+        self.connection = tuskml.connect(threads=2)
+
+    def __enter__(self) -> Duck:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.connection.close()
+
+    def execute(self, sql: str) -> list[tuple[Any, ...]]:
+        return self.connection.execute(sql).fetchall()
+
+    def create(self, table: str, columns: Columns) -> None:
+        import pyarrow as pa
+
+        rows = pa.table({"place": range(len(next(iter(columns.values())))), **columns})
+        self.connection.register("rows_of_suite", rows)
+        self.execute(f"CREATE OR REPLACE TABLE {table} AS SELECT * FROM rows_of_suite")
+        self.connection.unregister("rows_of_suite")
+
+    def row(self, features: Sequence[str]) -> str:
+        return "{" + ", ".join(f"'{name}': {quoted(name)}" for name in features) + "}"
+
+    def train(
+        self,
+        table: str,
+        task: str,
+        label: str,
+        features: Sequence[str],
+        options: Mapping[str, Any] | None = None,
+        more: str = "",
+    ) -> None:
+        call = f"'{task}', {quoted(label)}, {self.row(features)}, {literal(options)}{more}"
+        self.execute(
+            f"CREATE OR REPLACE TABLE fitted AS SELECT train_model({call}) AS model FROM {table}"
+        )
+
+    def predictions(self, table: str, features: Sequence[str], most: int) -> list[float]:
+        found = self.execute(
+            f"SELECT predict(model, {self.row(features)}) FROM fitted, {table} "
+            f"ORDER BY place LIMIT {most}"
+        )
+        return [value for (value,) in found]
+
+
+class Post(Database):
+    """PostgreSQL."""
+
+    name = "PostgreSQL"
+
+    def __init__(self, connection: Any) -> None:
+        import psycopg
+
+        self.error = psycopg.Error
+        self.connection = connection
+
+    def execute(self, sql: str) -> list[tuple[Any, ...]]:
+        cursor = self.connection.execute(sql)
+        return cursor.fetchall() if cursor.description else []
+
+    def create(self, table: str, columns: Columns) -> None:
+        types = ", ".join(
+            f"{quoted(name)} {'text' if isinstance(values[0], str) else 'double precision'}"
+            for name, values in columns.items()
+        )
+        self.execute(f"DROP TABLE IF EXISTS {table}")
+        self.execute(f"CREATE TABLE {table} (place bigint, {types})")
+        with (
+            self.connection.cursor() as cursor,
+            cursor.copy(f"COPY {table} FROM STDIN") as copy,
+        ):
+            for place, row in enumerate(zip(*columns.values(), strict=True)):
+                copy.write_row((place, *row))
+
+    def row(self, table: str, features: Sequence[str]) -> str:
+        listed = ", ".join(f"t.{quoted(name)}" for name in features)
+        return f"{table} AS t, LATERAL (SELECT {listed}) AS x"
+
+    def train(
+        self,
+        table: str,
+        task: str,
+        label: str,
+        features: Sequence[str],
+        options: Mapping[str, Any] | None = None,
+        more: str = "",
+    ) -> None:
+        call = f"'{task}', t.{quoted(label)}, x, {literal(options)}{more}"
+        self.execute("DROP TABLE IF EXISTS fitted")
+        self.execute(
+            f"CREATE TABLE fitted AS SELECT train_model({call}) AS model "
+            f"FROM {self.row(table, features)}"
+        )
+
+    def predictions(self, table: str, features: Sequence[str], most: int) -> list[float]:
+        found = self.execute(
+            f"SELECT predict(model, x) FROM fitted, {self.row(table, features)} "
+            f"ORDER BY place LIMIT {most}"
+        )
+        return [value for (value,) in found]

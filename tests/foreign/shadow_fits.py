@@ -1,0 +1,187 @@
+"""A pytest plugin: trains each linear model that scikit-learn's own tests fit by SQL too.
+
+    pytest -p shadow_fits --pyargs sklearn.linear_model.tests.test_ridge
+
+The objectives are compared: that of train_model's weights may not be larger. SHADOW_OUT names the
+file for what was asked.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import sklearn.linear_model as models
+
+import tuskml
+
+NAMES = (
+    "LinearRegression",
+    "Ridge",
+    "Lasso",
+    "ElasticNet",
+    "PoissonRegressor",
+    "GammaRegressor",
+    "LogisticRegression",
+)
+MOST_NUMBERS = 200_000
+
+
+@dataclass
+class Shadow:
+    """What was trained by SQL, and what had a larger objective."""
+
+    asked: Counter[str] = field(default_factory=Counter)
+    not_expressible: Counter[str] = field(default_factory=Counter)
+    different: list[dict[str, Any]] = field(default_factory=list)
+
+
+SHADOW = Shadow()
+CONNECTION = tuskml.connect()
+
+
+class Inexpressible(Exception):
+    """train_model has no such objective."""
+
+
+@dataclass(frozen=True)
+class Objective:
+    """A task with its penalties, as train_model has them."""
+
+    task: str
+    l1: float
+    l2: float
+    fit_intercept: bool
+
+    def at(self, x: Any, y: Any, weight: Any, coef: Any, intercept: float) -> float:
+        """The mean loss and the penalties at some weights."""
+        m = x @ coef + intercept
+        with np.errstate(over="ignore"):
+            loss = {
+                "linear": lambda: (m - y) ** 2 / 2,
+                "poisson": lambda: np.exp(m) - y * m,
+                "gamma": lambda: y * np.exp(-m) + m,
+                "logistic": lambda: np.logaddexp(0, -y * m),
+            }[self.task]()
+        penalty = self.l2 / 2 * coef @ coef + self.l1 * np.abs(coef).sum()
+        return float(np.average(loss, weights=weight) + penalty)
+
+
+def objective_of(model: Any, weights: float) -> Objective:
+    """That of a model of scikit-learn; weights: the sum of those of the rows."""
+    name, l1, l2 = type(model).__name__, 0.0, 0.0
+    if getattr(model, "positive", False) or getattr(model, "class_weight", None) is not None:
+        raise Inexpressible
+    if getattr(model, "dual", False) or np.ndim(getattr(model, "alpha", 0.0)):
+        raise Inexpressible
+    task = {"PoissonRegressor": "poisson", "GammaRegressor": "gamma"}.get(name, "linear")
+    if name == "Ridge":
+        l2 = float(model.alpha) / weights
+    elif name in ("PoissonRegressor", "GammaRegressor"):
+        l2 = float(model.alpha)
+    elif name == "Lasso":
+        l1 = float(model.alpha)
+    elif name == "ElasticNet":
+        l1, l2 = float(model.alpha * model.l1_ratio), float(model.alpha * (1 - model.l1_ratio))
+    elif name == "LogisticRegression":
+        task = "logistic"
+        penalty = getattr(model, "penalty", "deprecated")
+        ratio = {"l1": 1.0, "l2": 0.0}.get(penalty, getattr(model, "l1_ratio", None) or 0.0)
+        strength = 0.0 if penalty is None else 1.0 / (model.C * weights)
+        l1, l2 = strength * ratio, strength * (1 - ratio)
+    if not np.isfinite(l1 + l2):
+        raise Inexpressible
+    return Objective(task, l1, l2, bool(model.fit_intercept))
+
+
+def rows_of(model: Any, x: Any, y: Any, weight: Any) -> tuple[Any, Any, Any]:
+    """Features, labels and weights as columns of numbers; classes are -1 and 1."""
+    features, label = np.asarray(x, dtype=float), np.asarray(y)
+    if features.ndim != 2 or label.ndim != 1 or features.size > MOST_NUMBERS:
+        raise Inexpressible
+    given = 1.0 if weight is None else np.asarray(weight, float)
+    weights = np.broadcast_to(given, label.shape).copy()
+    if not np.isfinite(features).all() or (weights < 0).any() or not weights.sum() > 0:
+        raise Inexpressible
+    if type(model).__name__ == "LogisticRegression":
+        if len(model.classes_) != 2:
+            raise Inexpressible
+        label = np.where(label == model.classes_[1], 1.0, -1.0)
+    return features, label.astype(float), weights
+
+
+def train(model: Any, x: Any, y: Any, weight: Any) -> None:
+    """Trains by SQL what scikit-learn has just fitted, and compares."""
+    features, label, weights = rows_of(model, x, y, weight)
+    objective = objective_of(model, weights.sum())
+    coef = np.ravel(model.coef_).astype(float)
+    if len(coef) != features.shape[1] or not np.isfinite(label).all():
+        raise Inexpressible
+    rows = pd.DataFrame({"y": label, "w": weights, "x": list(features)})
+    CONNECTION.register("shadow", rows)
+    options = {"l1": objective.l1, "l2": objective.l2, "fit_intercept": objective.fit_intercept}
+    call = f"train_model('{objective.task}', y, x::DOUBLE[], '{json.dumps(options)}', w)"
+    name = type(model).__name__
+    SHADOW.asked[name] += 1
+    found = CONNECTION.execute(
+        f"SELECT (m).coef, (m).intercept, (m).status FROM (SELECT {call} AS m FROM shadow)"
+    ).fetchone()
+    assert found is not None
+    ours, intercept, status = found
+    intercept = intercept if objective.fit_intercept else 0.0
+    there = features, label, weights
+    mine = objective.at(*there, np.array(ours, float)[-len(coef) :], intercept)
+    theirs = objective.at(*there, coef, float(np.ravel(model.intercept_)[0]))
+    size = max(1.0, abs(theirs))
+    if objective.task == "linear":
+        size = max(size, float(np.average(label * label, weights=weights)))
+    if not mine <= theirs + 1e-6 * size:
+        note(name, theirs, mine, f"{options} {features.shape} {status}")
+
+
+def note(name: str, theirs: float | None, ours: Any, what: str) -> None:
+    """A fit that is worse than scikit-learn's."""
+    test = os.environ.get("PYTEST_CURRENT_TEST", "").split(" ")[0]
+    SHADOW.different.append(
+        {"call": name, "theirs": theirs, "ours": ours, "what": what, "test": test}
+    )
+
+
+def shadow(name: str) -> None:
+    """Puts a fit in the place of scikit-learn's that trains by SQL too."""
+    kind = getattr(models, name)
+    theirs = kind.fit
+
+    @functools.wraps(theirs)
+    def fit(self: Any, X: Any, y: Any, sample_weight: Any = None, *args: Any, **more: Any) -> Any:
+        if sample_weight is not None:
+            more["sample_weight"] = sample_weight
+        found = theirs(self, X, y, *args, **more)
+        if type(self) is not kind:
+            return found
+        try:
+            train(self, X, y, sample_weight)
+        except duckdb.Error as error:
+            note(name, None, str(error).splitlines()[0], "refused")
+        except Exception:
+            SHADOW.not_expressible[name] += 1
+        return found
+
+    kind.fit = fit
+
+
+for each in NAMES:
+    shadow(each)
+
+
+def pytest_sessionfinish() -> None:
+    """Writes what was trained."""
+    with open(os.environ["SHADOW_OUT"], "w") as file:
+        json.dump(vars(SHADOW), file, default=str)

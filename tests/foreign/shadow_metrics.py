@@ -1,0 +1,187 @@
+"""A pytest plugin: asks SQL for each metric that scikit-learn's own tests compute.
+
+    pytest -p shadow_metrics --pyargs sklearn.metrics.tests.test_common
+
+SHADOW_OUT names the file for what was asked: a JSON object with the calls by function, those that
+SQL cannot express, and those whose answers differ.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+from sklearn import metrics
+
+import tuskml
+
+CLASSES = {
+    "accuracy_score": "accuracy",
+    "precision_score": "precision_score",
+    "recall_score": "recall_score",
+    "f1_score": "f1_score",
+}
+SCORES = {
+    "roc_auc_score": "auc",
+    "average_precision_score": "average_precision",
+    "log_loss": "log_loss",
+    "brier_score_loss": "brier",
+}
+NUMBERS = {
+    "root_mean_squared_error": "rmse",
+    "mean_absolute_error": "mae",
+    "r2_score": "r2",
+    "mean_absolute_percentage_error": "mape",
+    "mean_pinball_loss": "pinball",
+}
+USED = {"sample_weight", "average", "alpha", "zero_division", "normalize"}
+
+
+@dataclass
+class Shadow:
+    """What was asked of SQL, and what differed."""
+
+    asked: Counter[str] = field(default_factory=Counter)
+    not_expressible: Counter[str] = field(default_factory=Counter)
+    different: list[dict[str, Any]] = field(default_factory=list)
+
+
+SHADOW = Shadow()
+CONNECTION = tuskml.connect()
+
+
+class Inexpressible(Exception):
+    """SQL has no such metric."""
+
+
+def column(values: Any) -> list[str] | np.ndarray:
+    """A column of texts or of finite numbers."""
+    found = np.asarray(values)
+    if found.ndim == 2 and found.shape[1] == 1:
+        found = found.ravel()
+    if found.ndim != 1 or not len(found):
+        raise Inexpressible
+    if found.dtype.kind in "US" or all(isinstance(one, str) for one in found):
+        return [str(one) for one in found]
+    if found.dtype.kind not in "biuf" or not np.isfinite(found.astype(float)).all():
+        raise Inexpressible
+    return found.astype(float)
+
+
+def call_of(kind: str, function: str, bound: inspect.BoundArguments) -> tuple[str, pd.DataFrame]:
+    """The call in SQL, and its rows."""
+    given = bound.arguments
+    first, second = list(given)[:2]
+    usual = bound.signature.parameters
+    for name, value in given.items():
+        if name in {first, second, *USED}:
+            continue
+        default = usual[name].default
+        if isinstance(value, np.ndarray) or not (value is default or value == default):
+            raise Inexpressible
+    if given.get("zero_division", "warn") != "warn" or given.get("normalize", True) is not True:
+        raise Inexpressible
+    label, predicted = column(given[first]), column(given[second])
+    if len(label) != len(predicted) or isinstance(label, list) != isinstance(predicted, list):
+        raise Inexpressible
+    if kind == "score":
+        refuse_scores(function, label, predicted)
+    rows = pd.DataFrame({"y": label, "p": predicted})
+    arguments = ["y", "p", *further(kind, function, given, label, predicted)]
+    if (weight := given.get("sample_weight")) is not None:
+        rows["w"] = column(weight)
+        if (rows["w"] < 0).any():
+            raise Inexpressible
+        arguments.append("w")
+    return f"{function}({', '.join(arguments)})", rows
+
+
+def refuse_scores(function: str, label: Any, predicted: Any) -> None:
+    """Labels that are not two numbers, and scores that are no probabilities."""
+    if isinstance(label, list) or set(label) - {0.0, 1.0, -1.0} or len(set(label)) != 2:
+        raise Inexpressible
+    if function in ("log_loss", "brier") and not ((predicted >= 0) & (predicted <= 1)).all():
+        raise Inexpressible
+
+
+def further(
+    kind: str, function: str, given: dict[str, Any], label: Any, predicted: Any
+) -> Sequence[str]:
+    """Arguments between the columns and the weight."""
+    if kind == "class" and function != "accuracy":
+        average = given["average"]
+        if average not in ("binary", "macro", "micro", "weighted"):
+            raise Inexpressible
+        if average == "binary" and (
+            isinstance(label, list) or (set(label) | set(predicted)) - {0.0, 1.0}
+        ):
+            raise Inexpressible
+        return [f"'{average}'"]
+    return [f"{given['alpha']!r}::DOUBLE"] if function == "pinball" else []
+
+
+def shadow(name: str, kind: str, function: str) -> None:
+    """Puts a function in the place of scikit-learn's that asks SQL too."""
+    theirs = getattr(metrics, name)
+    signature = inspect.signature(theirs)
+
+    @functools.wraps(theirs)
+    def asked(*args: Any, **options: Any) -> Any:
+        answer = theirs(*args, **options)
+        try:
+            bound = signature.bind(*args, **options)
+            bound.apply_defaults()
+            if not np.isscalar(answer):
+                raise Inexpressible
+            call, rows = call_of(kind, function, bound)
+        except Exception:
+            SHADOW.not_expressible[function] += 1
+            return answer
+        SHADOW.asked[function] += 1
+        CONNECTION.register("shadow", rows)
+        try:
+            (ours,) = CONNECTION.execute(f"SELECT {call} FROM shadow").fetchone() or (None,)
+        except duckdb.Error as error:
+            note(call, answer, str(error).splitlines()[0], rows)
+            return answer
+        agrees = (
+            (answer == 0 or np.isnan(answer))
+            if ours is None
+            else np.isclose(ours, answer, rtol=1e-9, atol=1e-9, equal_nan=True)
+        )
+        if not agrees:
+            note(call, answer, ours, rows)
+        return answer
+
+    setattr(metrics, name, asked)
+
+
+def note(call: str, theirs: Any, ours: Any, rows: pd.DataFrame) -> None:
+    """A call whose answers differ, with its first rows."""
+    test = os.environ.get("PYTEST_CURRENT_TEST", "").split(" ")[0]
+    SHADOW.different.append(
+        {
+            "call": call, "theirs": float(theirs), "ours": ours, "rows": len(rows), "test": test,
+            "head": rows.head(6).to_dict("list"),
+        }
+    )  # fmt: skip
+
+
+for kind, names in (("class", CLASSES), ("score", SCORES), ("number", NUMBERS)):
+    for name, function in names.items():
+        shadow(name, kind, function)
+
+
+def pytest_sessionfinish() -> None:
+    """Writes what was asked."""
+    with open(os.environ["SHADOW_OUT"], "w") as file:
+        json.dump(vars(SHADOW), file, default=str)
