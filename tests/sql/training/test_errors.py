@@ -18,7 +18,7 @@ from asking import sentence, train
 pytestmark = pytest.mark.fault(family="bad input by name")
 
 NAMES = ", ".join(learner_of(TASKS["linear"]).options.by_name)
-ERROR = "'{\"invalid\": \"error\"}'"
+ERROR = '\'{"invalid": "error"}\''
 MODEL = "(SELECT train_model('linear', y, x) FROM t)"
 
 CASES = {
@@ -155,7 +155,7 @@ CASES = {
     "NaN after a skipped row": (
         train(
             ERROR,
-            features="CASE WHEN x[1] = 1 THEN NULL WHEN x[1] > 2 THEN ['nan'::DOUBLE, 1] ELSE x END"
+            features="CASE WHEN x[1] = 1 THEN NULL WHEN x[1] > 2 THEN ['nan'::DOUBLE, 1] ELSE x END",
         ),
         "train_model: feature 1 is NaN in row 3 of the group, expected a finite number (NULL skips a row)",
     ),

@@ -224,7 +224,7 @@ def test_the_group_with_the_error_is_counted_alone(con: duckdb.DuckDBPyConnectio
     sentence = "feature 2 is NaN in row 43 of the group"
     con.execute("SET threads = 1")
     with pytest.raises(duckdb.Error, match=sentence):
-        con.execute(sql.format(", '{\"invalid\": \"error\"}'")).fetchall()
+        con.execute(sql.format(', \'{"invalid": "error"}\'')).fetchall()
     for g, model in con.execute(sql.format("")).fetchall():
         assert (model["status"] == "invalid rows") == (g == 3)
         assert (sentence in model["plan"]) == (g == 3)
