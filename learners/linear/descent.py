@@ -92,7 +92,9 @@ def back_to_start(problem: Problem, state: State, start: Floats) -> None:
     worse = ~(state.objective <= begun + ROUNDING * size) & np.isfinite(begun)
     state.diverged |= worse & ~(state.objective <= begun + WORSE * np.abs(begun))
     state.v[worse], state.objective[worse] = start[worse], begun[worse]
-    state.converged[worse] = state.running[worse] = False
+    state.converged[worse] = False
+    if not state.out_of_time:  # time did not suffice for them, either
+        state.running[worse] = False
     state.violation[worse], state.stale[worse] = np.inf, True
 
 

@@ -35,7 +35,7 @@ def origins(problem: Problem, labels: NDArray[np.void], options: LinearOptions) 
         found[:, :-1] = np.where(far, as_stored(problem.shift, rows), 0.0)
     if task.of_label and not (rows.groups["extras"] & OFFSETS).any():
         mean, deviation = labels["mean"], np.sqrt(labels["variance"])
-        far = (np.abs(mean) > FAR * deviation) & (deviation > 0)
+        far = (np.abs(mean) > FAR * deviation) & (labels["low"] < labels["high"])
         found[:, -1] = np.where(far, mean, 0.0)
     found[~np.isfinite(found)] = 0.0
     return found if found.any() else None

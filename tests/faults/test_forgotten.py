@@ -20,7 +20,7 @@ ROUNDS = 6
 MAKE = f"""CREATE TABLE t AS SELECT (hash(i) % {GROUPS})::BIGINT AS g, i // 10 AS sorted, (i * 7919) % 1000 < 400 AS y,
            [(i * 31) % 97, (i * 17) % 89, i % 83]::FLOAT[] AS x FROM range({10 * GROUPS}) r(i)"""
 BAD_OPTION = "SELECT {g}, train_model('linear', y::INT, x, '{{\"l2\": -1}}') FROM t GROUP BY {g}"
-BAD_GROUP = "SELECT {g}, train_model('svm', CASE WHEN {g} = 777 THEN x[1] ELSE y::INT END, x) FROM t GROUP BY {g}"
+BAD_GROUP = "SELECT {g}, train_model('svm', CASE WHEN {g} = 777 THEN x[1] ELSE y::INT END, x, '{{\"invalid\": \"error\"}}') FROM t GROUP BY {g}"
 FIRST = "SELECT {g}, train_model('linear', y::INT, x) FROM t GROUP BY {g} LIMIT 3"
 GOOD = "SELECT count(m.n_rows) FROM (SELECT {g}, train_model('linear', y::INT, x) AS m FROM t GROUP BY {g})"
 

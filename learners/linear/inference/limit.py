@@ -87,6 +87,11 @@ class Frame:
         root = np.where(there, 1 / np.sqrt(np.where(there, size, 1.0)), 0.0)
         return np.asarray(direction * root[:, None, :])
 
+    @property
+    def finite(self) -> Bools:
+        """Groups (n,) of which it is known how features vary."""
+        return np.asarray(np.isfinite(self.bent(self.products)).all(axis=(1, 2)))
+
     def bent(self, curvature: Floats) -> Floats:
         """A curvature (n, p, p) by v as one by u."""
         return np.asarray(self.base.transpose(0, 2, 1) @ curvature @ self.base)
@@ -160,13 +165,19 @@ Runaways = list[tuple[Index, Limit]]
 
 
 def runaways_of(problem: Problem, state: State, which: Index, deadline: float | None) -> Runaways:
-    """Of groups without an optimum; none where time does not suffice."""
+    """Of groups without an optimum; none where time does not suffice, or where sums of squares of
+    features do not fit into doubles.
+    """
     problem, found = by_processor(problem, deadline), []
     try:
         for block in determined.blocks(len(which), problem.d + 1):
             places = which[block]
+            frame = frame_of(problem.of(places))
+            finite = np.flatnonzero(frame.finite)
+            if not len(finite):
+                continue
+            places, frame = places[finite], frame.of(finite)
             part = problem.of(places)
-            frame = frame_of(part)
             v, settled = followed(part, separation.begin(part), frame, separation.along)
             curvature = dispersion.curvature(part, v)
             own = part if not problem.task.counts else bounded(part)

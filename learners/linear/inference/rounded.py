@@ -23,7 +23,7 @@ def rounded(problem: Problem) -> NDArray[np.bool_]:
     """
     if KINDS[problem.rows.groups["kind"][0]] != "dense float32":
         return np.zeros(problem.rows.n_groups, bool)
-    center = np.minimum(np.abs(problem.shift), np.finfo(np.float32).max).astype(np.float32)
+    center = np.minimum(np.abs(problem.centre), np.finfo(np.float32).max).astype(np.float32)
     error = (np.spacing(center).astype(float) * problem.scale) ** 2 / 12
     lost: NDArray[np.bool_] = np.any((center > EXACT_IN_FLOAT) & (error > ROUNDING), axis=1)
     return lost

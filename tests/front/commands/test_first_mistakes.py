@@ -72,7 +72,7 @@ IN_PYTHON = {
     "X": ({"X": ["dep_delay"]}, "train has no argument 'X'; did you mean features"),
     "a condition": ({"where": "carrier = 1"}, "train has no argument 'where': source may be a query, 'SELECT ... WHERE ...'"),
     "a label that is NULL": ({"label": "arr_delay + NULL"}, "has no row whose label and features are not NULL"),
-    "more than two classes": ({"task": "svm"}, "'svm' needs two classes"),
+    "more than two classes": ({"task": "svm", "invalid": "error"}, "'svm' needs two classes"),
     "a wrong task": ({"task": "lineer"}, "task is 'lineer', expected .*did you mean 'linear'"),
     "a task that is no text": ({"task": 7}, r"task is of type int, expected .*train\(connection, task"),
 }  # fmt: skip

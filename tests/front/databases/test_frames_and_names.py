@@ -99,13 +99,17 @@ def test_a_lazy_frame_comes_back_as_a_frame(con) -> None:
     assert isinstance(tuskml.predict(con, model, source=frames()["lazy"]), pl.DataFrame)
 
 
-def test_nan_in_a_table_is_an_error(con) -> None:
+def test_nan_in_a_table_is_a_bad_row(con) -> None:
     """A table's NaN is a value that somebody wrote there."""
     con.execute(
         "CREATE TABLE t AS SELECT CASE WHEN i = 3 THEN 'nan'::DOUBLE ELSE i END AS x, i AS y FROM range(9) r(i)"
     )
+    given = {"source": "t", "label": "y", "features": "x"}
     with pytest.raises(DataError, match="NaN"):
-        tuskml.train(con, "linear", source="t", label="y", features="x")
+        tuskml.train(con, "linear", **given, invalid="error")
+    model = tuskml.train(con, "linear", **given)
+    assert model.status == "invalid rows"
+    assert "feature 1 is NaN in row 4" in model.plan
 
 
 def test_a_model_in_a_file(con, tmp_path: Path) -> None:

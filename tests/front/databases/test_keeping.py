@@ -58,7 +58,7 @@ def test_what_fails_replaces_nothing(rides: Any) -> None:
     wrong = (
         GIVEN | {"features": ["1 / (km - km)"]}
         if rides.kind == "postgres"
-        else GIVEN | {"features": ["'nan'::double + km"]}
+        else GIVEN | {"features": ["'nan'::double + km"], "invalid": "error"}
     )
     with pytest.raises(DataError):
         tuskml.train(con, "linear", **wrong, into="kept", replace=True)

@@ -201,7 +201,7 @@ GIVEN = {"task": "logistic", "source": "trips", "label": "late", "features": ["d
         ({"label": 3}, "label is 3, expected a column or an SQL expression as text"),
         ({"label": "DATE '2026-01-01'"}, "is of type DATE, expected a number"),
         ({"features": ["delay", "both"]}, "feature 'both' is of type FLOAT\\[2\\]"),
-        ({"label": "hour", "task": "svm"}, "needs two classes"),
+        ({"label": "hour", "task": "svm", "invalid": "error"}, "needs two classes"),
         ({"into": "trips"}, "the table trips already exists: give into another name"),
     ],
 )

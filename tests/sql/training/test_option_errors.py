@@ -87,6 +87,7 @@ INVALID: dict[str, tuple[object, str]] = {
     ),
     "classes": ([2, 1], 'a list of two labels, the lower first, such as [1, 2] or ["no", "yes"]'),
     "missing": ("drop", "'skip', 'impute', 'level' or 'error'"),
+    "invalid": ("drop", "'group', 'skip' or 'error'; did you mean 'group'?"),
     "max_categories": (0, "a whole number from 1 to 100000"),
     "min_count": (0, "a whole number from 1 to 9007199254740992"),
     "unseen": (1, "'other' or 'error'"),

@@ -220,7 +220,11 @@ def test_no_model_is_neither_finite_nor_explained(
 
 def test_the_group_with_the_error_is_counted_alone(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("CREATE TABLE g AS SELECT i % 10 AS g, i // 10 AS i FROM range(1000) r(i)")
-    sql = "SELECT g, train_model('linear', i, [i, CASE WHEN g = 3 AND i = 42 THEN 'nan'::DOUBLE ELSE 1 END]) FROM g GROUP BY g"
+    sql = "SELECT g, train_model('linear', i, [i, CASE WHEN g = 3 AND i = 42 THEN 'nan'::DOUBLE ELSE 1 END]{}) FROM g GROUP BY g ORDER BY g"
+    sentence = "feature 2 is NaN in row 43 of the group"
     con.execute("SET threads = 1")
-    with pytest.raises(duckdb.Error, match="feature 2 is NaN in row 43 of the group"):
-        con.execute(sql).fetchall()
+    with pytest.raises(duckdb.Error, match=sentence):
+        con.execute(sql.format(', \'{"invalid": "error"}\'')).fetchall()
+    for g, model in con.execute(sql.format("")).fetchall():
+        assert (model["status"] == "invalid rows") == (g == 3)
+        assert (sentence in model["plan"]) == (g == 3)

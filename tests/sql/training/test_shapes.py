@@ -294,4 +294,6 @@ def test_wide_rows(con: duckdb.DuckDBPyConnection) -> None:
     )
     assert (model["n_rows"], model["n_features"], len(model["coef"])) == (5, 300000, 300000)
     with pytest.raises(duckdb.Error, match="has 1000001 features, at most 1000000 are allowed"):
-        con.execute("SELECT train_model('linear', 1, range(1000001)::FLOAT[])").fetchall()
+        con.execute(
+            "SELECT train_model('linear', 1, range(1000001)::FLOAT[], '{\"invalid\": \"error\"}')"
+        ).fetchall()
