@@ -183,7 +183,7 @@ def test_nulls(con: duckdb.DuckDBPyConnection, features: str) -> None:
     ]
 
 
-ERROR = "'{\"invalid\": \"error\"}'"
+ERROR = '\'{"invalid": "error"}\''
 REFUSED = [
     f"train_model('linear', v, CASE WHEN v > 0.999 THEN x[:2] ELSE x END, {ERROR})",
     f"train_model('svm', round(v * 5), x, {ERROR})", "train_model('x', v, x)",
