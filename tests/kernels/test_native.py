@@ -183,11 +183,13 @@ def test_nulls(con: duckdb.DuckDBPyConnection, features: str) -> None:
     ]
 
 
+ERROR = '\'{"invalid": "error"}\''
 REFUSED = [
-    "train_model('linear', v, CASE WHEN v > 0.999 THEN x[:2] ELSE x END)", "train_model('svm', round(v * 5), x)",
-    "train_model('linear', v, CASE WHEN v > 0.999 THEN ['nan'::DOUBLE, 1, 1, 1, 1] ELSE x END)", "train_model('x', v, x)",
-    "train_model('linear', v, sparse(ids, x[:2]))", "train_model('linear', v, x, '{\"l2\": -1}')",
-    "train_model('linear', v, sparse(list_transform(ids, lambda j: j - 20), x))",
+    f"train_model('linear', v, CASE WHEN v > 0.999 THEN x[:2] ELSE x END, {ERROR})",
+    f"train_model('svm', round(v * 5), x, {ERROR})", "train_model('x', v, x)",
+    f"train_model('linear', v, CASE WHEN v > 0.999 THEN ['nan'::DOUBLE, 1, 1, 1, 1] ELSE x END, {ERROR})",
+    f"train_model('linear', v, sparse(ids, x[:2]), {ERROR})", "train_model('linear', v, x, '{\"l2\": -1}')",
+    f"train_model('linear', v, sparse(list_transform(ids, lambda j: j - 20), x), {ERROR})",
 ]  # fmt: skip
 
 
@@ -196,6 +198,15 @@ def test_refused(con: duckdb.DuckDBPyConnection, expression: str) -> None:
     for grouped in ("", "GROUP BY g", "GROUP BY hash(v) % 100"):
         with pytest.raises(duckdb.Error, match="train_model: "):
             con.execute(f"SELECT {expression} FROM t {grouped}").fetchall()
+
+
+@pytest.mark.parametrize("expression", [one for one in REFUSED if ERROR in one])
+def test_invalid_rows(con: duckdb.DuckDBPyConnection, expression: str) -> None:
+    """Without the option the same rows leave each group a status, and the others their models."""
+    asked = expression.replace(f", {ERROR}", "")
+    for grouped in ("", "GROUP BY g", "GROUP BY hash(v) % 100"):
+        sql = f"SELECT DISTINCT m.status FROM (SELECT {asked} AS m FROM t {grouped})"
+        assert ("invalid rows",) in con.execute(sql).fetchall()
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)

@@ -23,6 +23,7 @@ from tuskml.learners.linear.estimates.question import AtCorner, Question
 from tuskml.learners.linear.gap import wants_gap
 from tuskml.learners.linear.planner.rule import corners
 from tuskml.learners.linear.problem import Problem
+from tuskml.learners.linear.tasks import LinearTask
 
 ROWS, ROWS_A_WEIGHT = 1024, 8
 """Of the sample."""
@@ -99,12 +100,14 @@ def tried_at_corner(
     easier = (scarcity(question, question.rows_of_one) / scarcity(question, n)) ** OF_SCARCITY
     for method in methods:
         left = SHARES[method] * (seconds - time.thread_time() + began)
-        seen = tried(given, method, v, left)
+        seen = tried(question.task, given, method, v, left)
         found[method] = replace(seen, iterations=easier * seen.iterations)
     return replace(question, corner=found)
 
 
-def tried(given: Corner, method: Method, v: Floats, seconds: float) -> AtCorner:
+def tried(
+    task: LinearTask, given: Corner, method: Method, v: Floats, seconds: float
+) -> AtCorner:
     """What a method does in so many seconds: to a loose tolerance first, where there is one.
 
     Where it came that far alone, the decades that are left take GROWTH times as many.
@@ -112,7 +115,7 @@ def tried(given: Corner, method: Method, v: Floats, seconds: float) -> AtCorner:
     began, epsilon, reached = time.thread_time(), given.epsilon, None
     for one in (epsilon,) if epsilon > LOOSE / 2 else (LOOSE, epsilon):
         left = seconds - time.thread_time() + began
-        looser = replace(given, epsilon=one, corners=corners(one))
+        looser = replace(given, epsilon=one, corners=corners(one, task))
         made, ended = looser.tried(method, v, max(left, 0.0))
         if not ended:
             break
@@ -141,7 +144,7 @@ def sample(one: Problem, question: Question) -> Corner | None:
     sign = np.where(labels == labels.max(), 1.0, -1.0)
     l2 = one.l2 * np.square(one.scale[0]) if one.l2 else None
     unit = 1.0 if one.weight_unit is None else float(one.weight_unit[0])
-    widths = corners(question.options.epsilon)
+    widths = corners(question.options.epsilon, question.task)
     epsilon, fits = question.options.epsilon, one.rows.fit_intercept
     return Corner(z.T, sign, l2, widths, epsilon, unit, fits, MOST)
 

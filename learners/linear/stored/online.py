@@ -159,7 +159,7 @@ class Online:
 
     def _rounding(self) -> float:
         """Of losses, whose margins are sums of weights of 32 bits."""
-        return 1e-9 * (1 + self.progress.model.intercept**2)
+        return 1e-9 * (1 + self.progress.model.intercept * self.progress.model.intercept)
 
     def objective(self) -> float:
         """At the weights as they ended, which are plain afterwards."""

@@ -96,11 +96,11 @@ def test_a_list_beyond_the_limit_suggests_a_store(
 
 
 def test_a_list_beyond_a_value_of_postgres(limited: psycopg.Connection) -> None:
-    """Which has a gigabyte at most."""
+    """Which has a gigabyte at most, as has its text."""
     limited.execute("SET tuskml.memory_limit = '4GB'")
     sql = "SELECT train_model('linear', i, sparse(ARRAY[0, 135000000], ARRAY[1.0, i])) FROM generate_series(1, 20) AS i"
     with pytest.raises(
-        psycopg.errors.OutOfMemory, match=r"135000001 coefficients .*1 GB.*option 'store'"
+        psycopg.errors.ProgramLimitExceeded, match=r"tuskml.model_limit.*1 GB.*option 'store'"
     ):
         limited.execute(sql)
     assert limited.execute(SMALL).fetchall() == [(999,)]

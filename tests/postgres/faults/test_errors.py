@@ -66,6 +66,10 @@ def train(options: str = "", task: str = "'linear'", label: str = "y", features:
     return f"SELECT train_model({task}, {label}, {features}{options and f', {options}'}) FROM t"
 
 
+ERROR = '\'{"invalid": "error"}\''
+"""The option that makes an invalid row an error."""
+
+
 def refused(pg: psycopg.Connection, sql: str, parameters: tuple = ()) -> tuple[str, str]:
     """SQLSTATE and sentence; afterwards the same session still trains."""
     with pytest.raises(psycopg.Error) as caught:
@@ -136,11 +140,11 @@ ONLY_HERE = {
         "train_model: label is date, expected a number, a boolean or text",
     ),
     "NaN numeric feature": (
-        train(features="ARRAY[1, 'nan'::numeric]"), PARAMETER,
+        train(ERROR, features="ARRAY[1, 'nan'::numeric]"), PARAMETER,
         "train_model: feature 2 is NaN in row 1 of the group, expected a finite number (NULL skips a row)",
     ),
     "NaN numeric label": (
-        train(label="'nan'::numeric"), PARAMETER,
+        train(ERROR, label="'nan'::numeric"), PARAMETER,
         "train_model: label is NaN in row 1 of the group, expected a finite number (NULL skips a row)",
     ),
     "numeric beyond a double": (
@@ -148,8 +152,12 @@ ONLY_HERE = {
         '"1' + "0" * 400 + '" is out of range for type double precision',
     ),
     "too wide": (
-        train(features="array_fill(1::float8, ARRAY[1000001])"), "54000",
+        train(ERROR, features="array_fill(1::float8, ARRAY[1000001])"), "54000",
         "train_model: row 1 of the group has 1000001 features, at most 1000000 are allowed",
+    ),
+    "a number as options": (
+        train("5"), TYPE,
+        "train_model: options is integer, expected an object of JSON as text, json or jsonb",
     ),
     "NULL task to explain": (
         "SELECT explain_training(NULL, y, x) FROM t", NULL,
@@ -169,7 +177,7 @@ def test_bad_input_of_postgres(pg: psycopg.Connection, name: str) -> None:
 
 
 @pytest.mark.parametrize("expression", [
-    "train_model('linear', y, x, 5)", "train_model('linear', y)", "train_model(1, y, x)", "predict(y, x)", "train_model()",
+    "train_model('linear', y)", "train_model(1, y, x)", "predict(y, x)", "train_model()",
 ])  # fmt: skip
 def test_wrong_types_are_refused_when_the_query_is_analysed(
     pg: psycopg.Connection, expression: str
@@ -185,12 +193,12 @@ def test_null_options_are_no_options(pg: psycopg.Connection) -> None:
 
 def test_the_group_with_the_error_is_counted_alone(pg: psycopg.Connection) -> None:
     rows = "SELECT i % 10 AS g, i / 10 AS i FROM generate_series(0, 999) AS i"
-    sql = f"SELECT g, train_model('linear', i, ARRAY[i, CASE WHEN g = 3 AND i = 42 THEN 'nan' ELSE 1.0 END]) FROM ({rows}) AS r GROUP BY g"
+    sql = f"SELECT g, train_model('linear', i, ARRAY[i, CASE WHEN g = 3 AND i = 42 THEN 'nan' ELSE 1.0 END], {ERROR}) FROM ({rows}) AS r GROUP BY g"
     assert "feature 2 is NaN in row 43 of the group" in refused(pg, sql)[1]
 
 
 BAD = {
-    "transition": (train(features="ARRAY['nan'::float8]"), "feature 1 is NaN"),
+    "transition": (train(ERROR, features="ARRAY['nan'::float8]"), "feature 1 is NaN"),
     "training": (train("'{\"l2\": -1}'"), "option 'l2' is -1"),
     "explanation": ("SELECT explain_training('svn', y, x) FROM t", "did you mean 'svm'"),
 }
@@ -252,7 +260,7 @@ def test_an_error_in_a_parallel_worker(pg: psycopg.Connection) -> None:
     for name in ("min_parallel_table_scan_size", "parallel_setup_cost", "parallel_tuple_cost"):
         pg.execute(f"SET {name} = 0")
     pg.execute("SET parallel_leader_participation = off")
-    state, sentence = refused(pg, "SELECT train_model('linear', y, x) FROM many")
+    state, sentence = refused(pg, f"SELECT train_model('linear', y, x, {ERROR}) FROM many")
     assert state == PARAMETER
     assert sentence.startswith("train_model: feature 2 is NaN in row ")
     pg.execute("RESET ALL; DROP TABLE many")

@@ -26,7 +26,7 @@ MODELS = {
         "a smaller option 'rank', or option 'store'",
     ),
     "mlp": (
-        "train_model('mlp', (i % 5)::float8, ARRAY[i, i % 3]::float8[], "
+        "train_model('mlp', (i + i % 3)::float8, ARRAY[i, i % 3]::float8[], "
         '\'{{"layers": [{0}], "max_iter": 1}}\')',
         "smaller layers",
     ),

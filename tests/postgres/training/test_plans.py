@@ -122,10 +122,15 @@ def test_parallel_without_groups(pg: psycopg.Connection) -> None:
 
 
 def test_parallel_groups_that_differ(pg: psycopg.Connection) -> None:
-    """Workers that saw other widths and other tasks refuse as one process does."""
+    """Workers that saw other widths and other tasks answer as one process does."""
+    widths = "SELECT train_model('linear', y, x[: 1 + i / 3000]{}) FROM rows"
+    error = ', \'{"invalid": "error"}\''
     with settings(pg, parallel_leader_participation="off", **PARALLEL):
         with pytest.raises(psycopg.errors.ArraySubscriptError, match="features, expected"):
-            pg.execute("SELECT train_model('linear', y, x[: 1 + i / 3000]) FROM rows")
+            pg.execute(widths.format(error))
+        found = pg.execute(f"SELECT (m).status, (m).plan FROM ({widths.format('')}) AS s(m)")
+        [(status, why)] = found.fetchall()
+        assert (status, "features, expected" in why) == ("invalid rows", True)
         with pytest.raises(
             psycopg.errors.InvalidParameterValue, match="must be the same in all rows of a group"
         ):

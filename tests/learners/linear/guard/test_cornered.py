@@ -84,7 +84,7 @@ def test_its_end_is_an_optimum() -> None:
     """By scikit-learn: the same objective, in a million iterations."""
     x, y = made(400, 5, seed=3)
     z, sign, l2 = (x - x.mean(axis=0)) / x.std(axis=0), np.where(y > 0, 1.0, -1.0), 0.01
-    given = Corner(z.T, sign, np.full(5, l2), corners(1e-3), 1e-3, 1.0, False, 5000)
+    given = Corner(z.T, sign, np.full(5, l2), corners(1e-3, LINEAR["svm"]), 1e-3, 1.0, False, 5000)
     peer = LinearSVC(C=1 / (400 * l2), loss="hinge", fit_intercept=False, max_iter=1_000_000)
     weights = peer.fit(z, y).coef_[0]
     least = np.maximum(0, 1 - sign * (z @ weights)).mean() + l2 / 2 * weights @ weights

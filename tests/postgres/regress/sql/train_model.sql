@@ -29,7 +29,14 @@ FROM (SELECT train_model('linear', y, ARRAY[x], '{"l2": 0.1}') FILTER (WHERE g =
 -- Errors are one sentence.
 SELECT train_model('linaer', y, ARRAY[x]) FROM points;
 SELECT train_model('linear', y, ARRAY[x], '{"l2": -1}') FROM points;
-SELECT train_model('linear', y, ARRAY[x, 'NaN']) FROM points WHERE x < 1;
-SELECT train_model('linear', y, CASE WHEN x = 2 THEN ARRAY[x, x] ELSE ARRAY[x] END ORDER BY x)
+SELECT train_model('linear', y, ARRAY[x, 'NaN'], '{"invalid": "error"}') FROM points WHERE x < 1;
+SELECT train_model('linear', y, CASE WHEN x = 2 THEN ARRAY[x, x] ELSE ARRAY[x] END,
+                   '{"invalid": "error"}' ORDER BY x)
 FROM points;
 SELECT _tuskml_answer();
+
+-- Without that option such a row costs its group the model, and no other group.
+SELECT g, (m).status, (m).coef IS NULL AS no_coef, CASE WHEN g = 2 THEN (m).plan END AS why
+FROM (SELECT g, train_model('linear', y, CASE WHEN x = 2 THEN ARRAY[x, x] ELSE ARRAY[x] END ORDER BY x) AS m
+      FROM points GROUP BY g) AS trained
+ORDER BY g;
