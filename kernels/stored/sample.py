@@ -17,6 +17,8 @@ from tuskml.kernels.structures import GROUP, SEGMENT, WEIGHTS
 
 TOGETHER = 64
 """Neighbouring rows that are taken together."""
+PLACED = 1 << 16
+"""Entries whose ids are looked for at once."""
 PIECES = 4
 """Chunks of the sample for each thread."""
 
@@ -67,7 +69,10 @@ def sample_of(rows: Pass, most_rows: int, most_entries: int) -> Sample:
     counts, ids, values, labels, weights = (
         np.concatenate(column) for column in zip(*parts, strict=True)
     )
-    there, places = np.unique(ids, return_inverse=True)
+    del parts
+    there = _distinct(ids)
+    places = _places(there, ids)
+    del ids
     memory = _written(
         counts, places, values, labels, weights if group["extras"] & WEIGHTS else None
     )
@@ -78,6 +83,20 @@ def sample_of(rows: Pass, most_rows: int, most_entries: int) -> Sample:
     square = float(np.mean(np.square(values, dtype=np.float64))) if len(values) else 1.0
     sampled = replace(rows, groups=own)
     return Sample(sampled, there.astype(np.int64), square, every == 1, memory)
+
+
+def _distinct(ids: NDArray[np.generic]) -> NDArray[np.generic]:
+    """Those that differ, rising, in less memory than a hash of them takes."""
+    rising = np.sort(ids)
+    return rising[np.append(True, rising[1:] != rising[:-1])[: len(rising)]]
+
+
+def _places(there: NDArray[np.generic], ids: NDArray[np.generic]) -> NDArray[np.int32]:
+    """Of ids among those that are there, rising, a part at a time to spare memory."""
+    places = np.empty(len(ids), np.int32)
+    for at in range(0, len(ids), PLACED):
+        places[at : at + PLACED] = np.searchsorted(there, ids[at : at + PLACED])
+    return places
 
 
 Taken = tuple[NDArray[np.generic], ...]
@@ -115,7 +134,7 @@ def _written(
     header["n_rows"] = header["cap_rows"] = len(labels)
     header["nnz"] = header["cap_nnz"] = len(ids)
     starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.uint32)
-    arrays = [header, labels, starts, ids.astype(np.int32), values]
+    arrays = [header, labels, starts, ids.astype(np.int32, copy=False), values]
     arrays += [] if weights is None else [weights]
     sizes = [(one.nbytes + 7) // 8 * 8 for one in arrays]
     memory = np.zeros(sum(sizes) // 8 + 1, np.float64).view(np.uint8)

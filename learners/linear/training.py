@@ -35,7 +35,7 @@ from tuskml.learners.linear.inference.dispersed import estimates_dispersion, wit
 from tuskml.learners.linear.inference.goodness import members
 from tuskml.learners.linear.inference.modelled import Ended, Inputs, models_of, one_class
 from tuskml.learners.linear.inference.ratios import Whole, likelihood_ratios, term_widths
-from tuskml.learners.linear.inference.threshold import has_threshold, settled, with_threshold
+from tuskml.learners.linear.inference.threshold import has_threshold, with_threshold
 from tuskml.learners.linear.moved import moved, origins
 from tuskml.learners.linear.multinomial.training import many_classes, train_many
 from tuskml.learners.linear.objective import (
@@ -338,7 +338,7 @@ def fit_described(
     if estimates_dispersion(problem, options):
         problem, state = with_dispersion(problem, state, options, run.again(plan))
     if has_threshold(problem) and not state.out_of_time:
-        how = options.delta, settled(plan), run.again(plan)
+        how = options.delta, plan, run.again(plan)
         problem, state = with_threshold(problem, state, *how)
     if not gpu:  # its seconds say nothing of the CPU's
         timing.report(plan, question)

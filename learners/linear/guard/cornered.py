@@ -105,9 +105,7 @@ def tried_at_corner(
     return replace(question, corner=found)
 
 
-def tried(
-    task: LinearTask, given: Corner, method: Method, v: Floats, seconds: float
-) -> AtCorner:
+def tried(task: LinearTask, given: Corner, method: Method, v: Floats, seconds: float) -> AtCorner:
     """What a method does in so many seconds: to a loose tolerance first, where there is one.
 
     Where it came that far alone, the decades that are left take GROWTH times as many.

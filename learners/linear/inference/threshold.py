@@ -15,8 +15,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from tuskml.kernels.passes import Floats
+from tuskml.kernels.passes import Floats, solve
 from tuskml.learners.linear.algorithms import ALGORITHMS
+from tuskml.learners.linear.inference.determined import MOST_WEIGHTS
+from tuskml.learners.linear.inference.outcome import polish
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.problem import Problem
@@ -50,16 +52,18 @@ def settled(plan: Plan) -> float:
 
 
 def with_threshold(
-    problem: Problem, state: State, delta: float | None, least: float, again: Again
+    problem: Problem, state: State, delta: float | None, plan: Plan, again: Again
 ) -> tuple[Problem, State]:
     """The problem with its threshold, and where the descent for it ended.
 
-    state: of least squares; delta: the threshold, None: by the residuals' scale; least: how far
-    its logarithm may be off; again: descends from weights v (G, p).
+    state: of least squares; delta: the threshold, None: by the residuals' scale; plan: of the
+    descents; again: descends from weights v (G, p).
     """
+    least = settled(plan)
     unit = np.ones(problem.n_groups) if problem.weight_unit is None else problem.weight_unit
     if delta is not None:
         return narrowed(problem, state, np.full(len(unit), delta), unit, again)
+    again = arriving(again, problem, plan)
     trend = Trend(len(unit))
     before = scaled(problem, state, unit)
     for _ in range(ROUNDS):
@@ -71,6 +75,26 @@ def with_threshold(
         before = np.where(moved, np.maximum(trend.next(before, estimate), LEAST * unit), before)
     state.converged &= ~moved
     return problem, state
+
+
+def arriving(again: Again, problem: Problem, plan: Plan) -> Again:
+    """Descents that end by Newton's step: what a tolerance of gradients leaves along directions
+    that are flat moves the median residual by far more.
+    """
+    if problem.l1 or problem.d >= MOST_WEIGHTS or ALGORITHMS[plan.family].stochastic:
+        return again
+
+    def arrived(at: Problem, v: Floats) -> State:
+        state = again(at, v)
+        which = np.flatnonzero(state.converged)
+        if state.hessian is None and len(which) and not state.out_of_time:
+            part = at.of(which)
+            found = part.evaluate(state.v[which], curvature=True)
+            hessian = np.asarray(found.hessian)
+            polish(at, state, which, solve(hessian, found.gradient, plan.threads).step)
+        return state
+
+    return arrived
 
 
 def narrowed(

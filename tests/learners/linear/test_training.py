@@ -27,7 +27,8 @@ REPRODUCIBLE = ["newton", "newton_cg", "lbfgs", "bgd", "svrg", "mgd", "sgd"]
 def bits(model):
     """What must not change: everything that was learned, to the last bit."""
     return (
-        np.append(model.coef, [model.intercept, model.loss]).tobytes(),
+        np.append(model.coef, model.loss).astype(float).tobytes(),
+        None if model.intercept is None else float(model.intercept).hex(),
         np.array(model.history).tobytes(),
         model.iterations,
         model.status,

@@ -75,7 +75,7 @@ def test_the_papers_defaults():
         ({"speculate": {"sampel": 1000}}, "sample"),
         ({"speculate": {"sample": 1}}, "expected an object such as"),
         ({"speculate": {"epsilon": 0}}, "expected an object such as"),
-        ({"speculate": {}, "algorithm": "lbfgs"}, "expected 'auto'"),
+        ({"speculate": {}, "algorithm": "lbfgs"}, "'auto', which is 'lbfgs': expected both"),
         ({"speculate": {}, "deterministic": True}, "reproducible"),
     ],
 )

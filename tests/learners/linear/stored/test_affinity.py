@@ -15,6 +15,8 @@ pytestmark = pytest.mark.native
 CACHE = 1100 << 10
 """Bytes, less than the model has: smaller than option `cache` may be."""
 OPTIONS = {"store": "ads", "threads": 1, "max_iter": 2, "epsilon": 0, "step": 0.5}
+OPTIONS["partition"] = 999
+"""Another than the default, with which weights lie in LevelDB whatever the layout is."""
 
 
 @pytest.fixture(autouse=True)
