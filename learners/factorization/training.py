@@ -149,12 +149,12 @@ def fit_placed(asked: Asked, shape: Shape, memory: int, began: float) -> Fit:
         run.descend()
         mean, coef = model.vectors()
         loss = model.objective()
+        mean_label, constant = best_constant(kept, settings.biases)
     events.tell(events.Event(1, int(group["n_rows"][0]), 0, float("nan")))
     seconds = time.monotonic() - began
     nothing = np.zeros_like(coef)
     if not (math.isfinite(mean) and np.isfinite(coef).all()):
         return Fit(settings, shape, 0.0, nothing, math.nan, [], False, "out of range", seconds)
-    mean_label, constant = best_constant(kept, settings.biases)
     if loss > constant:
         why = "diverged" if loss > WORSE * constant else "not converged"
         why = run.status if run.status == "time limit" else why
