@@ -138,7 +138,7 @@ def test_ratings_that_are_held_out(db: Database, algorithm: str) -> None:
 )
 def test_weights_that_are_none(db: Database, task: str, weight: str, shown: str) -> None:
     with pytest.raises(Exception, match=f"weight is {shown} in row .*, expected"):
-        db.model(task, "y", "ARRAY[u, f]", "w", f", {weight}")
+        db.model(task, "y", "ARRAY[u, f]", "w", f", {weight}", invalid="error")
 
 
 @pytest.mark.parametrize("task", ["mlp", "matrix_factorization"])
