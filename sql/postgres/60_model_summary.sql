@@ -169,7 +169,7 @@ WITH terms AS MATERIALIZED (
          unnest(CASE WHEN s.several THEN (model).coef WHEN (model).task IN ('gbdt', 'random_forest', 'mlp', 'fm') THEN ARRAY[(model).intercept]
                     ELSE (model).intercept || (model).coef END, (model).std_err)
              WITH ORDINALITY AS t (estimate, std_err, place)
-    WHERE (model).coef IS NOT NULL OR (model).task IN ('gbdt', 'random_forest') OR @extschema@._tuskml_refuse_stored((model).store)),
+    WHERE (model).coef IS NOT NULL OR (model).task IN ('gbdt', 'random_forest', 'mlp', 'fm') OR @extschema@._tuskml_refuse_stored((model).store)),
 tested AS (
     SELECT array_agg(statistic ORDER BY at) AS statistics, count(std_err) AS errors,
            CASE WHEN (model).task IN ('linear', 'gamma')

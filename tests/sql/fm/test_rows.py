@@ -73,7 +73,5 @@ def test_the_numbers_of_a_machine_are_charged(
 def test_weights_whose_sum_is_no_double_are_out_of_range(
     con: duckdb.DuckDBPyConnection, weight: str
 ) -> None:
-    sql = (
-        f"SELECT (train_model('fm', i % 2, [i % 2], '{{}}', {weight})).status FROM range(10) t(i)"
-    )
+    sql = f"SELECT (train_model('fm', i % 2, [1 - i % 2], '{{}}', {weight})).status FROM range(10) t(i)"
     assert con.execute(sql).fetchall() == [("out of range",)]

@@ -131,6 +131,15 @@ def test_ratings_that_are_held_out(db: Database, algorithm: str) -> None:
     assert np.isfinite(model["p"]).all()
 
 
+@pytest.mark.parametrize("given", [{}, {"validation": 0.25}, {"biases": False}])
+def test_ratings_whose_squares_are_no_double_are_out_of_range(
+    db: Database, given: dict[str, Any]
+) -> None:
+    model = db.model("matrix_factorization", "y * 1e200 + 1e201", "ARRAY[u, f]", "w", "", **given)
+    assert (model["s"], model["i"]) == ("out of range", 0)
+    assert (model["p"] == 0).all()
+
+
 @pytest.mark.parametrize("task", ["mlp", "matrix_factorization"])
 @pytest.mark.parametrize(
     ("weight", "shown"),
@@ -138,7 +147,7 @@ def test_ratings_that_are_held_out(db: Database, algorithm: str) -> None:
 )
 def test_weights_that_are_none(db: Database, task: str, weight: str, shown: str) -> None:
     with pytest.raises(Exception, match=f"weight is {shown} in row .*, expected"):
-        db.model(task, "y", "ARRAY[u, f]", "w", f", {weight}")
+        db.model(task, "y", "ARRAY[u, f]", "w", f", {weight}", invalid="error")
 
 
 @pytest.mark.parametrize("task", ["mlp", "matrix_factorization"])

@@ -124,7 +124,8 @@ STATUSES = [
     ("1.0", "true", {}, "no split"),
     ("a", "i = 0", {}, "too few rows"),
     ("a > -1", "true", {"objective": "gini"}, "one class"),
-    ("a", "true", {}, "ok"),
+    ("a > -1", "true", {"objective": "gini", "classes": [False, True]}, "one class"),
+    ("a + b", "true", {}, "ok"),
 ]
 
 
@@ -135,8 +136,9 @@ def test_statuses(db: Database, label: str, where: str, options: Any, status: st
     assert np.isfinite(model.loss)
     told = db.ask("SELECT predict(m, {x}) FROM f, t LIMIT 1")[0][0]
     assert np.isfinite(told)
-    if status == "one class":
-        assert db.ask("SELECT predict_proba(m, {x}) FROM f, t LIMIT 1") == [(1.0,)]
+    if status == "one class":  # without option classes it may be the lower one
+        told = 1.0 if "classes" in options else None
+        assert db.ask("SELECT predict_proba(m, {x}) FROM f, t LIMIT 1") == [(told,)]
 
 
 def test_gaps_have_a_side(db: Database) -> None:
@@ -171,11 +173,16 @@ def test_lightgbm_has_forests_of_numbers_only(con: duckdb.DuckDBPyConnection) ->
             db.keep(label, **GINI).to_lightgbm()
 
 
-@pytest.mark.parametrize("label", ["b + c / 40 > 0.6", CLASSES, "c > -1"])
-def test_onnx_has_forests_of_classes(con: duckdb.DuckDBPyConnection, label: str) -> None:
+@pytest.mark.parametrize(
+    ("label", "given"),
+    [("b + c / 40 > 0.6", {}), (CLASSES, {}), ("c > -1", {"classes": [False, True]})],
+)
+def test_onnx_has_forests_of_classes(
+    con: duckdb.DuckDBPyConnection, label: str, given: Any
+) -> None:
     """Two classes, three and one; rows that the forest has not seen, and features that are missing."""
     runtime = pytest.importorskip("onnxruntime")
-    model = Database("duck", con).keep(label, where="i % 9 > 0", **GINI)
+    model = Database("duck", con).keep(label, where="i % 9 > 0", **GINI, **given)
     x = np.random.default_rng(1).uniform(-0.1, 1.1, (300, 3)) * [1, 1, 13]
     x[::7, 1] = np.nan
     graph = to_onnx(model)
@@ -187,6 +194,12 @@ def test_onnx_has_forests_of_classes(con: duckdb.DuckDBPyConnection, label: str)
     assert np.isfinite(by_name["probability"]).all()
     with pytest.raises(DataError, match="the graph is a random forest of classes"):
         tuskml.Model.from_onnx(graph)
+
+
+def test_onnx_has_no_forest_of_a_class_that_may_be_either(con: duckdb.DuckDBPyConnection) -> None:
+    model = Database("duck", con).keep("c > -1", **GINI)
+    with pytest.raises(DataError, match="status is 'one class', and it has no margin"):
+        to_onnx(model)
 
 
 def test_explanations_time_trees_of_a_forest(

@@ -215,7 +215,7 @@ def test_groups_have_their_own_levels(db: Database) -> None:
 ERRORS = [
     (
         "<list>",
-        '{"categorical": [2]}',
+        '{"categorical": [2], "invalid": "error"}',
         "has a value that is no level, expected whole numbers from 0 to 65,535",
     ),
     (

@@ -164,7 +164,7 @@ def test_what_is_no_number_is_refused_beside_a_null(db: Database, value: str) ->
     )
     with pytest.raises(Exception, match=r"feature 2 is (NaN|infinity) in row 700"):
         db.ask(
-            f"SELECT (m).n_rows FROM (SELECT train_model('gbdt', y, {features}) AS m FROM gaps) AS t"
+            f"SELECT (m).n_rows FROM (SELECT train_model('gbdt', y, {features}, '{{\"invalid\": \"error\"}}') AS m FROM gaps) AS t"
         )
 
 

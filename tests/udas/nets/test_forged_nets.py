@@ -32,12 +32,14 @@ SITES = ("predict", "predict_class", "list_of_probabilities")
 
 @pytest.fixture(scope="module", params=["numbers", "two classes", "several classes", "categories"])
 def payload(request: pytest.FixtureRequest) -> bytes:
-    label = {"numbers": "y", "two classes": "y > 50", "several classes": "y % 4"}.get(
-        request.param, "y"
-    )
+    label = {
+        "numbers": "y",
+        "two classes": "y > 50",
+        "several classes": "least(y // 30, 3)::INTEGER",
+    }.get(request.param, "y")
     objective = "squared" if label == "y" else "logistic"
     features = "{'a': a, 'b': 'b' || b % 3}" if request.param == "categories" else "[a, b]"
-    options = f'{{"max_iter": 2, "layers": [3, 4], "objective": "{objective}"}}'
+    options = f'{{"max_iter": 30, "layers": [3, 4], "objective": "{objective}"}}'
     with tuskml.connect(threads=1) as con:
         rows = "(SELECT i % 17 AS a, i % 13 AS b, (i % 17) * (i % 13) AS y FROM range(500) t(i))"
         return con.execute(

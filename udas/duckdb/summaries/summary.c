@@ -105,9 +105,15 @@ static bool models_of_any(duckdb_vector v, idx_t n, scratch *s, models *m) {
            text_or_null(field_of(v, "store"), n, s, &m->store);
 }
 
+/* The numbers of trees, nets and machines are no coefficients: of these models the intercept is
+ * the term. */
+static bool is_of_numbers(tusk_text task) {
+    return is(task, "gbdt") || is(task, "random_forest") || is(task, "mlp") || is(task, "fm");
+}
+
 static bool has_terms(const models *m, idx_t row) {
     return is_valid(&m->used.self, row) &&
-           (is_valid(&m->used.coef.self, row) || tusk_is_of_trees(text_in(&m->used.task, row)));
+           (is_valid(&m->used.coef.self, row) || is_of_numbers(text_in(&m->used.task, row)));
 }
 
 /* Weights of each class of a model of several, 0 for other models. */
@@ -118,11 +124,8 @@ static idx_t weights_of_class(const models *m, idx_t row) {
     return classes > 2 ? list_entry(&m->used.coef, row).length / classes : 0;
 }
 
-/* The numbers of trees, nets and machines are no coefficients: of these models the intercept is
- * the term. */
 static idx_t terms_of(const models *m, idx_t row) {
-    tusk_text task = text_in(&m->used.task, row);
-    if (is(task, "gbdt") || is(task, "random_forest") || is(task, "mlp") || is(task, "fm"))
+    if (is_of_numbers(text_in(&m->used.task, row)))
         return 1;
     return list_entry(&m->used.coef, row).length + (weights_of_class(m, row) ? 0 : 1);
 }
