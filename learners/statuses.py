@@ -43,7 +43,7 @@ MEANINGS = {
     "are a whole row that has the label too: leave it out, as `* EXCLUDE (label)` does",
     "one class": "all labels are the same: a constant model, whose class has the probability 1; "
     "`intercept` and `predict_proba(model, x)` are NULL where it is unknown whether that is the "
-    "higher one of two classes, which option `classes` tells",
+    "higher one of two classes, which option `classes` says",
     INVALID: "a row of the group has NaN, an infinite number or a label that the task does not "
     "have, or its rows differ in length: no model, predictions are NULL, and `plan` says which "
     "row it is; option `invalid` has `skip`",

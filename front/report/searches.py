@@ -13,6 +13,7 @@ from tuskml.report.charts import Line, Span
 from tuskml.report.groups import Group, some_of
 from tuskml.report.pieces import figure, note, number, section, table
 
+NOBODY = "none was chosen"
 GROUPS, CANDIDATES, WINNERS = 100, 30, 20
 """How many groups are shown, how many candidates of each, and how many that won somewhere."""
 
@@ -53,7 +54,9 @@ def winners(groups: Sequence[Group]) -> str:
     for group in groups:
         assert group.model is not None
         assert group.model.trials is not None
-        won[named(trials_of(group)[group.model.trials["chosen"]]["configuration"])] += 1
+        chosen = group.model.trials["chosen"]
+        none = chosen is None
+        won[NOBODY if none else named(trials_of(group)[chosen]["configuration"])] += 1
     rows = [[name, f"{n:,}", f"{n / len(groups):.0%}"] for name, n in won.most_common(WINNERS)]
     more = len(won) - len(rows)
     return table(
@@ -66,13 +69,16 @@ def of_group(group: Group) -> str:
     assert group.model is not None
     assert group.model.trials is not None
     about, trials = group.model.trials, trials_of(group)
-    best, metric = trials[about["chosen"]], about["metric"]
+    chosen, metric = about["chosen"], about["metric"]
+    best = None if chosen is None else trials[chosen]
     order = sorted(trials, key=lambda one: place(one, best))[:CANDIDATES]
     head = (
         "candidate", metric, "standard error", "of the rows", "folds", "epochs", "status", "",
     )  # fmt: skip
     rows = [row_of(one, one is best) for one in order]
-    words = f"{group.name}: {named(best['configuration'])}, {metric} {number(best['metric'])}"
+    words = f"{group.name}: {NOBODY}"
+    if best is not None:
+        words = f"{group.name}: {named(best['configuration'])}, {metric} {number(best['metric'])}"
     caption = f"Candidates of {group.name}, as {metric} on rows held out"
     if len(trials) > len(order):
         caption += f": the first {len(order)} of {len(trials)}"
@@ -85,10 +91,11 @@ def of_group(group: Group) -> str:
     )
 
 
-def place(one: dict[str, Any], best: dict[str, Any]) -> tuple[bool, bool, float, float]:
+def place(one: dict[str, Any], best: dict[str, Any] | None) -> tuple[bool, bool, float, float]:
     """Where a candidate stands: the winner, then those with most rows and the nearest metric."""
     value = one["metric"]
-    apart = 0.0 if value is None else abs(value - (best["metric"] or 0.0))
+    of_best = best["metric"] or 0.0 if best is not None else 0.0
+    apart = 0.0 if value is None else abs(value - of_best)
     return one is not best, value is None, -one["rows"], apart
 
 
@@ -117,7 +124,7 @@ def epochs(folds: Sequence[dict[str, Any]]) -> str:
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
-def curves(trials: Sequence[dict[str, Any]], best: dict[str, Any]) -> str:
+def curves(trials: Sequence[dict[str, Any]], best: dict[str, Any] | None) -> str:
     """The objective over the epochs of candidates that train by many, the winner's in front."""
     lines = []
     for one in sorted(trials, key=lambda one: one is best):

@@ -110,26 +110,10 @@ CREATE OR REPLACE TEMP MACRO rollback(model_name, in_group := NULL) AS TABLE SEL
 -- interval and exp(estimate) where that is a ratio; note says why some are missing. The function returns a list of them. A store may have more coefficients than a result can hold:
 -- `tuskml store export` writes them. Of a model without standard errors all terms have the same test and note, and its coefficients
 -- become rows as they are read: a list of millions of them with texts would take gigabytes.
+CREATE OR REPLACE TEMP MACRO _tusk_of_classes(model) AS model.task = 'logistic' AND len(model.classes) > 2;
+CREATE OR REPLACE TEMP MACRO _tusk_is_wide(model) AS
+    model.std_err IS NULL AND len(model.coef) > 1024 AND model.task NOT IN ('gbdt', 'random_forest', 'mlp', 'fm');
 CREATE OR REPLACE TEMP MACRO model_summary(model) AS TABLE
-WITH _tusk_given AS (SELECT _tusk_model(model) AS _tusk_m),
-_tusk_sized AS (
-    SELECT _tusk_m, _tusk_m.task = 'logistic' AND len(_tusk_m.classes) > 2 AS _tusk_several,
-           _tusk_m.std_err IS NULL AND len(_tusk_m.coef) > 1024 AND _tusk_m.task NOT IN ('gbdt', 'random_forest', 'mlp', 'fm') AS _tusk_wide
-    FROM _tusk_given),
-_tusk_told AS (
-    SELECT _tusk_wide, _tusk_several, CASE WHEN _tusk_wide AND _tusk_several THEN _tusk_m.class_names END AS _tusk_classes,
-           CASE WHEN _tusk_wide THEN CASE WHEN _tusk_several THEN _tusk_m.coef ELSE [_tusk_m.intercept] || _tusk_m.coef END END AS _tusk_all,
-           CASE WHEN _tusk_several THEN len(_tusk_m.coef) // len(_tusk_m.classes) ELSE len(_tusk_m.coef) + 1 END AS _tusk_each,
-           CASE WHEN _tusk_wide THEN _tusk_m.features END AS _tusk_names,
-           unnest(CASE WHEN _tusk_wide
-                       THEN model_summary(struct_update(_tusk_m, coef := _tusk_m.coef[1:CASE WHEN _tusk_several THEN len(_tusk_m.classes)
-                                                                                             ELSE 0 END]))[1:1]
-                       ELSE model_summary(_tusk_m) END) AS _tusk_t
-    FROM _tusk_sized),
-_tusk_rows AS (
-    SELECT *, unnest(CASE WHEN _tusk_wide THEN _tusk_all ELSE [_tusk_t.estimate] END) AS _tusk_value,
-           unnest(CASE WHEN _tusk_wide THEN range(len(_tusk_all)) ELSE [0] END) AS _tusk_i
-    FROM _tusk_told)
 SELECT CASE WHEN _tusk_wide THEN CAST(_tusk_i % _tusk_each AS INTEGER) ELSE _tusk_t.feature END AS feature,
        CASE WHEN _tusk_wide THEN
            CASE WHEN _tusk_several THEN _tusk_classes[_tusk_i // _tusk_each + 1] || ': ' ELSE '' END
@@ -137,9 +121,28 @@ SELECT CASE WHEN _tusk_wide THEN CAST(_tusk_i % _tusk_each AS INTEGER) ELSE _tus
                    WHEN len(_tusk_names) >= _tusk_each - 1 THEN _tusk_names[_tusk_i % _tusk_each]
                    ELSE 'x' || _tusk_i % _tusk_each END
             ELSE _tusk_t.term END AS term,
-       _tusk_value AS estimate, _tusk_t.std_err AS std_err, _tusk_t.test AS test, _tusk_t.statistic AS statistic,
-       _tusk_t.p_value AS p_value, _tusk_t.lower AS lower, _tusk_t.upper AS upper, _tusk_t.ratio AS ratio, _tusk_t.note AS note
-FROM _tusk_rows;
+       CASE WHEN _tusk_wide THEN _tusk_value ELSE _tusk_t.estimate END AS estimate, _tusk_t.std_err AS std_err,
+       CASE WHEN _tusk_wide THEN _tusk_first.test ELSE _tusk_t.test END AS test, _tusk_t.statistic AS statistic,
+       _tusk_t.p_value AS p_value, _tusk_t.lower AS lower, _tusk_t.upper AS upper, _tusk_t.ratio AS ratio,
+       CASE WHEN _tusk_wide THEN _tusk_first.note ELSE _tusk_t.note END AS note
+FROM (
+    SELECT _tusk_is_wide(_tusk_m) AS _tusk_wide, _tusk_of_classes(_tusk_m) AS _tusk_several,
+           CASE WHEN _tusk_is_wide(_tusk_m) THEN _tusk_m.class_names END AS _tusk_classes,
+           CASE WHEN _tusk_of_classes(_tusk_m) THEN len(_tusk_m.coef) // len(_tusk_m.classes)
+                ELSE len(_tusk_m.coef) + 1 END AS _tusk_each,
+           CASE WHEN _tusk_is_wide(_tusk_m) THEN _tusk_m.features END AS _tusk_names,
+           CASE WHEN _tusk_is_wide(_tusk_m) THEN model_summary(struct_update(
+                    _tusk_m,
+                    coef := _tusk_m.coef[1:CASE WHEN _tusk_of_classes(_tusk_m) THEN len(_tusk_m.classes)
+                                                           ELSE 0 END]))[1] END AS _tusk_first,
+           unnest(CASE WHEN NOT coalesce(_tusk_is_wide(_tusk_m), false) THEN model_summary(_tusk_m) END) AS _tusk_t,
+           unnest(CASE WHEN _tusk_is_wide(_tusk_m)
+                       THEN CASE WHEN _tusk_of_classes(_tusk_m) THEN _tusk_m.coef
+                                 ELSE [_tusk_m.intercept] || _tusk_m.coef END END) AS _tusk_value,
+           unnest(CASE WHEN _tusk_is_wide(_tusk_m)
+                       THEN range(len(_tusk_m.coef) + CASE WHEN _tusk_of_classes(_tusk_m) THEN 0 ELSE 1 END)
+                  END) AS _tusk_i
+    FROM (SELECT _tusk_model(model) AS _tusk_m));
 
 -- The n items with the highest predictions for a user, without those to exclude, such as the ones that the user has seen. A user
 -- who was not in the training gets the items that are best for all; basis says so. The functions return lists of the rows.

@@ -11,7 +11,7 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 OUTSIDE = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
 FOLDERS = "front|sql|udas|optimizer|groups|learners|kernels|kvstore|partitioner|schedule"
-FOLDERS += "|scripts|tests|docs|dbt"
+FOLDERS += "|scripts|tests|docs|dbt|research"
 
 
 def build(source: Path, target: Path) -> subprocess.CompletedProcess[str]:

@@ -9,19 +9,22 @@ import pytest
 TEXT = (
     (Path(__file__).resolve().parents[2] / "docs" / "sql.md").read_text().split("## Errors\n")[1]
 )
+ERROR = """'{"invalid": "error"}'"""
 PROVOKED = {
     "unknown task": "SELECT train_model('logistc', 1, [1.0])",
     "unknown option": "SELECT train_model('svm', 1, [1.0], '{\"l3\": 1}')",
     "another task's option": "SELECT train_model('linear', 1, [1.0], '{\"rank\": 3}')",
+    "an option that would change nothing": """SELECT train_model('gbdt', i, [i], '{"patience": 3}')
+        FROM range(9) AS t(i)""",
     "impossible value": "SELECT train_model('svm', 1, [1.0], '{\"l2\": -1}')",
     "not JSON": "SELECT train_model('svm', 1, [1.0], '{l2}')",
-    "third class": "SELECT train_model('svm', y, [1.0]) FROM (VALUES (0), (1), (2)) AS t(y)",
-    "NaN, infinity": "SELECT train_model('linear', 1, [1.0, 'NaN'::DOUBLE])",
-    "ragged rows": "SELECT train_model('linear', 1, x) FROM "
+    "third class": f"SELECT train_model('svm', y, [1.0], {ERROR}) FROM (VALUES (0), (1), (2)) AS t(y)",
+    "NaN, infinity": f"SELECT train_model('linear', 1, [1.0, 'NaN'::DOUBLE], {ERROR})",
+    "ragged rows": f"SELECT train_model('linear', 1, x, {ERROR}) FROM "
     "(VALUES ([1.0]), ([1.0]), ([1.0]), ([1.0, 2.0])) AS t(x)",
-    "no features": "SELECT train_model('linear', 1, []::DOUBLE[])",
-    "bad sparse id": "SELECT train_model('linear', 1, sparse([-1], [1.0]))",
-    "lengths differ": "SELECT train_model('linear', 1, sparse([1, 2], [1.0]))",
+    "no features": f"SELECT train_model('linear', 1, []::DOUBLE[], {ERROR})",
+    "bad sparse id": f"SELECT train_model('linear', 1, sparse([-1], [1.0]), {ERROR})",
+    "lengths differ": f"SELECT train_model('linear', 1, sparse([1, 2], [1.0]), {ERROR})",
     "other length in `predict`": "SELECT predict(train_model('linear', 1, [1.0, 2.0]), [1.0])",
     "no probabilities": "SELECT predict_proba(train_model('linear', 1, [1.0]), [1.0])",
     "metric": "SELECT log_loss(1, 2)",

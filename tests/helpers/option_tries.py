@@ -33,6 +33,14 @@ SELECT i, i % 7 + sin(i) AS a, CASE WHEN i % 11 = 3 THEN NULL ELSE (i * 37) % 23
        (i * 7919 % 101 % 7 + i // 8) % 2 AS two, (i % 7 + i * 31 % 4)::INTEGER AS whole
 FROM range(1, 121) AS t(i) ORDER BY i
 """
+SPOILED = """
+CREATE TABLE spoiled AS
+SELECT * FROM tried
+UNION ALL BY NAME
+SELECT -5 AS i, 'nan'::DOUBLE AS a, 1 AS b, 'k1' AS k, 1 AS n, DATE '2024-01-01' AS d, 1 AS g,
+       'red' AS words, 1 AS y, 1 AS two, 1 AS whole
+"""
+"""The same, and a row with NaN, ids below 0 and a weight below 0: option `invalid` is about it."""
 FEATURES = {
     LIST: "[a, b, n]",
     SPARSE: "sparse([0, 1 + i % 3], [1 + i % 2, 3])",
@@ -59,7 +67,7 @@ VALUES: Mapping[str, Any] = {
     "embedding": 7, "epsilon": 1e-2, "explain": True, "feature_fraction": 0.4,
     "feature_names": ["one", "two", "three"], "feedback": "implicit", "fit": True,
     "fit_intercept": False, "format": "json", "goss": True, "groups": [[1, 2]], "init": 0.3,
-    "interactions": [["a", "n"]], "l1": 0.3, "l2": 0.5, "l2_factors": 0.5, "lambda": 0.2,
+    "interactions": [["a", "n"]], "invalid": "skip", "l1": 0.3, "l2": 0.5, "l2_factors": 0.5, "lambda": 0.2,
     "layers": [5], "layout": "id", "learning_decay": 0.9, "learning_offset": 50,
     "learning_rate": 0.037, "likelihood_ratio": True, "loss": "bpr", "max_bins": 4,
     "max_cat_threshold": 1, "max_cat_to_onehot": 200, "max_categories": 2, "max_depth": 1,
@@ -96,7 +104,7 @@ QUICK: Mapping[str, Mapping[str, Any]] = {
         "min_child_rows": 5,
     },
     "random_forest": {"trees": 5},
-    "mlp": {"max_iter": 4, "layers": [6]},
+    "mlp": {"max_iter": 4, "layers": [6], "learning_rate": 0.05},
     "lda": {"max_iter": 8, "topics": 2},
     "lasso": {"path": {"length": 6, "folds": 2}},
     "elastic_net": {"path": {"length": 6, "folds": 2}},
@@ -157,6 +165,11 @@ class Try:
         if self.task == "gbdt" and self.option in OF_LEVELS and self.levels:
             more = {"min_category_rows": 5}
         return {"threads": 1, **quick, **more, **self.beside}
+
+    @property
+    def rows(self) -> str:
+        """The table that has rows on which the option acts."""
+        return "spoiled" if self.option == "invalid" else "tried"
 
     @property
     def levels(self) -> bool:
@@ -225,9 +238,10 @@ Model = dict[str, Any]
 def trained(con: duckdb.DuckDBPyConnection, one: Try, options: Mapping[str, Any]) -> Model | str:
     """The model without what says how it was made, or why there is none."""
     given = json.dumps(options).replace("'", "''")
-    call = f"train_model('{one.task}', {one.label}, {FEATURES[one.kind]}, '{given}')"
+    weight = ", sign(i)" if one.rows == "spoiled" else ""
+    call = f"train_model('{one.task}', {one.label}, {FEATURES[one.kind]}, '{given}'{weight})"
     try:
-        ((model,),) = con.execute(f"SELECT {call} FROM tried").fetchall()
+        ((model,),) = con.execute(f"SELECT {call} FROM {one.rows}").fetchall()
     except duckdb.Error as error:
         return str(error)
     assert model is not None, one

@@ -63,8 +63,8 @@ OWN: dict[str, tuple[str, str, dict[str, Any]]] = {
     "trees of classes": ("gbdt", "kind", {"trees": 7, "objective": "logistic"}),
     "trees by level": ("gbdt", "fare", {"trees": 7, "categorical": [3], "min_category_rows": 5}),
     "forest": ("random_forest", "fare", {"trees": 7}),
-    "relu": ("mlp", "fare", {"layers": [7, 5], "max_iter": 3}),
-    "gelu": ("mlp", "late", {"layers": [5], "activation": "gelu", "objective": "logistic"}),
+    "relu": ("mlp", "fare", {"layers": [7, 5], "learning_rate": 0.02}),
+    "gelu": ("mlp", "late", {"layers": [5], "activation": "gelu", "learning_rate": 0.02}),
     "tanh": ("mlp", "kind", {"layers": [5, 3], "activation": "tanh", "objective": "logistic"}),
 }
 

@@ -77,8 +77,11 @@ def test_names_of_lists(connection: duckdb.DuckDBPyConnection) -> None:
     assert [span.name for span in of_many(groups, ())] == ["x1"]
 
 
-def test_command(tmp_path: object, capsys: pytest.CaptureFixture[str]) -> None:
-    """`tuskml train --group-by` says which coefficient is whose."""
+def test_command(
+    tmp_path: object, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`tuskml train --group-by` says which coefficient is whose, where the terminal is wide."""
+    monkeypatch.setenv("COLUMNS", "200")
     path = f"{tmp_path}/terms.duckdb"
     with tuskml.connect(path) as con:
         con.execute(ROWS)

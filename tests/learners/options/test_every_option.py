@@ -14,6 +14,7 @@ from option_tries import (
     BY_TASK,
     FEATURES,
     ROWS,
+    SPOILED,
     VALUES,
     Model,
     Try,
@@ -47,12 +48,13 @@ def rows(tmp_path_factory: Any) -> Iterator[duckdb.DuckDBPyConnection]:
         patch.setenv("TUSKML_STORE_ROOT", str(tmp_path_factory.mktemp("stores")))
         with tuskml.connect() as con:
             con.execute(ROWS)
+            con.execute(SPOILED)
             yield con
 
 
 def wrong(con: duckdb.DuckDBPyConnection, one: Try, bases: dict[Any, Model | str]) -> str | None:
     """What is wrong with an option: it vanishes, or it is refused where the table has it."""
-    key = one.kind, one.label, str(one.base())
+    key = one.kind, one.label, one.rows, str(one.base())
     if key not in bases:
         bases[key] = trained(con, one, one.base())
     base, value = bases[key], one.value()
