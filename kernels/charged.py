@@ -56,7 +56,10 @@ def memory_use(memory: int) -> MemoryUse:
 
 
 def wanted(text: str) -> str:
-    """What an error without memory was about, from the words of NumPy, which has most of them."""
+    """What an error without memory was about, from the words of NumPy, which has most of them, or
+    from this project's own."""
+    if own := re.match("no memory for ([^:]+)", text):
+        return own[1]
     found = re.match(r"Unable to allocate ([\d.]+ \w+) for an array", text)
     return f"an array of {found[1]}" if found else "the training"
 

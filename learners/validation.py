@@ -1,18 +1,24 @@
 """Early stopping, as all learners have it: which rows are held out, and for how long."""
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import DataError
-from tuskml.kernels.passes import OwnedRows, Pass
+from tuskml.kernels.passes import OwnedRows, Pass, cancel_mark
+from tuskml.kernels.rows.renumber import Renumbered, renumbered_alike
 from tuskml.kernels.structures import FOLDS
 from tuskml.learners.held_out import HeldOut, held_out_counts
 from tuskml.learners.learner import Request
+from tuskml.learners.options.table import Options
+from tuskml.learners.tasks import Task
 
+TaskT = TypeVar("TaskT", bound=Task)
+OptionsT = TypeVar("OptionsT", bound=Options)
 PATIENCE = 5
 """Iterations without a gain, after which a training ends."""
 Rows = AbstractContextManager[NDArray[np.void]]
@@ -33,6 +39,24 @@ def shuffled(rows: Pass, request: Request[Any, Any], memory: int) -> tuple[Rows,
         counts = held_out_counts(rows.groups["n_rows"], options.validation)
         return rows.shuffled(memory, options.seed, counts)
     return by_column(rows, replace(how, share=options.validation), options.seed, memory)
+
+
+@contextmanager
+def parted_alike(
+    request: Request[TaskT, OptionsT], seen: Renumbered, memory: int
+) -> Iterator[Request[TaskT, OptionsT]]:
+    """The request whose groups' parts have the ids of the groups' copies, until the context ends.
+
+    memory: address of the account that copies are charged to.
+    """
+    if request.parted is None or not seen.ids:
+        yield request
+        return
+    at = seen.groups["place"]
+    ids = {int(at[place]): own for place, own in seen.ids.items()}
+    kept, held = (renumbered_alike(part, ids, memory, cancel_mark()) for part in request.parted)
+    with kept as trained, held as judging:
+        yield replace(request, parted=(trained, judging))
 
 
 def by_column(rows: Pass, how: HeldOut, seed: int, memory: int) -> tuple[Rows, Rows]:

@@ -5,6 +5,8 @@ copy of the rows renumbers the ids that occur, in ascending order.
 """
 
 import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Self
 
@@ -61,6 +63,25 @@ def renumbered(groups: NDArray[np.void], memory: int, mark: int) -> Renumbered:
     return found
 
 
+@contextmanager
+def renumbered_alike(
+    parts: NDArray[np.void], ids: dict[int, Ids], memory: int, mark: int
+) -> Iterator[NDArray[np.void]]:
+    """Some rows of groups with the ids of the groups' copies, until the context ends.
+
+    parts: by group, some of its rows; ids: by group, the ids of its copy; memory, mark: as in
+    `renumbered`.
+    """
+    found, copies = parts.copy(), np.zeros(len(ids), GROUP)
+    try:
+        for number, (place, own) in enumerate(ids.items()):
+            _copy(found[place : place + 1], own, memory, mark, copies[number : number + 1])
+            found[place] = copies[number]
+        yield found
+    finally:
+        library().tk_free_groups(pointer(copies), len(copies))
+
+
 def few_occur(groups: NDArray[np.void], memory: int, mark: int) -> list[int]:
     """Places of the sparse groups that are worth a copy whose ids are numbered anew."""
     wide = np.flatnonzero((groups["kind"] >= 2) & (groups["dim"] > LEAST_WIDTH)).tolist()
@@ -97,8 +118,14 @@ def _renumber(found: Renumbered, place: int, memory: int, mark: int, number: int
     ids = _ids(group, memory, mark)
     if not len(ids) or SHARE * len(ids) > group["dim"][0]:
         return
-    copy = found.copies[number : number + 1]
-    given = memory, mark, pointer(ids), len(ids), pointer(copy)
-    check_code(library().tk_renumber(pointer(group), *given), "a copy of the rows")
+    _copy(group, ids, memory, mark, found.copies[number : number + 1])
     found.groups[place] = found.copies[number]
     found.ids[place] = ids
+
+
+def _copy(
+    group: NDArray[np.void], ids: Ids, memory: int, mark: int, copy: NDArray[np.void]
+) -> None:
+    """Makes `copy` the rows of a group, both GROUP (1,), whose ids are numbered anew."""
+    given = memory, mark, pointer(ids), len(ids), pointer(copy)
+    check_code(library().tk_renumber(pointer(group), *given), "a copy of the rows")

@@ -28,7 +28,7 @@ from tuskml.learners.list_size import refuse_too_long
 from tuskml.learners.models import Lists, Models
 from tuskml.learners.offsets import refuse_offsets
 from tuskml.learners.tasks import Task
-from tuskml.learners.validation import shuffled
+from tuskml.learners.validation import parted_alike, shuffled
 from tuskml.schedule import budget
 
 MOST = 1 << 25
@@ -46,9 +46,13 @@ def train(
     """
     refuse_rows(groups, request)
     mark = passes.cancel_mark()
-    with renumbered(groups, memory, mark) as seen, passes.watching_sigint():
-        for places in together(seen.groups, request.options):
-            models = train_together(seen.groups[places], request, memory)
+    with (
+        renumbered(groups, memory, mark) as seen,
+        parted_alike(request, seen, memory) as asked,
+        passes.watching_sigint(),
+    ):
+        for places in together(seen.groups, asked.options):
+            models = train_together(seen.groups[places], asked, memory)
             yield from restored(models.numbered(places[models.group]), seen, groups, memory)
 
 

@@ -56,7 +56,7 @@ from tuskml.learners.linear.problem import Index, Problem
 from tuskml.learners.linear.renumbered import apart, own_request, restored
 from tuskml.learners.linear.request import LinearOptions, Request
 from tuskml.learners.models import Models, Strings, joined
-from tuskml.learners.validation import shuffled
+from tuskml.learners.validation import parted_alike, shuffled
 from tuskml.schedule import shares
 
 MOST_WEIGHTS = 1 << 20
@@ -74,10 +74,13 @@ def train(groups: NDArray[np.void], request: Request, memory: int) -> Iterator[M
     refuse_extras(groups, request)
     if needs_much(groups):
         look_at_limits(memory)
-    with renumbered(groups, memory, passes.cancel_mark()) as seen:
-        for places in alike(seen.groups, request, weights_at_once(memory)):
-            for some in apart(places, seen.ids, request.options):
-                own = own_request(request, seen.ids.get(int(some[0])), int(groups["dim"][some[0]]))
+    with (
+        renumbered(groups, memory, passes.cancel_mark()) as seen,
+        parted_alike(request, seen, memory) as asked,
+    ):
+        for places in alike(seen.groups, asked, weights_at_once(memory)):
+            for some in apart(places, seen.ids, asked.options):
+                own = own_request(asked, seen.ids.get(int(some[0])), int(groups["dim"][some[0]]))
                 for models in train_in_parts(seen.groups, some, own, memory):
                     yield from restored(models, seen, groups, memory)
 

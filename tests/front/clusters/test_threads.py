@@ -355,8 +355,9 @@ def test_work_is_of_tuskml_and_its_failure_a_sentence() -> None:
 def test_ray_is_imported_only_when_it_is_asked_for(tmp_path: Path) -> None:
     code = (
         "import sys, tuskml; con = tuskml.connect(); "
-        "con.execute(\"COPY (SELECT i % 2 AS g, i AS x FROM range(9) t(i)) TO 'a.parquet'\"); "
-        "given = dict(source='a.parquet', label='x', features=['x'], group_by='g'); "
+        "rows = 'SELECT i % 2 AS g, i AS x, i * i AS y FROM range(9) t(i)'; "
+        "con.execute(f\"COPY ({rows}) TO 'a.parquet'\"); "
+        "given = dict(source='a.parquet', label='y', features=['x'], group_by='g'); "
         "found = tuskml.train(con, 'linear', executor='threads', **given); "
         "print(len(found), 'ray' in sys.modules)"
     )

@@ -20,6 +20,7 @@ FOLDS = {"folds": 3}
 LABEL = f"1 + (1 + 2 * g) * ((w + 3 * g) % {WORDS})"
 CLASS = f"(w + 3 * g) % {WORDS} >= 2 + g"
 GRIDS = {
+    "huber": {"l2": [1e-7, 1000], "delta": 1},  # exact labels have no residuals to estimate it by
     "lasso": {"lambda": [1e-6, 100]},
     "elastic_net": {"lambda": [1e-6, 100]},
     "sparse_logistic": {"lambda": [1e-5, 100]},

@@ -40,10 +40,17 @@ def metrics(
 ) -> np.ndarray:
     """(groups, candidates, folds)."""
     options = {name: value for name, value in (GRID | more).items() if value is not None}
+    return told(con, "metric", task, label, options)
+
+
+def told(
+    con: duckdb.DuckDBPyConnection, what: str, task: str, label: str, options: dict[str, Any]
+) -> np.ndarray:
+    """What is told of each fold, (groups, candidates, folds)."""
     call = f"train_model('{task}', {label}, x, '{json.dumps(options)}')"
     found = con.execute(f"SELECT ({call}).trials FROM t GROUP BY g ORDER BY g").fetchall()
     folds = [[one["folds"] for one in json.loads(text)["trials"]] for (text,) in found]
-    return np.array([[[fold["metric"] for fold in one] for one in group] for group in folds])
+    return np.array([[[fold[what] for fold in one] for one in group] for group in folds])
 
 
 def alone(monkeypatch: pytest.MonkeyPatch, con: Any, *given: Any, **more: Any) -> np.ndarray:
@@ -247,9 +254,22 @@ def test_the_first_step_of_a_fold_reads_no_row(
 def test_steps_that_diverge_do_not_start_at_the_optimum_of_other_candidates(
     rows: duckdb.DuckDBPyConnection,
 ) -> None:
-    """There a step of any size seems to converge at once, and the model of all rows would not."""
+    """There a step of any size seems to converge at once, and the model of all rows would not.
+
+    What diverges becomes a constant; what separates has the limit of its predictions.
+    """
     given = {"algorithm": ["sgd", "newton"], "step": [1e6], "l2": None, "class_weight": None}
     found = metrics(rows, **given)
-    assert (found[:, 0] > 10 * found[:, 1]).all()
+    statuses = told(
+        rows,
+        "status",
+        "logistic",
+        "y",
+        {"folds": 4, "algorithm": ["sgd", "newton"], "step": [1e6]},
+    )
+    diverged = statuses[:, 0] == "diverged"
+    assert diverged.sum() == 9
+    assert (statuses[:, 0][~diverged] == "separable").all()
+    assert (found[:, 0] != found[:, 1])[diverged].all()
     ended = metrics(rows, **given | {"algorithm": ["newton", "sgd"]})
     assert np.array_equal(ended[:, ::-1], found)

@@ -312,8 +312,8 @@ def test_trials_say_what_each_fold_holds_out(table: Any) -> None:
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "patience alone": ({"patience": 4}, "option 'patience' is 4, and no rows are held out: expected option 'validation'"),
-    "patience with folds": ({"patience": 4, "folds": 3}, "option 'patience' is 4, and no rows are held out"),
+    "patience alone": ({"patience": 4}, "option 'patience' needs option 'validation' beside it"),
+    "patience with folds": ({"patience": 4, "folds": 3}, "option 'patience' needs option 'validation' beside it"),
     "gap alone": ({"validation": 0.2, "gap": 3}, "option 'gap' is 3, and it is a distance in time: expected option 'time_by'"),
     "gap by value": ({"fold_by": "day", "gap": 3}, "option 'gap' is 3, and it is a distance in time"),
     "gap of numbers": ({"time_by": "day", "gap": "3 days"}, "option 'gap' is an interval, and column 'day' holds numbers"),

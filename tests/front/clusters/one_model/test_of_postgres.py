@@ -139,7 +139,12 @@ def test_groups_that_were_not_trained_have_the_servers_keys(
 ) -> None:
     """A group with an infinite label fails its unit."""
     monkeypatch.setattr(units, "BATCH_ROWS", 100)
-    given = GIVEN | {"features": ["x"], "group_by": "day", "cluster": "threads"}
+    given = GIVEN | {
+        "features": ["x"],
+        "group_by": "day",
+        "cluster": "threads",
+        "invalid": "error",
+    }
     given["label"] = "CASE WHEN day > '2024-01-01' THEN 'Infinity'::float8 ELSE y END"
     with pytest.raises(tuskml.ClusterError, match="1 of 2 groups were not trained") as caught:
         tuskml.train(pg, "linear", **given)

@@ -115,7 +115,7 @@ def test_the_bits_are_those_of_one_worker(
     "more",
     [
         {"sparse_embeddings": True, "weight": "w"},
-        {"algorithm": "sgd", "learning_rate": 0.1, "weight_decay": 0.01, "momentum": 0.5},
+        {"algorithm": "sgd", "learning_rate": 0.5, "weight_decay": 0.01, "momentum": 0.5},
         {"label": "CASE WHEN x > 0.3 THEN 2 WHEN z > x THEN 1 ELSE 0 END", "embedding": 3},
         {"objective": "squared", "label": "2 * x - z + length(c)", "class_weight": None},
         {"class_weight": [1, 3], "activation": "tanh", "embedding": 0},

@@ -219,7 +219,7 @@ def test_the_baselines_have_the_same_trees(
 
 def test_a_value_that_is_no_level_is_refused(con: duckdb.DuckDBPyConnection, source: str) -> None:
     with pytest.raises(tuskml.ClusterError, match="has a value that is no level"):
-        by_parts(con, **GIVEN | {"source": source, "categorical": [1]})
+        by_parts(con, **GIVEN | {"source": source, "categorical": [1], "invalid": "error"})
 
 
 def test_a_cancel_ends_leaders_too(

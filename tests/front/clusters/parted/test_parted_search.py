@@ -229,7 +229,7 @@ def test_trees_of_a_search_do_not_mix(
         ("auto", {"tasks": [{"task": "gbdt", "trees": 2}, "linear"]}, 960),
         ("auto", {"tasks": ["linear", {"task": "gbdt", "trees": 2}]}, 960),
         ("gbdt", {"trees": [1, 2]}, 1_200),
-        ("gbdt", {"trees": 2, "missing": ["keep", "impute"]}, 960),
+        ("gbdt", {"trees": 2, "missing": ["keep", "impute"]}, 1_200),
     ],
     ids=["trees first", "trees last", "trees", "missing"],
 )

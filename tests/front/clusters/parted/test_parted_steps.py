@@ -124,4 +124,4 @@ def test_a_third_class_in_a_part_names_no_row(
         )
     given = {"source": f"{tmp_path}/*.parquet", "label": "k"}
     with pytest.raises(tuskml.ClusterError, match=r"label is 1 in a row of a group whose"):
-        by_parts(con, "svm", **given, algorithm="sgd")
+        by_parts(con, "svm", **given, algorithm="sgd", invalid="error")

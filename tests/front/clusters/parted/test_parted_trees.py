@@ -225,7 +225,7 @@ def test_the_baselines_have_the_same_trees(
 
 
 def test_a_value_that_is_no_level_is_refused(con: duckdb.DuckDBPyConnection, source: str) -> None:
-    given = GIVEN | {"source": source, "categorical": [1]}
+    given = GIVEN | {"source": source, "categorical": [1], "invalid": "error"}
     with pytest.raises(tuskml.ClusterError, match="has a value that is no level"):
         by_parts(con, **given)
 
