@@ -168,8 +168,9 @@ def best_constant(rows: Pass, biases: bool) -> tuple[float, float]:
     ratings are numbers of 32 bits. Without biases it is 0."""
     labels = rows.labels()[0]
     mean, variance = float(labels["mean"]), float(labels["variance"])
-    loss = variance / 2 if biases else (variance + mean * mean) / 2
-    return (mean if biases else 0.0), loss * (1 + 1e-6) + 1e-12 * mean * mean
+    square = mean * mean  # which may be infinite
+    loss = variance / 2 if biases else (variance + square) / 2
+    return (mean if biases else 0.0), loss * (1 + 1e-6) + 1e-12 * square
 
 
 def factors(rows: Pass, memory: int, shape: Shape, settings: Settings) -> Factors:

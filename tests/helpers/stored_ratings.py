@@ -33,7 +33,7 @@ def groups(arrays):
 
 def in_memory(arrays, **options):
     asked = OPTIONS.parse(json.dumps({"algorithm": "sgd"} | options))
-    (models,) = factorization.train(groups(arrays), asked, 0)
+    (models,) = factorization.train(groups(arrays), Request(TASK, asked), 0)
     return models
 
 

@@ -191,7 +191,7 @@ def test_bad_features(
     db: duckdb.DuckDBPyConnection, features: str, sentence: str, function: str
 ) -> None:
     with pytest.raises(duckdb.Error) as caught:
-        one(db, f"{call(features).replace('train_model', function)} FROM ratings")
+        one(db, f"{call(features, invalid='error').replace('train_model', function)} FROM ratings")
     assert sentence in str(caught.value)
 
 

@@ -120,7 +120,7 @@ def test_feedback_is_not_negative(ask: Any) -> None:
 
 
 def test_one_item_or_no_plays(ask: Any) -> None:
-    """Any feedback has a model; one of no plays says 0."""
+    """Any feedback has a model; one of no plays says 0, and says why."""
     ((coef,),) = ask(
         f"SELECT (m).coef FROM (SELECT {call(features='ARRAY[u, 0.0]', label='1')} AS m FROM t) AS f"
     )
@@ -128,7 +128,7 @@ def test_one_item_or_no_plays(ask: Any) -> None:
     ((p, status),) = ask(
         f"SELECT predict(m, ARRAY[1.0, 1.0]), (m).status FROM (SELECT {call(label='0')} AS m FROM t) AS f"
     )
-    assert (abs(p) < 1e-3, status) == (True, "ok")
+    assert (abs(p) < 1e-3, status) == (True, "no feedback")
 
 
 def test_the_explanation(ask: Any) -> None:

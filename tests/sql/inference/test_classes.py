@@ -91,11 +91,11 @@ def test_the_options_of_a_model_have_its_classes(here: Client) -> None:
     ("call", "sentence"),
     [
         (
-            """train_model('logistic', y, x, '{"classes": [2, 3]}')""",
+            """train_model('logistic', y, x, '{"classes": [2, 3], "invalid": "error"}')""",
             "label is 1, expected 2 or 3 as option 'classes' has",
         ),
         (
-            """train_model('svm', y, x, '{"class_weight": {"5": 1, "7": 10}}')""",
+            """train_model('svm', y, x, '{"class_weight": {"5": 1, "7": 10}, "invalid": "error"}')""",
             "label is 1, expected 5 or 7 as option 'class_weight' has",
         ),
         (
@@ -111,7 +111,7 @@ def test_the_options_of_a_model_have_its_classes(here: Client) -> None:
             "option 'classes' is not available with task 'linear', which has no classes",
         ),
         (
-            "train_model('logistic', 9007199254740992 + y % 2, x)",
+            """train_model('logistic', 9007199254740992 + y % 2, x, '{"invalid": "error"}')""",
             "label is 9007199254740992, 'logistic' needs labels below 2^53 = 9007199254740992 in size, since larger whole numbers are rounded",
         ),
     ],
@@ -120,12 +120,14 @@ def test_what_is_refused(client: Client, call: str, sentence: str) -> None:
     assert sentence in refused(client, call)
 
 
-def test_large_numbers_are_labels_of_a_regression(client: Client) -> None:
+@pytest.mark.parametrize(("step", "status"), [(10**9, "ok"), (1000, "rounded feature")])
+def test_large_numbers_are_labels_of_a_regression(client: Client, step: int, status: str) -> None:
+    """The status says where they are so large that predictions lose their digits."""
     found = rows_of(
         client,
-        f"SELECT (train_model('linear', 9007199254740992 + 1000 * y, x)).status FROM {ROWS} WHERE g = 2",
+        f"SELECT (train_model('linear', 9007199254740992 + {step} * y, x)).status FROM {ROWS} WHERE g = 2",
     )
-    assert found == [("ok",)]
+    assert found == [(status,)]
 
 
 def test_classes_have_names(client: Client) -> None:

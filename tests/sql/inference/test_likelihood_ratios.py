@@ -20,8 +20,8 @@ from tuskml.learners.linear.inference import ratios as term_ratios
 
 sys.path.append(str(Path(__file__).parent))
 
+from columns_by_name import COLUMNS, FAMILIES, LABELS, WEIGHT, A, K, N, frame, terms
 from databases import Client, client, here, there
-from test_terms import COLUMNS, FAMILIES, LABELS, WEIGHT, A, K, N, frame, terms
 
 __all__ = ["client", "here", "there"]
 

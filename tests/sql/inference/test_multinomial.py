@@ -186,8 +186,11 @@ def test_answers_that_there_are_not(client: Client, call: str, sentence: str) ->
             "algorithm 'svrg' is not available with more than two classes, expected",
         ),
         ({"class_weight": [1, 2]}, "option 'class_weight' has 2 weights and a group 3 classes"),
-        ({"class_weight": {"1": 1, "2": 2}}, "option 'class_weight' has no class 5"),
-        ({"classes": [1, 2]}, "needs two classes"),
+        (
+            {"class_weight": {"1": 1, "2": 2}, "invalid": "error"},
+            "option 'class_weight' has no class 5",
+        ),
+        ({"classes": [1, 2], "invalid": "error"}, "needs two classes"),
         (
             {"warm_start": {"coef": [1, 2, 3], "intercept": 0}},
             "warm_start is a model of two classes, expected one with coefficients and the 3 classes",
@@ -279,7 +282,7 @@ def test_classes_that_are_apart_have_no_optimum(client: Client) -> None:
 
 def test_numbers_are_no_classes(client: Client) -> None:
     with pytest.raises(Exception, match="more than 1,000 distinct values"):
-        client.fit("logistic", np.c_[np.arange(2000.0)], np.arange(2000.0))
+        client.fit("logistic", np.c_[np.arange(2000.0)], np.arange(2000.0), invalid="error")
 
 
 def test_iris(client: Client) -> None:

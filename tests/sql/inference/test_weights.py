@@ -249,7 +249,7 @@ BAD = {
 @pytest.mark.parametrize("weight", list(BAD))
 def test_bad_weights_are_errors_that_name_the_row(client: Client, weight: str) -> None:
     source, parameters = client.rows(np.ones((4, 2)), [1, 2, 3, 4])
-    sql = SQL.format(weight=weight, source=source)
+    sql = SQL.replace("{{}}", '{{"invalid": "error"}}').format(weight=weight, source=source)
     with pytest.raises(Exception, match=BAD[weight]) as caught:
         client.connection.execute(sql, parameters).fetchall()
     assert "train_model" in str(caught.value)

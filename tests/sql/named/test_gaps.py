@@ -278,7 +278,7 @@ def test_class_weights_are_by_name(table: Client) -> None:
     [
         (
             ANSWERS,
-            '{"classes": ["no", "maybe"]}',
+            '{"classes": ["no", "maybe"], "invalid": "error"}',
             "label is 'yes', expected 'no' or 'maybe' as the options have",
         ),
         (
@@ -288,7 +288,7 @@ def test_class_weights_are_by_name(table: Client) -> None:
         ),
         (
             ANSWERS,
-            '{"class_weight": {"no": 1, "maybe": 2}}',
+            '{"class_weight": {"no": 1, "maybe": 2}, "invalid": "error"}',
             "label is 'yes', expected 'maybe' or 'no' as the options have",
         ),
         (

@@ -20,6 +20,7 @@ from sklearn.preprocessing import OneHotEncoder
 import tuskml
 
 X = "{'delay': delay, 'origin': origin, 'hour': hour, 'weekend': weekend}"
+STRICT = '{"invalid": "error"}'
 
 
 def flights(n: int = 3000, seed: int = 1) -> pd.DataFrame:
@@ -268,7 +269,7 @@ def test_trainings_that_are_refused(
 ) -> None:
     with pytest.raises(duckdb.Error) as raised:
         own.execute(
-            f"SELECT train_model('linear', i, {features}) FROM range(110000) t(i)"
+            f"SELECT train_model('linear', i, {features}, '{STRICT}') FROM range(110000) t(i)"
         ).fetchall()
     assert sentence in " ".join(str(raised.value).split())
 
