@@ -149,12 +149,12 @@ def fit_placed(asked: Asked, shape: Shape, memory: int, began: float) -> Fit:
         run.descend()
         mean, coef = model.vectors()
         loss = model.objective()
+        mean_label, constant = best_constant(kept, settings.biases)
     events.tell(events.Event(1, int(group["n_rows"][0]), 0, float("nan")))
     seconds = time.monotonic() - began
     nothing = np.zeros_like(coef)
     if not (math.isfinite(mean) and np.isfinite(coef).all()):
         return Fit(settings, shape, 0.0, nothing, math.nan, [], False, "out of range", seconds)
-    mean_label, constant = best_constant(kept, settings.biases)
     if loss > constant:
         why = "diverged" if loss > WORSE * constant else "not converged"
         why = run.status if run.status == "time limit" else why
@@ -168,8 +168,9 @@ def best_constant(rows: Pass, biases: bool) -> tuple[float, float]:
     ratings are numbers of 32 bits. Without biases it is 0."""
     labels = rows.labels()[0]
     mean, variance = float(labels["mean"]), float(labels["variance"])
-    loss = variance / 2 if biases else (variance + mean**2) / 2
-    return (mean if biases else 0.0), loss * (1 + 1e-6) + 1e-12 * mean**2
+    square = mean * mean  # which may be infinite
+    loss = variance / 2 if biases else (variance + square) / 2
+    return (mean if biases else 0.0), loss * (1 + 1e-6) + 1e-12 * square
 
 
 def factors(rows: Pass, memory: int, shape: Shape, settings: Settings) -> Factors:
