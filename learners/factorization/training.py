@@ -33,6 +33,8 @@ from tuskml.schedule.devices import gpu_in_turn
 
 WORSE = 1.1
 """Times the loss of the best constant, above which a training has diverged."""
+ALIKE = 1.01e-12
+"""Times the square of the mean, the loss of the best constant of equal ratings, as rounded."""
 MOST_NUMBERS = 1 << 26
 """Of a model that is a value."""
 MOST_TOGETHER = 1 << 22
@@ -158,8 +160,9 @@ def fit_placed(asked: Asked, shape: Shape, memory: int, began: float) -> Fit:
     if loss > constant:
         why = "diverged" if loss > WORSE * constant else "not converged"
         why = run.status if run.status == "time limit" else why
+        alike = constant <= ALIKE * mean_label * mean_label  # then nothing is better
         given = settings, shape, mean_label, nothing, constant, run.history
-        return Fit(*given, False, why, seconds)
+        return Fit(*given, alike, "ok" if alike else why, seconds)
     return Fit(settings, shape, mean, coef, loss, run.history, run.converged, run.status, seconds)
 
 

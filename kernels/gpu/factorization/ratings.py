@@ -34,6 +34,8 @@ BLOCK_RATINGS = 256
 MOST_GRID = 1024
 ROW_BYTES = 100
 """Bytes of device memory per rating while all ratings are sorted."""
+MOST_EXPONENT = 1023
+"""Of a power of two that a double can be."""
 ROUNDING = 1e-14
 HASH_BITS = 44
 """Of a rating's hash, behind the number of its block."""
@@ -142,6 +144,11 @@ class Ratings:
     def n(self) -> int:
         return self.records.n
 
+    @property
+    def variance(self) -> float:
+        """The square of the deviation, which may be infinite."""
+        return self.deviation * self.deviation
+
 
 def side_of(xp: Any, ids: Any, n_ids: int) -> Side:
     """The users, or the items, of ratings' ids (n,) int64."""
@@ -209,7 +216,8 @@ class Scale:
         origin = low / 2 + high / 2 if centred else 0.0
         far = max(high - origin, origin - low)
         exponent = math.frexp(far)[1] if 0 < far < math.inf else 0
-        return cls(origin, math.ldexp(1.0, exponent))
+        beyond = exponent > MOST_EXPONENT
+        return cls(origin, math.inf if beyond else math.ldexp(1.0, exponent))
 
     def floats(self, rating: Any) -> Any:
         """Ratings as float32."""

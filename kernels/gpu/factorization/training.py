@@ -208,7 +208,7 @@ class DeviceFactorization:
     def _loss_by_parts(self, rows: Pass, at_once: int) -> float:
         with RatingRows(rows, self.device, at_once) as source:
             errors = sum(self._errors(self._others(*part)) for part in source.parts())
-            return 0.5 * float(errors) * self.ratings.deviation**2 / source.n
+            return 0.5 * float(errors) * self.ratings.variance / source.n
 
     def loss_at(self, user: Any, item: Any, rating: Any) -> float:
         """The same over ratings on the device."""
@@ -216,7 +216,7 @@ class DeviceFactorization:
 
     def loss_of(self, table: Any) -> float:
         """The same over records of places."""
-        return 0.5 * float(self._errors(table)) * self.ratings.deviation**2 / len(table)
+        return 0.5 * float(self._errors(table)) * self.ratings.variance / len(table)
 
     def vectors(self) -> tuple[float, Floats]:
         """mu, and all vectors (n_users + n_items, width), users first, zeros where never seen."""
@@ -229,9 +229,10 @@ class DeviceFactorization:
         ):  # fmt: skip
             ids = self.device.to_host(side.ids)
             found = self.device.to_host(vectors)[:, : shape.width].astype(np.float64)
-            found *= np.sqrt(deviation)
-            if shape.biases:
-                found[:, 0] *= np.sqrt(deviation)
+            with np.errstate(invalid="ignore"):  # 0 times infinity, which the caller looks for
+                found *= np.sqrt(deviation)
+                if shape.biases:
+                    found[:, 0] *= np.sqrt(deviation)
             coef[first + ids] = found
             first += n_ids
         return self.ratings.mean, coef
@@ -254,7 +255,7 @@ class DeviceFactorization:
         return sums.sum()
 
     def _objective(self, square_errors: float) -> float:
-        loss = 0.5 * square_errors * self.ratings.deviation**2
+        loss = 0.5 * square_errors * self.ratings.variance
         return (loss + self._penalty()) / self.n
 
     def _penalty(self) -> float:

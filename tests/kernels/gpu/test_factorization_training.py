@@ -71,6 +71,27 @@ def test_early_stopping_and_convergence(db, standing_in):
     assert timed["status"] == "time limit"
 
 
+@pytest.mark.parametrize("biases", [True, False])
+@pytest.mark.parametrize("far", ["1e300 * rating", "1.7e308", "1.7e308 * (2 * g - 1)"])
+def test_ratings_at_the_end_of_the_doubles(db, standing_in, far, biases):
+    """Their squares are beyond: the status is that of the CPU."""
+    db.execute(f"UPDATE ratings SET rating = {far}")
+    asked = {"rank": 3, "max_iter": 5, "biases": biases}
+    cpu, gpu = (one(db, call(device=device, **asked)) for device in ("cpu", "gpu"))
+    assert gpu["status"] == cpu["status"]
+    assert gpu["intercept"] == pytest.approx(cpu["intercept"], rel=1e-12)
+
+
+@pytest.mark.parametrize("same", [0.0, 0.1, -3.0])
+def test_equal_ratings_are_their_mean(db, standing_in, same):
+    """Nothing is better than that constant, which steps from random vectors do not reach."""
+    db.execute(f"UPDATE ratings SET rating = {same}")
+    for device in ("cpu", "gpu"):
+        model = one(db, call(device=device, rank=3, max_iter=5))
+        assert model["status"] == "ok"
+        assert model["intercept"] == pytest.approx(same, rel=1e-12)
+
+
 def test_a_step_that_is_too_large_starts_again_with_a_quarter(db, standing_in):
     model = one(db, call(device="gpu", step=100.0, max_iter=5))
     assert model["status"] == "ok"
