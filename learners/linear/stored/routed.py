@@ -2,8 +2,9 @@
 
 Each weight is sent from the chunk of rows that trained it to the next chunk that needs it
 (`learners.stored.routing`, `kvstore.working.routes`), so an epoch reads and writes each chunk's
-weights once, in long runs. Where option 'partition', 'layout' or 'sharing' is given, the weights
-lie in LevelDB by the layout of Qin, Torres, Rusu (VLDB 2017), as do those of a warm start.
+weights once, in long runs. Where option 'partition', 'layout' or 'sharing' departs from its
+default, the weights lie in LevelDB by the layout of Qin, Torres, Rusu (VLDB 2017), as do those of
+a warm start.
 """
 
 import math

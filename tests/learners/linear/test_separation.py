@@ -79,7 +79,11 @@ def drawn_rows(rng: np.random.Generator, task: str, kind: str) -> Rows:
     offset = (
         np.round(rng.normal(size=n), 2) if rng.random() < 0.5 and task in COUNTS else np.zeros(n)
     )
-    return Rows(x * scale, y, weight, offset)
+    x = x * scale
+    columns = np.column_stack([x, x[:, :1] == np.unique(x[:, 0])]) if kind == "named" else x
+    if (columns == y[:, None]).all(axis=0).any():  # which has a status of its own
+        y[-1] = 1 - y[-1] if task == "logistic" else y[-1] + 1
+    return Rows(x, y, weight, offset)
 
 
 def put_rows(con, groups: list[Rows]) -> None:
