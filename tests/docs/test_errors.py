@@ -18,7 +18,8 @@ PROVOKED = {
         FROM range(9) AS t(i)""",
     "impossible value": "SELECT train_model('svm', 1, [1.0], '{\"l2\": -1}')",
     "not JSON": "SELECT train_model('svm', 1, [1.0], '{l2}')",
-    "third class": f"SELECT train_model('svm', y, [1.0], {ERROR}) FROM (VALUES (0), (1), (2)) AS t(y)",
+    "third class": f"SELECT train_model('svm', y, [1.0], {ERROR}) FROM "
+    "(VALUES (0), (1), (2)) AS t(y)",
     "NaN, infinity": f"SELECT train_model('linear', 1, [1.0, 'NaN'::DOUBLE], {ERROR})",
     "ragged rows": f"SELECT train_model('linear', 1, x, {ERROR}) FROM "
     "(VALUES ([1.0]), ([1.0]), ([1.0]), ([1.0, 2.0])) AS t(x)",
