@@ -44,7 +44,7 @@ def patience(groups: NDArray[np.void], request: Request) -> float | None:
 def placed(plan: Plan, task: LinearTask) -> Plan:
     """The plan on the GPU, where an algorithm may have to follow smoothed corners."""
     if BUILT_IN[plan.family].smoothed_on_gpu(task):
-        plan = replace(plan, smoothing=corners(plan.epsilon), max_iter=5 * plan.max_iter)
+        plan = replace(plan, smoothing=corners(plan.epsilon, task), max_iter=5 * plan.max_iter)
     return replace(plan, device=placement.gpu_name())
 
 
