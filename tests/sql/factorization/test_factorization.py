@@ -203,12 +203,15 @@ def test_a_step_too_large_is_taken_back(con: duckdb.DuckDBPyConnection) -> None:
     assert model["history"][-1] < model["history"][0]
 
 
-def test_ratings_whose_mean_is_beyond_doubles(con: duckdb.DuckDBPyConnection) -> None:
-    sql = "SELECT train_model('matrix_factorization', 1.7e308, [i % 3, i % 2]) FROM range(9) t(i)"
-    model = con.execute(sql).fetchall()[0][0]
+def test_ratings_that_are_beyond_doubles_from_their_middle(con: duckdb.DuckDBPyConnection) -> None:
+    sql = "SELECT train_model('matrix_factorization', {}, [i % 3, i % 2]) FROM range(9) t(i)"
+    model = con.execute(sql.format("1.7e308 * (1 - 2 * (i % 2))")).fetchall()[0][0]
     assert (model["status"], model["converged"], model["loss"]) == ("out of range", False, None)
     assert set(model["coef"]) == {0.0}
     assert model["intercept"] == 0
+    model = con.execute(sql.format("1.7e308")).fetchall()[0][0]
+    assert (model["status"], model["intercept"]) == ("ok", 1.7e308)
+    assert model["loss"] == pytest.approx(0, abs=1e-6)
 
 
 def test_time_limit(db: duckdb.DuckDBPyConnection) -> None:
