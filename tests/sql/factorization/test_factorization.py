@@ -180,9 +180,9 @@ def test_the_last_epoch_is_solved(db: duckdb.DuckDBPyConnection, max_iter: int) 
 
 
 def test_held_out_ratings_stop_the_training(con: duckdb.DuckDBPyConnection) -> None:
-    """Noise cannot be learnt: the first vectors, which say little, do best on other rows."""
+    """Noise cannot be learnt: vectors that say a user's part and little else do best on other rows."""
     con.execute(
-        "CREATE TABLE noise AS SELECT [i % 40, i // 40 % 30] AS x, hash(i) % 1000 / 1000 AS y FROM range(1200) t(i)"
+        "CREATE TABLE noise AS SELECT [i % 40, i // 40 % 30] AS x, hash(i) % 1000 / 1000 + i % 2 AS y FROM range(1200) t(i)"
     )
     given = {"l2": 0, "step": 0.2, "max_iter": 500}
     (model,) = models(con, f"{call('x', 'y', validation=0.3, **given)} FROM noise")
@@ -203,12 +203,15 @@ def test_a_step_too_large_is_taken_back(con: duckdb.DuckDBPyConnection) -> None:
     assert model["history"][-1] < model["history"][0]
 
 
-def test_ratings_whose_mean_is_beyond_doubles(con: duckdb.DuckDBPyConnection) -> None:
-    sql = "SELECT train_model('matrix_factorization', 1.7e308, [i % 3, i % 2]) FROM range(9) t(i)"
-    model = con.execute(sql).fetchall()[0][0]
+def test_ratings_that_are_beyond_doubles_from_their_middle(con: duckdb.DuckDBPyConnection) -> None:
+    sql = "SELECT train_model('matrix_factorization', {}, [i % 3, i % 2]) FROM range(9) t(i)"
+    model = con.execute(sql.format("1.7e308 * (1 - 2 * (i % 2))")).fetchall()[0][0]
     assert (model["status"], model["converged"], model["loss"]) == ("out of range", False, None)
     assert set(model["coef"]) == {0.0}
     assert model["intercept"] == 0
+    model = con.execute(sql.format("1.7e308")).fetchall()[0][0]
+    assert (model["status"], model["intercept"]) == ("ok", 1.7e308)
+    assert model["loss"] == pytest.approx(0, abs=1e-6)
 
 
 def test_time_limit(db: duckdb.DuckDBPyConnection) -> None:
