@@ -77,7 +77,8 @@ def held(handle: ctypes.c_void_p, at: int, n: int, dtype: DTypeLike) -> NDArray[
     """
     kind = np.dtype(dtype)
     memory: Any = (ctypes.c_char * (n * kind.itemsize)).from_address(at)
-    weakref.finalize(memory, library().tk_charged_free, handle).atexit = False
+    owner: Any = weakref.finalize(memory, library().tk_charged_free, handle)
+    owner.atexit = False
     made: NDArray[Any] = np.frombuffer(memory, kind)
     return made
 

@@ -14,5 +14,6 @@ def far_from_zero(rows: Pass, most: float) -> NDArray[np.bool_]:
     if rows.sparse:
         return np.zeros(rows.n_groups, bool)
     mean, deviation = rows.feature_moments(SAMPLE)
-    far: NDArray[np.bool_] = ((deviation > 0) & (np.abs(mean) > most * deviation)).any(axis=1)
-    return far
+    with np.errstate(over="ignore"):
+        far = (deviation > 0) & (np.abs(mean) > most * deviation)
+    return np.asarray(far.any(axis=1))

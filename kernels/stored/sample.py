@@ -88,7 +88,8 @@ def sample_of(rows: Pass, most_rows: int, most_entries: int) -> Sample:
 def _distinct(ids: NDArray[np.generic]) -> NDArray[np.generic]:
     """Those that differ, rising, in less memory than a hash of them takes."""
     rising = np.sort(ids)
-    return rising[np.append(True, rising[1:] != rising[:-1])[: len(rising)]]
+    first = np.append(True, rising[1:] != rising[:-1])[: len(rising)]
+    return np.asarray(rising[first])
 
 
 def _places(there: NDArray[np.generic], ids: NDArray[np.generic]) -> NDArray[np.int32]:

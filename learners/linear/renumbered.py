@@ -83,7 +83,8 @@ def together(
 ) -> Iterator[NDArray[np.intp]]:
     """Places of models that are made long together. MemoryError where the account cannot have
     their lists and those before them."""
-    part, numbers = [], 0
+    part: list[int] = []
+    numbers = 0
     for place in wide:
         group = int(models.group[place])
         own = blocks_of(models, place) * int(groups["dim"][group])

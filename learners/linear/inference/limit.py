@@ -157,7 +157,7 @@ class Limit:
     @property
     def complete(self) -> Bools:
         """Groups (n,) of which nothing is known to be determined."""
-        return self.rank == 0
+        return np.asarray(self.rank == 0)
 
 
 Runaways = list[tuple[Index, Limit]]

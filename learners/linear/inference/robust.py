@@ -55,7 +55,7 @@ def sandwich(problem: Problem, v: Floats, hessian: Floats) -> tuple[Floats, Floa
     whole = unpacked(hessian)
     whole[~np.isfinite(whole).all(axis=(1, 2))] = 0.0
     used = (np.diagonal(whole, axis1=1, axis2=2) > 0).sum(axis=1)
-    inverse = np.linalg.pinv(whole, rcond=1e-15, hermitian=True)
+    inverse = np.asarray(np.linalg.pinv(whole, rcond=1e-15, hermitian=True), np.float64)
     return sandwich_of(problem, v, inverse, used)
 
 
