@@ -25,11 +25,11 @@ PIECES = 4
 
 @dataclass(frozen=True)
 class Sample:
-    """rows: one group; ids: (k,) of its features, rising; square: the mean square of its values;
-    whole: whether it has all rows; memory: where the rows lie."""
+    """rows: one group; n_features: those that occur; square: the mean square of its values; whole:
+    whether it has all rows; memory: where the rows lie."""
 
     rows: Pass
-    ids: NDArray[np.int64]
+    n_features: int
     square: float
     whole: bool
     memory: NDArray[np.uint8]
@@ -40,7 +40,7 @@ class Sample:
 
     def mapped(self, several: int) -> Chunks:
         """The rows in chunks, whose features have neighbouring weights under one key; once."""
-        width = np.array([max(1, len(self.ids)) * several], np.int64)
+        width = np.array([max(1, self.n_features) * several], np.int64)
         return Chunks.map(
             self.rows,
             lambda ids: (np.zeros(len(ids), np.int64), (ids * several).astype(np.int32)),
@@ -51,11 +51,12 @@ class Sample:
 
     def frames(self, several: int) -> ScratchFrames:
         """Their weights."""
-        return ScratchFrames([0], [max(1, len(self.ids)) * several])
+        return ScratchFrames([0], [max(1, self.n_features) * several])
 
 
-def sample_of(rows: Pass, most_rows: int, most_entries: int) -> Sample:
-    """About so many rows and entries of the one group of a pass, or all if it has fewer."""
+def sample_of(rows: Pass, most_rows: int, most_entries: int) -> tuple[Sample, NDArray[np.int64]]:
+    """About so many rows and entries of the one group of a pass, or all if it has fewer; and the
+    ids of its features, (n_features,), rising."""
     group, entries = rows.groups[0], rows.nonzeros()
     n = int(group["n_rows"])
     wanted = min(n, most_rows, max(TOGETHER, n * most_entries // max(1, entries)))
@@ -82,7 +83,7 @@ def sample_of(rows: Pass, most_rows: int, most_entries: int) -> Sample:
     own["extras"] = group["extras"] & WEIGHTS
     square = float(np.mean(np.square(values, dtype=np.float64))) if len(values) else 1.0
     sampled = replace(rows, groups=own)
-    return Sample(sampled, there.astype(np.int64), square, every == 1, memory)
+    return Sample(sampled, len(there), square, every == 1, memory), there.astype(np.int64)
 
 
 def _distinct(ids: NDArray[np.generic]) -> NDArray[np.generic]:

@@ -12,12 +12,12 @@ from contextlib import contextmanager
 import numpy as np
 
 from tuskml.kernels.passes import Pass
-from tuskml.kernels.stored.sample import Sample, sample_of
+from tuskml.kernels.stored.sample import sample_of
 from tuskml.kernels.stored.training import Model, ScratchFrames, Training
 from tuskml.learners.linear.stored.start import Start
 
 TRIAL_ROWS = 16_384
-TRIAL_ENTRIES = 1 << 20
+TRIAL_ENTRIES = 1 << 17
 """Rows and entries of a sample: never fewer because a cache is small."""
 TRIAL_EPOCHS = 16
 FACTOR = 4.0
@@ -29,13 +29,13 @@ class Trials:
     """Trials on a sample of the rows, which is taken before these get the places of weights."""
 
     def __init__(self, rows: Pass, start: Start, several: int) -> None:
-        self.sample: Sample = sample_of(rows, TRIAL_ROWS, TRIAL_ENTRIES)
+        self.sample, there = sample_of(rows, TRIAL_ROWS, TRIAL_ENTRIES)
         self.several = several
-        self.weights = np.zeros(len(self.sample.ids) * several, np.float32)
+        self.weights = np.zeros(len(there) * several, np.float32)
         for ids, weights in start.weights():
-            at = np.searchsorted(self.sample.ids, ids)
-            at[at == len(self.sample.ids)] = 0
-            known = self.sample.ids[at] == ids if len(self.sample.ids) else ids < 0
+            at = np.searchsorted(there, ids)
+            at[at == len(there)] = 0
+            known = there[at] == ids if len(there) else ids < 0
             self.weights[at[known]] = weights[known]
 
     @contextmanager
