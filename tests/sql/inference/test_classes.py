@@ -92,11 +92,11 @@ def test_the_options_of_a_model_have_its_classes(here: Client) -> None:
     [
         (
             """train_model('logistic', y, x, '{"classes": [2, 3], "invalid": "error"}')""",
-            "label is 1, expected 2 or 3 as option 'classes' has",
+            "label is 1 in row 2 of the group, expected 2 or 3 as option 'classes' has",
         ),
         (
             """train_model('svm', y, x, '{"class_weight": {"5": 1, "7": 10}, "invalid": "error"}')""",
-            "label is 1, expected 5 or 7 as option 'class_weight' has",
+            "label is 2 in row 1 of the group, expected 5 or 7 as option 'class_weight' has",
         ),
         (
             """train_model('logistic', y, x, '{"classes": [2, 1]}')""",
@@ -112,7 +112,7 @@ def test_the_options_of_a_model_have_its_classes(here: Client) -> None:
         ),
         (
             """train_model('logistic', 9007199254740992 + y % 2, x, '{"invalid": "error"}')""",
-            "label is 9007199254740992, 'logistic' needs labels below 2^53 = 9007199254740992 in size, since larger whole numbers are rounded",
+            "label is 9007199254740992 in row 1 of the group, 'logistic' needs labels below 2^53 = 9007199254740992 in size, since larger whole numbers are rounded",
         ),
     ],
 )

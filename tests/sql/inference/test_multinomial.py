@@ -188,9 +188,12 @@ def test_answers_that_there_are_not(client: Client, call: str, sentence: str) ->
         ({"class_weight": [1, 2]}, "option 'class_weight' has 2 weights and a group 3 classes"),
         (
             {"class_weight": {"1": 1, "2": 2}, "invalid": "error"},
-            "option 'class_weight' has no class 5",
+            "of the group, expected 1 or 2 as option 'class_weight' has",
         ),
-        ({"classes": [1, 2], "invalid": "error"}, "needs two classes"),
+        (
+            {"classes": [1, 2], "invalid": "error"},
+            "of the group, expected 1 or 2 as option 'classes' has",
+        ),
         (
             {"warm_start": {"coef": [1, 2, 3], "intercept": 0}},
             "warm_start is a model of two classes, expected one with coefficients and the 3 classes",

@@ -182,9 +182,9 @@ def test_predictions_are_by_the_link(client: Client, task: str) -> None:
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        ("train_model('poisson', i - 3, ARRAY[i], '{\"invalid\": \"error\"}')", "label is -2 in row 1 of a group, 'poisson' needs a label of at least 0"),
-        ("train_model('gamma', i - 2, ARRAY[i], '{\"invalid\": \"error\"}')", "label is -1 in row 1 of a group, 'gamma' needs a label greater than 0"),
-        ("train_model('negative_binomial', 2 - i, ARRAY[i], '{\"invalid\": \"error\"}')", "label is -1 in row 3 of a group, 'negative_binomial' needs a label of at least 0"),
+        ("train_model('poisson', i - 3, ARRAY[i], '{\"invalid\": \"error\"}')", "label is -2 in row 1 of the group, 'poisson' needs a label of at least 0"),
+        ("train_model('gamma', i - 2, ARRAY[i], '{\"invalid\": \"error\"}')", "label is -1 in row 1 of the group, 'gamma' needs a label greater than 0"),
+        ("train_model('negative_binomial', 2 - i, ARRAY[i], '{\"invalid\": \"error\"}')", "label is -1 in row 3 of the group, 'negative_binomial' needs a label of at least 0"),
         ("train_model('poisson', i, ARRAY[i], '{\"quantile\": 0.9}')", "option 'quantile' is not available with task 'poisson', expected task 'quantile'"),
         ("train_model('quantile', i, ARRAY[i], '{\"quantile\": 1}')", "expected a number greater than 0 and less than 1"),
         ("train_model('huber', i, ARRAY[i], '{\"delta\": 0}')", "expected a number greater than 0"),
