@@ -168,12 +168,11 @@ def fit_placed(asked: Asked, shape: Shape, memory: int, began: float) -> Fit:
 
 def best_constant(rows: Pass, biases: bool) -> tuple[float, float]:
     """What all ratings of a group are without vectors, and the loss of that, with rounding:
-    ratings are numbers of 32 bits. Without biases it is 0."""
+    ratings are numbers of 32 bits, less their middle. Without biases it is 0."""
     labels = rows.labels()[0]
     mean, variance = float(labels["mean"]), float(labels["variance"])
-    square = mean * mean  # which may be infinite
-    loss = variance / 2 if biases else (variance + square) / 2
-    return (mean if biases else 0.0), loss * (1 + 1e-6) + 1e-12 * square
+    loss = variance / 2 if biases else (variance + mean * mean) / 2  # which may be infinite
+    return (mean if biases else 0.0), loss * (1 + 1e-6)
 
 
 def factors(rows: Pass, memory: int, shape: Shape, settings: Settings) -> Factors:
