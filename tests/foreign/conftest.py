@@ -15,7 +15,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parent))
 
-from databases import Database, Duck, Post
+from foreign_databases import Database, Duck, Post
 from tally import Tally
 
 TALLY = Tally()

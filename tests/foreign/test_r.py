@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 import pytest
-from databases import Database
+from foreign_databases import Database
 from tally import Number, Tally
 
 HERE = Path(__file__).parent
