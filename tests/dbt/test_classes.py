@@ -16,7 +16,7 @@ cast(case when hour < 12 then 'morning' else 'evening' end as part_of_day) as "p
 CONFIG = "{{{{ config(materialized='model', features=['dep_delay', 'distance', '\"part of\"', 'carrier'], held_out='held_out', {}) }}}} "
 MODELS = {
     "zz_grades.sql": CONFIG.format("task='logistic', label='grade', options={'l2': 0.01, 'class_weight': {'late': 2, 'none': 1, 'some': 1}}, gates={'f1_macro': 0.3}") + ROWS,
-    "zz_trees.sql": CONFIG.format("task='gbdt', label='grade', options={'objective': 'logistic', 'trees': 10, 'monotone': {'distance': 1}}") + ROWS,
+    "zz_trees.sql": CONFIG.format("task='gbdt', label='grade', options={'objective': 'logistic', 'trees': 10}") + ROWS,
     "zz_forest.sql": CONFIG.format("task='random_forest', label='grade', options={'objective': 'gini', 'trees': 10}") + ROWS,
     "zz_two.sql": CONFIG.replace("'\"part of\"', ", "").format("task='random_forest', label='\"part of\"', options={'objective': 'gini', 'trees': 10}") + ROWS,
     "zz_parts.sql": CONFIG.replace("'\"part of\"', ", "").format("task='logistic', label='\"part of\"', options={'l2': 0.01}") + ROWS,

@@ -310,7 +310,6 @@ def test_auto_skips_where_the_tolerance_needs_few_rows(parquet: Path, few_are_us
         {"epsilon": 0.02, "time": "1h"},
         {"epsilon": 0.02, "max_iter": 50},
         {"epsilon": 0.02, "converge": "loss"},
-        {"epsilon": 0.02, "sampler": "sequential"},
     ],
 )
 def test_auto_reads_all_rows_where_skipping_is_no_match(

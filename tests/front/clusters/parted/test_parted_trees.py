@@ -51,7 +51,7 @@ def by_parts(con: duckdb.DuckDBPyConnection, **given: Any) -> tuskml.Models:
         {"objective": "logistic"},
         {"objective": "squared", "label": "n"},
         {"objective": "poisson", "label": "n"},
-        {"objective": "huber", "label": "n"},
+        {"objective": "huber", "label": "n", "delta": 1.0},
         {"objective": "logistic", "label": "k"},
         {"objective": "logistic", "weight": "1 + i % 3"},
         {"objective": "logistic", "label": "k", "weight": "1 + i % 3", "trees": 5},
