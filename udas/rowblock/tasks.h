@@ -32,7 +32,7 @@
          "max(q (y - m), (q - 1) (y - m))") \
     TASK(matrix_factorization, FACTORIZATION, IDENTITY, RATINGS, UNTESTED, "", "1/2 (m - y)^2") \
     TASK(gbdt, BOOSTED, IDENTITY, EITHER, UNTESTED, "", \
-         "by option `objective` that of `linear`, `logistic`, `poisson`, `quantile` or `huber`") \
+         "by `objective` that of `linear`, `logistic`, `poisson`, `quantile` or `huber`") \
     TASK(random_forest, BOOSTED, SHARES, EITHER, UNTESTED, "", \
          "by option `objective` 1/2 (m - y)^2 or, for classes, Gini's impurity") \
     TASK(mlp, NET, IDENTITY, EITHER, UNTESTED, "", \
