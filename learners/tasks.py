@@ -1,7 +1,9 @@
 """Tasks: the values of `train_model`'s first argument, as all learners have them."""
 
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from tuskml.udas.tasks import TASK_TABLE
 
 PAIRS = "`[user, item]`"
 
@@ -32,9 +34,8 @@ class Task:
     @property
     def labels(self) -> str:
         """What labels are, for the manual."""
-        if self.classes_by_option:
-            return "numbers, or two classes or more"
-        return "two classes" if self.classifies else "numbers"
+        row = TASK_TABLE.get(self.name)
+        return LABELS[row.labels if row else "two" if self.classifies else "numbers"]
 
     @property
     def moves_on(self) -> bool:
@@ -45,6 +46,32 @@ class Task:
     def has_ratios(self) -> bool:
         """Whether exp of a coefficient is a ratio: of odds, rates or means."""
         return False
+
+
+LABELS = {
+    "numbers": "numbers",
+    "ratings": "numbers",
+    "two": "two classes",
+    "classes": "two classes or more",
+    "either": "numbers, or two classes or more",
+    "either_two": "numbers, or two classes",
+    "documents": "none: NULL",
+}
+"""What labels are, for the manual, by the word that the table of tasks has for them."""
+
+
+def in_table(name: str) -> dict[str, Any]:
+    """The members of `Task` that the table of tasks (`udas/rowblock/tasks.h`) says."""
+    row = TASK_TABLE[name]
+    return {
+        "name": name,
+        "formula": row.formula,
+        "classifies": row.labels in ("two", "classes"),
+        "classes_by_option": row.labels in ("either", "either_two"),
+        "test": row.test,
+        "metric": row.metric,
+        "weighs_features": row.kind in ("linear", "logistic", "svm"),
+    }
 
 
 TASKS: dict[str, Task] = {}

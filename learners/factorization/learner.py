@@ -22,11 +22,9 @@ from tuskml.learners.learner import Groups, Learner
 from tuskml.learners.models import Models
 from tuskml.learners.offsets import refuse_offsets
 from tuskml.learners.options.table import OptionTable
-from tuskml.learners.tasks import PAIRS, Task, built_in
+from tuskml.learners.tasks import PAIRS, Task, built_in, in_table
 
-TASKS = built_in(
-    Task("matrix_factorization", "1/2 (m - y)^2", features=PAIRS, weighs_features=False)
-)
+TASKS = built_in(Task(**in_table("matrix_factorization"), features=PAIRS))
 
 
 class Factorization(Learner):

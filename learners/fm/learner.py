@@ -1,7 +1,6 @@
 """Factorization machines as a learner."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,26 +10,9 @@ from tuskml.learners.fm.options import MOST_RANK, OPTIONS, MachineOptions
 from tuskml.learners.learner import Groups, Learner, Request
 from tuskml.learners.models import Models
 from tuskml.learners.options.table import OptionTable
-from tuskml.learners.tasks import Task, built_in
+from tuskml.learners.tasks import Task, built_in, in_table
 
-
-@dataclass(frozen=True)
-class MachineTask(Task):
-    """A task whose labels are numbers, or two classes and no more."""
-
-    @property
-    def labels(self) -> str:
-        return "numbers, or two classes"
-
-
-TASKS = built_in(
-    MachineTask(
-        "fm",
-        "`1/2 (m - y)^2`, or `log(1 + exp(-y m))` by option `objective`",
-        weighs_features=False,
-        classes_by_option=True,
-    )
-)
+TASKS = built_in(Task(**in_table("fm")))
 
 
 class Machines(Learner):

@@ -6,9 +6,11 @@ Losses are functions of the margin m = w.x + b; their formulas, derivatives and 
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from tuskml.kernels.open_rows import OwnLoss
-from tuskml.learners.tasks import Task, built_in
+from tuskml.learners.tasks import Task, built_in, in_table
+from tuskml.udas.tasks import TASK_TABLE
 
 RESPONSES = ("identity", "exp", "logistic")
 """What a number is predicted as, of its margin; `udas/scalars/models/model.c` knows them."""
@@ -37,11 +39,6 @@ class LinearTask(Task):
     least: str | None = None
     parameter: str | None = None
     expected: int | None = None
-
-    @property
-    def labels(self) -> str:
-        """As of `Task`."""
-        return "two classes or more" if self.multinomial else super().labels
 
     @property
     def general(self) -> bool:
@@ -90,67 +87,27 @@ class LinearTask(Task):
         return self.own is None or self.own.curved
 
 
+def built(name: str, **more: Any) -> LinearTask:
+    """A task of the table; more: the members that only linear models have."""
+    row = TASK_TABLE[name]
+    response = None if row.response == "identity" else row.response
+    several = row.labels == "classes"
+    return LinearTask(**in_table(name), response=response, multinomial=several, **more)
+
+
 HINGE = 2
 """The last of the losses that the stochastic kernels, the GPU and stores have."""
 COUNTS, POSITIVE = "of at least 0, since it is of counts", "greater than 0"
 LINEAR = built_in(
-    LinearTask("linear", "1/2 (m - y)^2", loss=0, quadratic=True, test="t"),
-    LinearTask(
-        *("logistic", "log(1 + exp(-y m))", True),
-        loss=1,
-        test="z",
-        multinomial=True,
-        also=("multinomial",),
-    ),
-    LinearTask("svm", "max(0, 1 - y m)", True, loss=HINGE, smooth=False, metric="accuracy"),
-    LinearTask("squared_hinge", "max(0, 1 - y m)^2", True, loss=8, metric="accuracy"),
-    LinearTask(
-        *("poisson", "exp(m) - y m"),
-        loss=3,
-        response="exp",
-        low=0.0,
-        least=COUNTS,
-        test="z",
-        metric="poisson_deviance",
-    ),
-    LinearTask(
-        *("negative_binomial", "(y + 1/a) log(1 + a exp(m)) - y m"),
-        loss=5,
-        response="exp",
-        low=0.0,
-        least=COUNTS,
-        parameter="dispersion",
-        expected=10,
-        test="z",
-        metric="poisson_deviance",
-    ),
-    LinearTask(
-        *("gamma", "y exp(-m) + m"),
-        loss=4,
-        response="exp",
-        low=0.0,
-        least=POSITIVE,
-        expected=9,
-        test="t",
-        metric="gamma_deviance",
-    ),
-    LinearTask(
-        "huber",
-        "r^2/2 of r = m - y up to |r| = delta, then delta (|r| - delta/2)",
-        loss=6,
-        parameter="delta",
-        expected=0,
-        test="z",
-        metric="mae",
-    ),
-    LinearTask(
-        "quantile",
-        "max(q (y - m), (q - 1) (y - m))",
-        loss=7,
-        parameter="quantile",
-        smooth=False,
-        metric="pinball",
-    ),
+    built("linear", loss=0, quadratic=True),
+    built("logistic", loss=1, also=("multinomial",)),
+    built("svm", loss=HINGE, smooth=False),
+    built("squared_hinge", loss=8),
+    built("poisson", loss=3, low=0.0, least=COUNTS),
+    built("negative_binomial", loss=5, expected=10, low=0.0, least=COUNTS, parameter="dispersion"),
+    built("gamma", loss=4, expected=9, low=0.0, least=POSITIVE),
+    built("huber", loss=6, expected=0, parameter="delta"),
+    built("quantile", loss=7, parameter="quantile", smooth=False),
 )
 OWN: dict[str, LinearTask] = {}
 """The user's."""

@@ -13,18 +13,10 @@ from tuskml.learners.nets.exchange import worker
 from tuskml.learners.nets.options import OPTIONS, NetOptions
 from tuskml.learners.nets.tables import embeds, tables_of
 from tuskml.learners.options.table import OptionTable
-from tuskml.learners.tasks import Task, built_in
+from tuskml.learners.tasks import Task, built_in, in_table
 from tuskml.schedule.exchange.workers.crew import Member
 
-TASKS = built_in(
-    Task(
-        "mlp",
-        "`1/2 (m - y)^2`, or `log(1 + exp(-y m))` by option `objective`",
-        features="a list",
-        weighs_features=False,
-        classes_by_option=True,
-    )
-)
+TASKS = built_in(Task(**in_table("mlp"), features="a list"))
 
 
 class Nets(Learner):

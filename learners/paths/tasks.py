@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from tuskml.kernels.paths.fitting import LOGISTIC, SQUARED
-from tuskml.learners.tasks import Task, built_in
+from tuskml.learners.tasks import Task, built_in, in_table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,10 +18,10 @@ class PathTask(Task):
 TASKS = {
     name: built_in(task)
     for name, task in {
-        "lasso": PathTask("lasso", "1/2 (m - y)^2", loss=SQUARED, response="identity"),
-        "elastic_net": PathTask("elastic_net", "1/2 (m - y)^2", loss=SQUARED, response="identity"),
+        "lasso": PathTask(**in_table("lasso"), loss=SQUARED, response="identity"),
+        "elastic_net": PathTask(**in_table("elastic_net"), loss=SQUARED, response="identity"),
         "sparse_logistic": PathTask(
-            "sparse_logistic", "log(1 + exp(-y m))", True, loss=LOGISTIC, response="logistic"
+            **in_table("sparse_logistic"), loss=LOGISTIC, response="logistic"
         ),
     }.items()
 }

@@ -1,7 +1,6 @@
 """Topics of documents as a learner."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,28 +12,11 @@ from tuskml.learners.labels import Mask
 from tuskml.learners.learner import Groups, Learner, Request
 from tuskml.learners.models import Models
 from tuskml.learners.options.table import OptionTable
-from tuskml.learners.tasks import Task, built_in
+from tuskml.learners.tasks import Task, built_in, in_table
 from tuskml.learners.topics import explanation, training
 from tuskml.learners.topics.options import OPTIONS, TopicOptions
 
-
-@dataclass(frozen=True)
-class TopicTask(Task):
-    """A task of documents, which have no labels."""
-
-    @property
-    def labels(self) -> str:
-        return "none: NULL"
-
-
-TASKS = built_in(
-    TopicTask(
-        "lda",
-        "-log p(words, topics) of a token",
-        features="a list of text, or `sparse(ids, counts)`",
-        weighs_features=False,
-    )
-)
+TASKS = built_in(Task(**in_table("lda"), features="a list of text, or `sparse(ids, counts)`"))
 
 
 class Topics(Learner):

@@ -15,7 +15,7 @@ from tuskml.learners.learner import Groups, Learner, Request
 from tuskml.learners.models import Models
 from tuskml.learners.options.table import OptionTable
 from tuskml.learners.tasks import TASKS as TASKS_BY_NAME
-from tuskml.learners.tasks import Task, built_in
+from tuskml.learners.tasks import Task, built_in, in_table
 from tuskml.learners.trees import explanation, training
 from tuskml.learners.trees.forest_options import FOREST_OPTIONS, NO_LIMIT
 from tuskml.learners.trees.options import OPTIONS, TreeOptions
@@ -23,26 +23,10 @@ from tuskml.learners.trees.parted import training as parted
 from tuskml.learners.trees.rules import classifies
 from tuskml.learners.trees.warm_start import TreesBefore
 
-TASKS = built_in(
-    Task(
-        "gbdt",
-        "by option `objective` that of `linear`, `logistic`, `poisson`, `quantile` or `huber`",
-        features="a list",
-        weighs_features=False,
-        classes_by_option=True,
-    )
-)
+TASKS = built_in(Task(**in_table("gbdt"), features="a list"))
 
 
-FORESTS = built_in(
-    Task(
-        "random_forest",
-        "by option `objective` 1/2 (m - y)^2 or, for classes, Gini's impurity",
-        features="a list",
-        weighs_features=False,
-        classes_by_option=True,
-    )
-)
+FORESTS = built_in(Task(**in_table("random_forest"), features="a list"))
 OF_TREES = TASKS | FORESTS
 """The tasks whose models are trees."""
 

@@ -3,6 +3,12 @@
 -- Sparse features: ids >= 0 and their values, in any order; the values of repeated ids are added.
 CREATE OR REPLACE TEMP MACRO sparse(indices, vals) AS {'indices': _tusk_ids(indices), 'values': vals};
 
+-- tasks (scripts/build/tasks.py)
+CREATE OR REPLACE TEMP MACRO _tusk_has_terms(task) AS task NOT IN ('gbdt', 'random_forest', 'mlp', 'fm');
+CREATE OR REPLACE TEMP MACRO _tusk_is_of_trees(task) AS task IN ('gbdt', 'random_forest');
+CREATE OR REPLACE TEMP MACRO _tusk_is_tested_by_t(task) AS task IN ('linear', 'gamma');
+-- end of tasks
+
 -- A value with some or all fields of a model, or the text of a model, as one with all of them.
 CREATE OR REPLACE TEMP MACRO _tusk_model(model) AS
     CAST(model AS STRUCT(
@@ -112,7 +118,7 @@ CREATE OR REPLACE TEMP MACRO rollback(model_name, in_group := NULL) AS TABLE SEL
 -- become rows as they are read: a list of millions of them with texts would take gigabytes.
 CREATE OR REPLACE TEMP MACRO _tusk_of_classes(model) AS model.task = 'logistic' AND len(model.classes) > 2;
 CREATE OR REPLACE TEMP MACRO _tusk_is_wide(model) AS
-    model.std_err IS NULL AND len(model.coef) > 1024 AND model.task NOT IN ('gbdt', 'random_forest', 'mlp', 'fm');
+    model.std_err IS NULL AND len(model.coef) > 1024 AND _tusk_has_terms(model.task);
 CREATE OR REPLACE TEMP MACRO model_summary(model) AS TABLE
 SELECT CASE WHEN _tusk_wide THEN CAST(_tusk_i % _tusk_each AS INTEGER) ELSE _tusk_t.feature END AS feature,
        CASE WHEN _tusk_wide THEN
@@ -194,7 +200,7 @@ _tusk_tested AS (
 _tusk_one AS (SELECT _tusk_m, _tusk_likelihood, unnest(_tusk_tests) AS _tusk_t, unnest(range(len(_tusk_tests))) AS _tusk_i FROM _tusk_tested)
 SELECT coalesce(json_extract_string(_tusk_m.preparation, '$.columns[' || _tusk_i || '].name'), _tusk_m.features[_tusk_i + 1], 'x' || (_tusk_i + 1)) AS term,
        CAST(_tusk_t[1] AS INTEGER) AS df,
-       CASE WHEN _tusk_likelihood = 1 THEN 'LR' WHEN _tusk_m.task IN ('linear', 'gamma') THEN 'F' ELSE 'chi2' END AS test,
+       CASE WHEN _tusk_likelihood = 1 THEN 'LR' WHEN _tusk_is_tested_by_t(_tusk_m.task) THEN 'F' ELSE 'chi2' END AS test,
        _tusk_t[2] AS statistic, _tusk_t[3] AS p_value
 FROM _tusk_one ORDER BY _tusk_likelihood, _tusk_i;
 
@@ -302,9 +308,9 @@ FROM query(CASE WHEN _tusk_keys(group_by) = '[]' THEN 'SELECT unnest(_tusk_train
 
 -- The numbers of a model of trees (udas/scalars/models/trees.c has their order), or an error for another model.
 CREATE OR REPLACE TEMP MACRO _tusk_trees_of(asked, model) AS
-    CASE WHEN model.task IN ('gbdt', 'random_forest') AND model.n_features NOT BETWEEN 0 AND 16777216
+    CASE WHEN _tusk_is_of_trees(model.task) AND model.n_features NOT BETWEEN 0 AND 16777216
          THEN error(asked || ': the model has ' || model.n_features || ' features, expected at most 16777216')
-         WHEN model.task IN ('gbdt', 'random_forest') THEN coalesce(model.coef, _tusk_tree_numbers(model.payload))
+         WHEN _tusk_is_of_trees(model.task) THEN coalesce(model.coef, _tusk_tree_numbers(model.payload))
          WHEN model IS NOT NULL THEN error(asked || ': the model is ''' || model.task || ''', expected a model of trees') END;
 
 -- The names of the levels of a category that a model has as numbers, from 0 on, or NULL for another feature.

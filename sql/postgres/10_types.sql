@@ -6,6 +6,18 @@ CREATE TYPE @extschema@.tuskml_model AS (
     store text, trials text, payload bytea);
 COMMENT ON TYPE tuskml_model IS 'A trained model: what train_model answers and predict reads';
 
+-- tasks (scripts/build/tasks.py)
+CREATE FUNCTION _tuskml_has_terms(task text) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$ SELECT task NOT IN ('gbdt', 'random_forest', 'mlp', 'fm') $$;
+CREATE FUNCTION _tuskml_is_of_trees(task text) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$ SELECT task IN ('gbdt', 'random_forest') $$;
+CREATE FUNCTION _tuskml_is_tested_by_t(task text) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$ SELECT task IN ('linear', 'gamma') $$;
+-- end of tasks
+
 -- Sparse features: feature ids >= 0 and their values.
 CREATE TYPE @extschema@.tuskml_sparse_real AS (indices bigint[], "values" real[]);
 CREATE TYPE @extschema@.tuskml_sparse_double AS (indices bigint[], "values" double precision[]);

@@ -84,7 +84,7 @@ BEGIN
     END IF;
     RETURN QUERY
     SELECT coalesce(columns->(at::integer - 1)->>'name', (model).features[at], 'x' || at), (t->>0)::integer,
-           CASE WHEN likelihood THEN 'LR' WHEN (model).task IN ('linear', 'gamma') THEN 'F' ELSE 'chi2' END,
+           CASE WHEN likelihood THEN 'LR' WHEN @extschema@._tuskml_is_tested_by_t((model).task) THEN 'F' ELSE 'chi2' END,
            (t->>1)::float8, (t->>2)::float8
     FROM (SELECT t, at, false FROM jsonb_array_elements(kept) WITH ORDINALITY AS e (t, at)
           UNION ALL
@@ -166,13 +166,13 @@ WITH terms AS MATERIALIZED (
                  CASE WHEN (model).task = 'logistic' AND cardinality((model).classes) > 2
                       THEN cardinality((model).coef) / cardinality((model).classes)
                       ELSE coalesce(cardinality((model).coef), 0) + 1 END AS each) AS s,
-         unnest(CASE WHEN s.several THEN (model).coef WHEN (model).task IN ('gbdt', 'random_forest', 'mlp', 'fm') THEN ARRAY[(model).intercept]
+         unnest(CASE WHEN s.several THEN (model).coef WHEN NOT @extschema@._tuskml_has_terms((model).task) THEN ARRAY[(model).intercept]
                     ELSE (model).intercept || (model).coef END, (model).std_err)
              WITH ORDINALITY AS t (estimate, std_err, place)
-    WHERE (model).coef IS NOT NULL OR (model).task IN ('gbdt', 'random_forest', 'mlp', 'fm') OR @extschema@._tuskml_refuse_stored((model).store)),
+    WHERE (model).coef IS NOT NULL OR NOT @extschema@._tuskml_has_terms((model).task) OR @extschema@._tuskml_refuse_stored((model).store)),
 tested AS (
     SELECT array_agg(statistic ORDER BY at) AS statistics, count(std_err) AS errors,
-           CASE WHEN (model).task IN ('linear', 'gamma')
+           CASE WHEN @extschema@._tuskml_is_tested_by_t((model).task)
                 THEN coalesce(((model).options::jsonb->>'freedom')::float8, (model).n_rows - count(std_err))
                 ELSE 'Infinity'::float8 END AS freedom
     FROM terms),
@@ -185,7 +185,7 @@ SELECT feature::integer,
        class || CASE WHEN feature = 0 THEN 'intercept'
             WHEN cardinality((model).features) >= (model).n_features THEN (model).features[feature]
             ELSE 'x' || feature END, estimate, std_err,
-       CASE WHEN (model).task IN ('linear', 'gamma') THEN 't'
+       CASE WHEN @extschema@._tuskml_is_tested_by_t((model).task) THEN 't'
             WHEN (model).task = 'logistic' OR (model).std_err IS NOT NULL THEN 'z' END, statistic, p.value,
        @extschema@._tuskml_bound(estimate, -reach.errors, std_err),
        @extschema@._tuskml_bound(estimate, reach.errors, std_err),

@@ -6,7 +6,7 @@ AS 'MODULE_PATHNAME', 'tuskml_tree_numbers' LANGUAGE C IMMUTABLE STRICT PARALLEL
 CREATE FUNCTION _tuskml_trees_of(asked text, model tuskml_model) RETURNS float8[]
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF (model).task IN ('gbdt', 'random_forest') THEN
+    IF @extschema@._tuskml_is_of_trees((model).task) THEN
         IF (model).n_features NOT BETWEEN 0 AND 16777216 THEN
             RAISE EXCEPTION '%: the model has % features, expected at most 16777216', asked, (model).n_features
                 USING ERRCODE = 'invalid_parameter_value';

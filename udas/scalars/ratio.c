@@ -1,14 +1,11 @@
 #include "ratio.h"
 
 #include <math.h>
-#include <string.h>
 
-static const char *const LOGARITHMIC[] = {"logistic", "poisson", "negative_binomial", "gamma"};
+#include "models/kinds.h"
 
 double tusk_ratio(tusk_text task, double estimate) {
-    for (size_t i = 0; task.data && i < sizeof LOGARITHMIC / sizeof *LOGARITHMIC; i++)
-        if (strlen(LOGARITHMIC[i]) == task.length &&
-            !memcmp(task.data, LOGARITHMIC[i], task.length))
-            return exp(estimate);
-    return NAN;
+    const tusk_task_row *known = tusk_task_named(task);
+    bool logarithmic = known && (known->response == TUSK_EXP || known->kind == TUSK_LOGISTIC);
+    return logarithmic && known->test != TUSK_UNTESTED ? exp(estimate) : NAN;
 }

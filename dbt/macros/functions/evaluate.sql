@@ -16,13 +16,12 @@
 
 {# The tasks that tuskml has, all but those of the user's own. #}
 {% macro known_tasks() %}
-  {{ return(['linear', 'logistic', 'svm', 'squared_hinge', 'poisson', 'negative_binomial', 'gamma', 'huber', 'quantile',
-             'multinomial', 'matrix_factorization', 'gbdt', 'random_forest', 'mlp', 'lasso', 'elastic_net', 'sparse_logistic', 'lda', 'fm']) }}
+  {{ return((tuskml.labels_by_task().keys() | list) + ['multinomial']) }}
 {% endmacro %}
 
 {# Whether the rows of a task are documents, which have no labels. #}
 {% macro has_no_label(task) %}
-  {{ return(task == 'lda') }}
+  {{ return(tuskml.labels_by_task().get(task) == 'documents') }}
 {% endmacro %}
 
 {# The metrics that are better the lower they are. #}

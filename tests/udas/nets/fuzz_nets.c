@@ -64,7 +64,8 @@ static void predict(const tusk_weight *coef, uint64_t n, uint64_t outputs) {
     tusk_sparse_row row = {ids, values, 3, 3, false};
     double shares[4];
     if (d < 1000)
-        tusk_net_of_sparse(&s, &row, true, outputs > 1, shares, sentence);
+        (outputs > 1 ? tusk_net_sparse_shares : tusk_net_sparse_margin)(&s, &row, true, shares,
+                                                                        sentence);
 }
 
 int main(int count, char **given) {

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "../../scalars/models/kinds.h"
 #include "../../scalars/models/payload.h"
 
 enum used_field { U_TASK, U_COEF, U_INTERCEPT, U_CLASSES, U_OPTIONS, USED_FIELDS };
@@ -104,8 +105,8 @@ bool has_weights_in_payload(const model_column *m, idx_t row) {
     return has_no_coef(m, row) && tusk_keeps_weights(text_in(&m->payload, row));
 }
 
-bool lacks_weights(const model_column *m, idx_t row) {
-    tusk_text task = text_in(&m->task, row);
+const char *weights_lost(const model_column *m, idx_t row) {
     bool trained = is_valid(&m->iterations, row) && ((const double *)m->iterations.data)[row] > 0;
-    return trained && has_no_coef(m, row) && tusk_is_in_payload(task);
+    const tusk_model_kind *kind = tusk_kind_named(text_in(&m->task, row));
+    return trained && has_no_coef(m, row) && kind && kind->lost ? kind->lost : NULL;
 }

@@ -19,8 +19,8 @@ tusk_model_fields model_fields_at(const model_column *m, idx_t row);
 tusk_text text_in(const column *c, idx_t row);
 /* Whether the trees or topics of the model are in its payload alone. */
 bool has_weights_in_payload(const model_column *m, idx_t row);
-/* Whether it lacks those that it once had. */
-bool lacks_weights(const model_column *m, idx_t row);
+/* The sentence for a model that lacks the weights that it once had there; NULL: it has them. */
+const char *weights_lost(const model_column *m, idx_t row);
 
 /* The field of a STRUCT with this name; NULL if there is none. */
 duckdb_vector field_of(duckdb_vector v, const char *name);

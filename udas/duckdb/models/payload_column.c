@@ -62,9 +62,9 @@ static void put_payloads(duckdb_function_info info, const model_column *models, 
             }
             continue;
         }
-        if (lacks_weights(models, row)) {
-            refuse(info,
-                   tusk_is_of_trees(text_in(&models->task, row)) ? TUSK_NO_TREES : TUSK_NO_TOPICS);
+        const char *lost = weights_lost(models, row);
+        if (lost) {
+            refuse(info, lost);
             return;
         }
         tusk_model_fields fields = model_fields_at(models, row);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "../../../kvstore/mapped/clones.h"
+#include "../../scalars/models/kinds.h"
 #include "../../scalars/models/payload.h"
 #include "../../scalars/models/quoted.h"
 #include "../any_type.h"
@@ -138,7 +139,8 @@ static bool score_dense(call *c, tusk_scorer *s, idx_t row, idx_t n) {
 
 /* Whether a list has NULLs, and the model an answer: trees have a side for them. */
 static bool answers_gaps(const call *c, const tusk_scorer *s, idx_t row) {
-    return s->task == TUSK_BOOSTED && !s->null && list_given(&c->features, row) && !usable(c, row);
+    return tusk_kind_of(s->task)->keeps_gaps && !s->null && list_given(&c->features, row) &&
+           !usable(c, row);
 }
 
 /* Scores a list with NULLs. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../../scalars/models/json_member.h"
+#include "../../scalars/models/kinds.h"
 #include "../../scalars/models/note.h"
 #include "../../scalars/models/payload.h"
 #include "../../scalars/models/quoted.h"
@@ -105,10 +106,10 @@ static bool models_of_any(duckdb_vector v, idx_t n, scratch *s, models *m) {
            text_or_null(field_of(v, "store"), n, s, &m->store);
 }
 
-/* The numbers of trees, nets and machines are no coefficients: of these models the intercept is
- * the term. */
+/* The weights of trees, nets and machines are not terms: the intercept is their only one. */
 static bool is_of_numbers(tusk_text task) {
-    return is(task, "gbdt") || is(task, "random_forest") || is(task, "mlp") || is(task, "fm");
+    const tusk_model_kind *kind = tusk_kind_named(task);
+    return kind && !kind->has_terms;
 }
 
 static bool has_terms(const models *m, idx_t row) {
@@ -194,7 +195,8 @@ static double freedom_of(tusk_text options, double usual) {
 
 static facts facts_of(const models *m, idx_t row) {
     tusk_text task = text_in(&m->used.task, row), options = text_in(&m->used.options, row);
-    bool student = is(task, "linear") || is(task, "gamma"),
+    const tusk_task_row *known_task = tusk_task_named(task);
+    bool student = known_task && known_task->test == TUSK_STUDENT,
          errors = is_valid(&m->std_err.self, row);
     idx_t known = count_known(&m->std_err, row);
     facts f = {.task = task,

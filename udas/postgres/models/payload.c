@@ -1,5 +1,6 @@
 /* model_payload and with_payload: make the payload from a model's other fields. */
 #include "../../scalars/models/payload.h"
+#include "../../scalars/models/kinds.h"
 
 #include "../training/emit.h"
 
@@ -85,9 +86,9 @@ static bytea *payload_with_weights(HeapTupleHeader model) {
         return bytes;
     }
     Datum iterations = GetAttributeByName(model, MODEL_FIELD[M_ITERATIONS].name, &null);
-    if (no_coef && !null && DatumGetInt64(iterations) > 0 &&
-        tusk_is_in_payload(read_text(model, M_TASK)))
-        refuse(tusk_is_of_trees(read_text(model, M_TASK)) ? TUSK_NO_TREES : TUSK_NO_TOPICS);
+    const tusk_model_kind *kind = tusk_kind_named(read_text(model, M_TASK));
+    if (no_coef && !null && DatumGetInt64(iterations) > 0 && kind && kind->lost)
+        refuse(kind->lost);
     return NULL;
 }
 

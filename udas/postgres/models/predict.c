@@ -3,6 +3,7 @@
 
 #include "utils/builtins.h"
 
+#include "../../scalars/models/kinds.h"
 #include "../../scalars/models/margins.h"
 #include "../../scalars/trees/packed.h"
 #include "../training/refusals.h"
@@ -128,7 +129,7 @@ static feature_row read_list(predictor *p, Datum features, enum feature_form for
                              const char *name) {
     if (form == SPARSE)
         return read_sparse(features, &p->reader->buffer, name);
-    return p->scorer.task == TUSK_BOOSTED
+    return tusk_kind_of(p->scorer.task)->keeps_gaps
                ? read_gaps(features, false, &p->reader->buffer, name)
                : read_dense(features, &p->reader->buffer, name, "features");
 }

@@ -55,9 +55,10 @@ bool tusk_net_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint6
 /* The probabilities of the several classes of a net. */
 bool tusk_net_shares(tusk_scorer *s, const void *x, bool f64, uint64_t d, double *out,
                      char *sentence);
-/* One or the other, of a sparse row. */
-bool tusk_net_of_sparse(tusk_scorer *s, const tusk_sparse_row *row, bool f64, bool shares,
-                        double *out, char *sentence);
+bool tusk_net_sparse_margin(tusk_scorer *s, const tusk_sparse_row *row, bool f64, double *out,
+                            char *sentence);
+bool tusk_net_sparse_shares(tusk_scorer *s, const tusk_sparse_row *row, bool f64, double *out,
+                            char *sentence);
 
 /* For rows and factorization machines (fm/fm.c). */
 bool tusk_machine_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t n,

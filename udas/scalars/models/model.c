@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "../explaining/contributions.h"
+#include "kinds.h"
 #include "payload.h"
 #include "quoted.h"
 
@@ -66,8 +67,8 @@ static bool read_task(const tusk_payload_view *v, enum tusk_answer answer, tusk_
     const tusk_payload_head *h = &v->head;
     s->task = (enum tusk_task)h->task;
     s->response = (enum tusk_response)h->response;
-    s->classifies = s->task == TUSK_LOGISTIC || s->task == TUSK_SVM ||
-                    (tusk_has_classes_by_option(s->task) && h->n_classes > 0);
+    const tusk_model_kind *kind = tusk_kind_of(h->task);
+    s->classifies = kind->classifies || (kind->either && h->n_classes > 0);
     if (s->task == TUSK_FACTORIZATION) {
         s->factors.biases = h->flags & TUSK_HAS_BIASES;
         return (h->flags & TUSK_HAS_NULLS) || tusk_read_factors(h->classes, &s->factors) ||
@@ -88,7 +89,7 @@ static void read_many_classes(const tusk_payload_view *v, tusk_scorer *s) {
     s->n_classes = tusk_labels_in(&v->head);
     s->labels = v->weights;
     s->coef = v->weights + s->n_classes;
-    if (s->task == TUSK_NET || s->task == TUSK_BOOSTED)
+    if (tusk_kind_of(v->head.task)->shares_weights)
         s->n_coef = v->head.n_weights - s->n_classes;
     else
         s->n_coef = s->n_classes ? v->head.n_weights / s->n_classes - 1 : 0;
@@ -101,7 +102,8 @@ static bool check_answer(const tusk_payload_view *v, enum tusk_answer answer, co
         return refuse(sentence, "model is 'lda', which predicts topics; use "
                                 "predict_topics(model, tokens)");
     bool several = s->task == TUSK_MULTINOMIAL || v->head.flags & TUSK_HAS_LABELS;
-    bool two = s->classifies && s->task != TUSK_SVM;
+    const tusk_model_kind *kind = tusk_kind_of(v->head.task);
+    bool two = s->classifies && kind->probabilities;
     if (several && (answer == TUSK_PREDICT_PROBA || answer == TUSK_DECISION))
         return refuse(sentence, "the model has more than two classes, expected "
                                 "predict_proba(model, features, class) or "
@@ -109,24 +111,22 @@ static bool check_answer(const tusk_payload_view *v, enum tusk_answer answer, co
     const char *name = v->name.data;
     int length = tusk_quoted(name, v->name.length, 40);
     if ((answer == TUSK_PREDICT_PROBA || answer == TUSK_PREDICT_PROBAS) && !two && !several) {
-        bool by_option = tusk_has_classes_by_option(s->task);
         snprintf(sentence, TUSK_SENTENCE,
-                 by_option ? "model is '%.*s' of numbers, only models of classes give "
-                             "probabilities; use predict()"
-                           : "model is '%.*s', only 'logistic' models give probabilities; "
-                             "use decision()",
+                 kind->either ? "model is '%.*s' of numbers, only models of classes give "
+                                "probabilities; use predict()"
+                              : "model is '%.*s', only 'logistic' models give probabilities; "
+                                "use decision()",
                  length, name);
         return false;
     }
-    bool weighs = s->task != TUSK_FACTORIZATION && s->task != TUSK_NET && s->task != TUSK_MACHINE;
-    if (answer == TUSK_EXPLAIN_PREDICTION && (!weighs || v->store.data)) {
+    if (answer == TUSK_EXPLAIN_PREDICTION && (!kind->explains || v->store.data)) {
         snprintf(sentence, TUSK_SENTENCE,
                  "model is '%.*s'%s, expected boosted trees or a linear "
                  "model whose coefficients lie in no store",
                  length, name, v->store.data ? " in a store" : "");
         return false;
     }
-    if (answer == TUSK_PREDICT_CLASS && !two && !several && s->task != TUSK_SVM) {
+    if (answer == TUSK_PREDICT_CLASS && !s->classifies && !several) {
         snprintf(sentence, TUSK_SENTENCE, "model is '%.*s', which has no classes; use predict()",
                  length, name);
         return false;
@@ -146,15 +146,10 @@ static bool open_compact(tusk_scorer *s, char *sentence) {
 static bool check_sizes(const tusk_payload_head *h, tusk_scorer *s, char *sentence) {
     if (h->flags & TUSK_HAS_COMPACT_TREES)
         return open_compact(s, sentence);
-    if (s->task == TUSK_NET)
-        return (!s->n_coef && !s->labels) ||
-               tusk_check_net(s->coef, s->n_coef, s->labels ? s->n_classes : 1, sentence);
-    if (s->task == TUSK_MACHINE)
-        return !s->n_coef || tusk_check_machine(s->coef, s->n_coef, sentence);
-    if (s->task == TUSK_BOOSTED)
-        return (!s->n_coef && !s->labels) ||
-               tusk_check_trees(s->coef, s->n_coef, s->labels ? s->n_classes : 1, sentence);
-    return s->task != TUSK_FACTORIZATION || tusk_check_factors(h->classes, s->n_coef, sentence);
+    const tusk_model_kind *kind = tusk_kind_of(h->task);
+    if (!kind->check || (!s->n_coef && !s->labels && !kind->reads_store))
+        return true;
+    return kind->check(h->classes, s->coef, s->n_coef, s->labels ? s->n_classes : 1, sentence);
 }
 
 /* A model that saw one class, and does not know whether it is the higher one of two, has no

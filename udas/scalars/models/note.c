@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "json_member.h"
+#include "kinds.h"
 
 #define NONE "no standard errors: "
 
@@ -31,14 +32,8 @@ static bool ends_well(tusk_text status) {
 
 /* Whether models of the task never have any. */
 static bool without(tusk_text task) {
-    static const char *const TASKS[] = {
-        "svm",         "squared_hinge",   "quantile", "lasso",
-        "elastic_net", "sparse_logistic", "gbdt",     "matrix_factorization",
-        "mlp",         "random_forest",   "fm"};
-    for (size_t i = 0; i < sizeof TASKS / sizeof *TASKS; i++)
-        if (is(task, TASKS[i]))
-            return true;
-    return false;
+    const tusk_task_row *known = tusk_task_named(task);
+    return known && known->test == TUSK_UNTESTED;
 }
 
 void tusk_note_none(const tusk_noted *m, char note[TUSK_NOTE]) {

@@ -10,6 +10,7 @@
 #include "../named/preparation.h"
 #include "../topics/topics.h"
 #include "json_member.h"
+#include "kinds.h"
 #include "quoted.h"
 
 #define MODEL_FORMAT 1
@@ -17,45 +18,6 @@
 #define LONGEST_NAME 64 /* bytes of a task's name to keep for error sentences */
 
 static const char MAGIC[4] = {'T', 'U', 'S', 'K'};
-/* How models of a task predict: as those of TUSK_LINEAR do by a response, or by classes. */
-static const struct known_task {
-    const char *name;
-    enum tusk_task like;
-    enum tusk_response response;
-} KNOWN_TASKS[] = {
-    {"linear", TUSK_LINEAR, TUSK_IDENTITY},
-    {"logistic", TUSK_LOGISTIC, TUSK_IDENTITY},
-    {"svm", TUSK_SVM, TUSK_IDENTITY},
-    {"squared_hinge", TUSK_SVM, TUSK_IDENTITY},
-    {"poisson", TUSK_LINEAR, TUSK_EXP},
-    {"negative_binomial", TUSK_LINEAR, TUSK_EXP},
-    {"gamma", TUSK_LINEAR, TUSK_EXP},
-    {"huber", TUSK_LINEAR, TUSK_IDENTITY},
-    {"quantile", TUSK_LINEAR, TUSK_IDENTITY},
-    {"matrix_factorization", TUSK_FACTORIZATION, TUSK_IDENTITY},
-    {"gbdt", TUSK_BOOSTED, TUSK_IDENTITY},
-    {"random_forest", TUSK_BOOSTED, TUSK_SHARES},
-    {"mlp", TUSK_NET, TUSK_IDENTITY},
-    {"lasso", TUSK_LINEAR, TUSK_IDENTITY},
-    {"elastic_net", TUSK_LINEAR, TUSK_IDENTITY},
-    {"sparse_logistic", TUSK_LOGISTIC, TUSK_IDENTITY},
-    {"lda", TUSK_TOPICS, TUSK_IDENTITY},
-    {"fm", TUSK_MACHINE, TUSK_IDENTITY},
-};
-#define N_TASKS (sizeof KNOWN_TASKS / sizeof *KNOWN_TASKS)
-#define SMALLER_IDS "smaller ids of features, or option 'store', which keeps those that occur"
-static const char *const MADE_SMALLER[TUSK_TASKS] = {
-    [TUSK_LINEAR] = SMALLER_IDS,
-    [TUSK_LOGISTIC] = SMALLER_IDS,
-    [TUSK_SVM] = SMALLER_IDS,
-    [TUSK_MULTINOMIAL] = SMALLER_IDS,
-    [TUSK_FACTORIZATION] = "a smaller option 'rank', or option 'store'",
-    [TUSK_BOOSTED] = "fewer trees or leaves, as options 'trees', 'num_leaves', 'max_depth' and "
-                     "'min_child_rows' set",
-    [TUSK_NET] = "smaller layers, as option 'layers' sets, or fewer features",
-    [TUSK_TOPICS] = "fewer words, or fewer topics, as option 'topics' sets",
-    [TUSK_MACHINE] = "smaller ids of features, or a smaller option 'rank'",
-};
 static const char *const RESPONSE_NAMES[TUSK_RESPONSES] = {"identity", "exp", "logistic"};
 
 static bool refuse(char *sentence, const char *text) {
@@ -141,11 +103,9 @@ static bool read_own_task(const tusk_model_fields *m, tusk_payload_head *h) {
 
 static bool read_task(const tusk_model_fields *m, tusk_payload_head *h, char *sentence) {
     tusk_text name = m->task;
-    for (size_t t = 0; t < N_TASKS; t++) {
-        const struct known_task *known = KNOWN_TASKS + t;
-        if (!is_text(name, known->name))
-            continue;
-        h->task = (uint8_t)known->like;
+    const tusk_task_row *known = tusk_task_named(name);
+    if (known) {
+        h->task = (uint8_t)known->kind;
         h->response = (uint8_t)known->response;
         if (h->task == TUSK_BOOSTED &&
             is_text(tusk_json_member(m->options, "objective"), "poisson"))
@@ -157,12 +117,7 @@ static bool read_task(const tusk_model_fields *m, tusk_payload_head *h, char *se
     int length = snprintf(sentence, TUSK_SENTENCE, "model is '%.*s', expected ",
                           name.data ? tusk_quoted(name.data, name.length, 40) : 0,
                           name.data ? name.data : "");
-    for (size_t t = 0; t < N_TASKS; t++)
-        length += snprintf(sentence + length, TUSK_SENTENCE - (size_t)length, "'%s'%s",
-                           KNOWN_TASKS[t].name,
-                           t + 2 < N_TASKS    ? ", "
-                           : t + 2 == N_TASKS ? " or "
-                                              : "");
+    tusk_list_tasks(sentence, length);
     return false;
 }
 
@@ -192,7 +147,7 @@ static void set_store(tusk_payload_parts *p, tusk_text store) {
 /* More than two classes, which are in the payload's weights. */
 static bool read_many_classes(const tusk_model_fields *m, tusk_payload_parts *p, char *sentence) {
     tusk_numbers classes = m->classes, coef = m->coef;
-    bool whole = tusk_shares_weights(p->head.task);
+    bool whole = tusk_kind_of(p->head.task)->shares_weights;
     p->head.task = whole ? p->head.task : TUSK_MULTINOMIAL;
     p->head.flags |= whole ? TUSK_HAS_LABELS : 0;
     p->head.format = TUSK_PAYLOAD_LATER;
@@ -221,10 +176,10 @@ static bool read_many_classes(const tusk_model_fields *m, tusk_payload_parts *p,
 
 static bool read_classes(const tusk_model_fields *m, tusk_payload_head *h, char *sentence) {
     tusk_numbers classes = m->classes;
-    bool by_option = tusk_has_classes_by_option((enum tusk_task)h->task);
-    if (h->task == TUSK_LINEAR || h->task == TUSK_TOPICS || (by_option && !classes.n))
-        return true;
+    const tusk_model_kind *kind = tusk_kind_of(h->task);
     bool factors = h->task == TUSK_FACTORIZATION;
+    if (!factors && !kind->classifies && !(kind->either && classes.n))
+        return true;
     if (factors && !classes.complete)
         return true;
     if (factors ? !read_factors(m, h, sentence) : classes.n != 1 && classes.n != 2)
@@ -250,8 +205,7 @@ static bool read_coef(const tusk_model_fields *m, tusk_payload_parts *p, char *s
     h->n_weights = m->coef.n;
     if (!m->coef.n)
         set_store(p, read_store(m));
-    if (m->coef.n || p->store.data || !m->has_intercept || h->task == TUSK_BOOSTED ||
-        h->task == TUSK_NET || h->task == TUSK_MACHINE ||
+    if (m->coef.n || p->store.data || !m->has_intercept || tusk_kind_of(h->task)->either ||
         (h->task != TUSK_FACTORIZATION && h->n_classes == 1))
         return true;
     return refuse(sentence, "the model has no coefficients, and its options name no store");
@@ -285,28 +239,19 @@ static bool check_weights(const tusk_payload_parts *p, char *sentence) {
     const tusk_payload_head *h = &p->head;
     if (!h->n_weights)
         return true;
-    bool several = h->flags & TUSK_HAS_LABELS, whole = tusk_shares_weights(h->task);
+    const tusk_model_kind *kind = tusk_kind_of(h->task);
+    bool several = h->flags & TUSK_HAS_LABELS;
     uint64_t labels = tusk_labels_in(h), outputs = several ? labels : 1;
     const tusk_weight *weights = (const tusk_weight *)p->weights;
     uint64_t n = h->n_weights - labels;
-    tusk_topics topics;
-    if ((whole || h->task == TUSK_TOPICS || h->task == TUSK_MACHINE) && h->flags & TUSK_HAS_NULLS)
+    bool null = h->flags & TUSK_HAS_NULLS && h->task != TUSK_FACTORIZATION;
+    if (!kind->check || null || (kind->shares_weights && several && !n))
         return true;
-    if (whole && several && !n)
-        return true;
-    if (h->task == TUSK_TOPICS)
-        return tusk_topics_open((const char *)p->weights, n * sizeof(double), &topics) ||
-               refuse(sentence, "the coefficients of the model are not its topics");
-    return h->task == TUSK_NET             ? tusk_check_net(weights, n, outputs, sentence)
-           : h->task == TUSK_MACHINE       ? tusk_check_machine(weights, n, sentence)
-           : h->task == TUSK_BOOSTED       ? tusk_check_trees(weights, n, outputs, sentence)
-           : h->task == TUSK_FACTORIZATION ? tusk_check_factors(h->classes, n, sentence)
-                                           : true;
+    return kind->check(h->classes, weights, n, outputs, sentence);
 }
 
 static bool read_the_rest(const tusk_model_fields *m, tusk_payload_parts *p, char *sentence) {
-    uint8_t task = p->head.task;
-    bool many = tusk_shares_weights(task) || is_text(m->task, "logistic");
+    bool many = tusk_kind_of(p->head.task)->shares_weights || is_text(m->task, "logistic");
     if (many && m->classes.n > 2)
         return read_many_classes(m, p, sentence);
     return read_classes(m, &p->head, sentence) && read_coef(m, p, sentence);
@@ -334,8 +279,8 @@ bool tusk_payload_of(const tusk_model_fields *m, tusk_payload_parts *p, char *se
     if (!check_weights(p, sentence) ||
         (m->preparation.data && !add_preparation(m->preparation, p, sentence)))
         return false;
-    if (p->head.task == TUSK_TOPICS || p->head.task == TUSK_MACHINE)
-        p->head.format = p->head.task == TUSK_TOPICS ? TUSK_PAYLOAD_TOPICS : TUSK_PAYLOAD_MACHINE;
+    if (tusk_kind_of(p->head.task)->format)
+        p->head.format = tusk_kind_of(p->head.task)->format;
     compact_trees(p);
     return true;
 }
@@ -392,12 +337,13 @@ static bool refuse_damage(char *sentence, const char **sqlstate) {
 /* Whether there are as many weights for each of several classes. */
 static bool whole_classes(const tusk_payload_head *h) {
     bool labels = h->flags & TUSK_HAS_LABELS;
-    bool whole = tusk_shares_weights(h->task), machine = h->task == TUSK_MACHINE;
+    const tusk_model_kind *kind = tusk_kind_of(h->task);
+    bool whole = kind->shares_weights;
     /* Where predictions are NULL, nothing says how many labels are before the trees. */
     if (h->flags & TUSK_HAS_COMPACT_TREES &&
         (h->task != TUSK_BOOSTED || h->flags & TUSK_HAS_NULLS))
         return false;
-    if ((whole || machine) && h->flags & TUSK_IN_STORE)
+    if (kind->either && h->flags & TUSK_IN_STORE)
         return false;
     if ((h->task != TUSK_MULTINOMIAL && !labels) || h->flags & TUSK_HAS_NULLS)
         return !labels || whole;
@@ -427,7 +373,7 @@ bool tusk_payload_open(tusk_text bytes, tusk_payload_view *v, char *sentence,
     if (h->n_weights > bytes.length / sizeof(double) || bytes.length < size_of(h) ||
         (bytes.length > size_of(h) && !(h->flags & TUSK_BY_NAME)) ||
         h->crc != crc_of(bytes.data, bytes.length) || h->task >= TUSK_TASKS ||
-        h->response > TUSK_SHARES || h->n_classes > (h->task == TUSK_FACTORIZATION ? 3 : 2) ||
+        h->response > TUSK_SHARES || h->n_classes > tusk_kind_of(h->task)->most_classes ||
         !whole_classes(h))
         return refuse_damage(sentence, sqlstate);
     const char *at = bytes.data + sizeof *h;
@@ -443,25 +389,10 @@ bool tusk_payload_open(tusk_text bytes, tusk_payload_view *v, char *sentence,
 }
 
 const char *tusk_made_smaller(const tusk_payload_head *head) {
-    return MADE_SMALLER[head->task];
+    return tusk_kind_of(head->task)->smaller;
 }
 
 /* --- trees --- */
-
-static bool is_like(tusk_text task, enum tusk_task like) {
-    for (size_t t = 0; t < N_TASKS; t++)
-        if (is_text(task, KNOWN_TASKS[t].name))
-            return KNOWN_TASKS[t].like == like;
-    return false;
-}
-
-bool tusk_is_of_trees(tusk_text task) {
-    return is_like(task, TUSK_BOOSTED);
-}
-
-bool tusk_is_in_payload(tusk_text task) {
-    return is_like(task, TUSK_BOOSTED) || is_like(task, TUSK_TOPICS);
-}
 
 bool tusk_has_compact_trees(tusk_text bytes) {
     tusk_payload_head head;

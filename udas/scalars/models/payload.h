@@ -97,11 +97,6 @@ bool tusk_payload_open(tusk_text bytes, tusk_payload_view *view, char *sentence,
 /* What makes models like this one smaller, as the end of a sentence. */
 const char *tusk_made_smaller(const tusk_payload_head *head);
 
-/* Whether models of a task are trees. */
-bool tusk_is_of_trees(tusk_text task);
-/* Whether models of a task have their weights in the payload alone: trees, or topics. */
-bool tusk_is_in_payload(tusk_text task);
-
 /* Whether a payload has weights that no other field has. Its bytes need not be sound. */
 bool tusk_keeps_weights(tusk_text bytes);
 /* Checks such a payload. False with a sentence if it is damaged. */

@@ -7,6 +7,7 @@
 
 #include "../../../kvstore/mapped/clones.h"
 #include "../exponential.h"
+#include "kinds.h"
 #include "margins.h"
 
 #define LANES 4
@@ -96,16 +97,11 @@ void tusk_dot_rows(const void *x, bool f64, uint64_t d, uint64_t n, const tusk_w
 
 bool tusk_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t n, double *out,
                   char *sentence) {
-    if (s->task == TUSK_FACTORIZATION)
-        return tusk_factor_margins(s, x, f64, d, n, out, sentence);
-    if (s->labels && s->task != TUSK_NET)
+    const tusk_model_kind *kind = tusk_kind_of(s->task);
+    if (s->labels && !kind->picks_class)
         return tusk_best_classes(s, x, f64, d, n, out, sentence);
-    if (s->task == TUSK_BOOSTED && s->n_coef)
-        return tusk_tree_margins(s, x, f64, d, n, out, sentence);
-    if (s->task == TUSK_NET && s->n_coef)
-        return tusk_net_margins(s, x, f64, d, n, out, sentence);
-    if (s->task == TUSK_MACHINE && s->n_coef)
-        return tusk_machine_margins(s, x, f64, d, n, out, sentence);
+    if (kind->margins && (s->n_coef || kind->reads_store))
+        return kind->margins(s, x, f64, d, n, out, sentence);
     if (s->stored)
         return tusk_stored_margins(s, x, f64, d, n, out, sentence);
     if (s->n_coef && d != s->n_coef) {
@@ -167,19 +163,11 @@ bool tusk_sparse_margin(tusk_scorer *s, const tusk_sparse_row *row, bool f64, do
                         char *sentence) {
     if (!tusk_check_pairs(row, sentence))
         return false;
-    if (s->task == TUSK_FACTORIZATION) {
-        snprintf(sentence, TUSK_SENTENCE,
-                 "row has sparse features, a model of matrix_factorization expects [user, item]");
-        return false;
-    }
-    if (s->labels && s->task != TUSK_NET)
+    const tusk_model_kind *kind = tusk_kind_of(s->task);
+    if (s->labels && !kind->picks_class)
         return tusk_best_class(s, row, f64, out, sentence);
-    if (s->task == TUSK_BOOSTED && s->n_coef)
-        return tusk_tree_sparse_margin(s, row, f64, out, sentence);
-    if (s->task == TUSK_NET && s->n_coef)
-        return tusk_net_of_sparse(s, row, f64, false, out, sentence);
-    if (s->task == TUSK_MACHINE && s->n_coef)
-        return tusk_machine_sparse_margin(s, row, f64, out, sentence);
+    if (kind->sparse_margin && (s->n_coef || kind->reads_store))
+        return kind->sparse_margin(s, row, f64, out, sentence);
     if (s->stored)
         return tusk_stored_sparse_margin(s, row, f64, out, sentence);
     bool done = row->wide ? (f64 ? margin_i64_f64 : margin_i64_f32)(s, row, out)

@@ -81,16 +81,6 @@ enum tusk_task {
     TUSK_TASKS
 };
 
-/* Whether an option of a task's training says whether its models have classes. */
-static inline bool tusk_has_classes_by_option(enum tusk_task task) {
-    return task == TUSK_BOOSTED || task == TUSK_NET || task == TUSK_MACHINE;
-}
-
-/* Whether all classes of a model share its weights. */
-static inline bool tusk_shares_weights(uint8_t task) {
-    return task == TUSK_NET || task == TUSK_BOOSTED;
-}
-
 /* How a number is predicted from its margin m: m, exp(m) or 1 / (1 + exp(-m)). */
 enum tusk_response {
     TUSK_IDENTITY,

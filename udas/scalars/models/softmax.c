@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "../explaining/contributions.h"
+#include "kinds.h"
 #include "margins.h"
 
 #define ROWS 64 /* rows whose margins are kept at once */
@@ -53,15 +54,16 @@ static void to_best(const tusk_scorer *s, const double *m, double *out) {
 
 /* Whether the margins of a row are taken all at once, by `class_margins`. */
 static bool has_own_margins(const tusk_scorer *s) {
-    return s->task == TUSK_BOOSTED || s->stored;
+    return tusk_kind_of(s->task)->class_margins || s->stored;
 }
 
 static bool class_margins(tusk_scorer *s, const tusk_sparse_row *sparse, const void *x, bool f64,
                           uint64_t d, double *m, char *sentence) {
     if (s->stored)
         return tusk_stored_class_margins(s, sparse, x, f64, d, m, sentence);
-    return sparse ? tusk_tree_sparse_margin(s, sparse, f64, m, sentence)
-                  : tusk_tree_class_margins(s, x, f64, d, m, sentence);
+    const tusk_model_kind *kind = tusk_kind_of(s->task);
+    return sparse ? kind->sparse_class_margins(s, sparse, f64, m, sentence)
+                  : kind->class_margins(s, x, f64, d, m, sentence);
 }
 
 static bool best_of_rows(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t n,
@@ -177,9 +179,10 @@ bool tusk_probabilities(tusk_scorer *s, const tusk_sparse_row *sparse, const voi
                         uint64_t d, double *out, char *sentence) {
     if (sparse && !tusk_check_pairs(sparse, sentence))
         return false;
-    if (s->task == TUSK_NET && s->labels)
-        return sparse ? tusk_net_of_sparse(s, sparse, f64, true, out, sentence)
-                      : tusk_net_shares(s, x, f64, d, out, sentence);
+    const tusk_model_kind *kind = tusk_kind_of(s->task);
+    if (kind->shares && s->labels)
+        return sparse ? kind->sparse_shares(s, sparse, f64, out, sentence)
+                      : kind->shares(s, x, f64, d, out, sentence);
     if (!s->labels)
         return of_margin(s, sparse, x, f64, d, out, sentence);
     if (has_own_margins(s)) {

@@ -3,16 +3,15 @@
 #include <string.h>
 
 #include "../models/json_member.h"
-
-/* Tasks whose option `missing` is 'keep' unless given. */
-static const char *const KEEP[] = {"gbdt", "random_forest"};
+#include "../models/kinds.h"
 
 static bool is(tusk_text text, const char *word) {
     return text.data && text.length == strlen(word) && memcmp(text.data, word, text.length) == 0;
 }
 
 bool tusk_takes_documents(tusk_text task) {
-    return is(task, "lda");
+    const tusk_task_row *known = tusk_task_named(task);
+    return known && known->kind == TUSK_TOPICS;
 }
 
 enum tusk_kept_gaps tusk_kept_gaps(tusk_text task, tusk_text options) {
@@ -21,10 +20,8 @@ enum tusk_kept_gaps tusk_kept_gaps(tusk_text task, tusk_text options) {
         return is(missing, "skip")   ? TUSK_KEEPS_NO_GAPS
                : is(missing, "keep") ? TUSK_KEEPS_GAPS
                                      : TUSK_KEEPS_NAMED_GAPS;
-    for (size_t i = 0; i < sizeof KEEP / sizeof *KEEP; i++)
-        if (is(task, KEEP[i]))
-            return TUSK_KEEPS_GAPS;
-    return TUSK_KEEPS_NO_GAPS;
+    const tusk_model_kind *kind = tusk_kind_named(task);
+    return kind && kind->keeps_gaps ? TUSK_KEEPS_GAPS : TUSK_KEEPS_NO_GAPS;
 }
 
 enum tusk_invalid tusk_invalid_rows(tusk_text options) {

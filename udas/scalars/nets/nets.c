@@ -225,9 +225,9 @@ bool tusk_net_shares(tusk_scorer *s, const void *x, bool f64, uint64_t d, double
     return true;
 }
 
-/* shares: whether all probabilities are wanted. */
-bool tusk_net_of_sparse(tusk_scorer *s, const tusk_sparse_row *row, bool f64, bool shares,
-                        double *out, char *sentence) {
+/* Scores a sparse row; shares: all probabilities instead of the margin. */
+static bool score_sparse(tusk_scorer *s, const tusk_sparse_row *row, bool f64, bool shares,
+                         double *out, char *sentence) {
     struct values v;
     tusk_net_tables t = tusk_net_tables_of(s->coef);
     if (!tusk_check_pairs(row, sentence) || !tusk_check_ids(row, sentence))
@@ -243,4 +243,14 @@ bool tusk_net_of_sparse(tusk_scorer *s, const tusk_sparse_row *row, bool f64, bo
     answer(s, forward(s, &t, &v), shares, out);
     free(v.taken);
     return true;
+}
+
+bool tusk_net_sparse_margin(tusk_scorer *s, const tusk_sparse_row *row, bool f64, double *out,
+                            char *sentence) {
+    return score_sparse(s, row, f64, false, out, sentence);
+}
+
+bool tusk_net_sparse_shares(tusk_scorer *s, const tusk_sparse_row *row, bool f64, double *out,
+                            char *sentence) {
+    return score_sparse(s, row, f64, true, out, sentence);
 }

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "../models/kinds.h"
 #include "../models/margins.h"
 
 struct tusk_class_layouts {
@@ -13,6 +14,7 @@ struct tusk_class_layouts {
 static tusk_scorer margin_of_class(const tusk_scorer *s, uint64_t k) {
     tusk_scorer one = *s;
     one.task = TUSK_LINEAR;
+    one.labels = NULL;
     one.coef = s->coef + k * s->n_coef + 1;
     one.n_coef = s->n_coef - 1;
     one.intercept = s->coef[k * s->n_coef];
@@ -20,7 +22,7 @@ static tusk_scorer margin_of_class(const tusk_scorer *s, uint64_t k) {
 }
 
 tusk_class_layouts *tusk_class_layouts_new(tusk_layouts *all, const tusk_scorer *s, bool lists) {
-    bool several = lists && s->task == TUSK_MULTINOMIAL && s->labels;
+    bool several = lists && !tusk_kind_of(s->task)->check && s->labels;
     if (s->explains || s->stored || s->null)
         return NULL;
     uint64_t n = several ? s->n_classes : 1;

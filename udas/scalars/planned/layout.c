@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../models/kinds.h"
 #include "../named/preparation.h"
 
 /* Where the lexicon has far more levels than a model, the model has pairs. */
@@ -205,8 +206,8 @@ static tusk_layout *new_layout(const tusk_scorer *s, tusk_shape *shape) {
 
 tusk_layout *tusk_layout_new(tusk_layouts *all, const tusk_scorer *s) {
     tusk_preparation_head head;
-    bool one_margin = s->task == TUSK_LINEAR || s->task == TUSK_LOGISTIC || s->task == TUSK_SVM;
-    if (!one_margin || s->stored || s->null || !s->preparation.length)
+    if (tusk_kind_of(s->task)->check || s->labels || s->stored || s->null ||
+        !s->preparation.length)
         return NULL;
     memcpy(&head, s->preparation.data, sizeof head);
     tusk_shape *shape = shape_of(all, s, head.n_columns);

@@ -1,0 +1,155 @@
+"""Writes what follows from the table of tasks, `udas/rowblock/tasks.h`.
+
+python scripts/build/tasks.py            writes it
+python scripts/build/tasks.py --check    names the files that are stale
+"""
+
+import re
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[2]
+TABLE = ROOT / "udas" / "rowblock" / "tasks.h"
+ROW = re.compile(
+    r'TASK\((\w+), ([A-Z]+), ([A-Z_]+), ([A-Z_]+), ([A-Z]+), "([^"]*)", \\?\s*"([^"]*)"\)'
+)
+TERMLESS = ("BOOSTED", "NET", "MACHINE")
+"""Kinds whose coefficients are not terms of features (`has_terms` in models/kinds.c)."""
+PYTHON = '''\
+"""The built-in tasks; `scripts/build/tasks.py` writes this from `udas/rowblock/tasks.h`."""
+
+from typing import NamedTuple
+
+
+class TaskRow(NamedTuple):
+    """A task as the table has it, whose columns the header describes, in lower case.
+
+    metric: None where it is that of its labels.
+    """
+
+    kind: str
+    response: str
+    labels: str
+    test: str | None
+    metric: str | None
+    formula: str
+
+
+TASK_TABLE = {
+%s}
+"""By name, in the order of the manual."""
+'''
+DBT = """\
+{# The built-in tasks and what their labels are; scripts/build/tasks.py writes this. #}
+{%% macro labels_by_task() %%}
+  {{ return({
+%s  }) }}
+{%% endmacro %%}
+"""
+TESTS = {"STUDENT": '"t"', "NORMAL": '"z"', "UNTESTED": "None"}
+
+
+class Row(NamedTuple):
+    """One line of the table."""
+
+    name: str
+    kind: str
+    response: str
+    labels: str
+    test: str
+    metric: str
+    formula: str
+
+
+def rows() -> list[Row]:
+    """The table. ValueError where it has a line of another form."""
+    text = TABLE.read_text()
+    text = text[text.index("#define TUSK_TASK_TABLE(TASK)") :].split("\n", 1)[1]
+    found = [Row(*groups) for groups in ROW.findall(text)]
+    if len(found) != text.count("TASK("):
+        raise ValueError(f"{TABLE} has a line that is not TASK(name, SCORER, ..., formula)")
+    return found
+
+
+def python() -> str:
+    """The module `tuskml.udas.tasks`."""
+    lines = []
+    for row in rows():
+        metric = f'"{row.metric}"' if row.metric else "None"
+        lines.append(
+            f'    "{row.name}": TaskRow(\n'
+            f'        kind="{row.kind.lower()}",\n'
+            f'        response="{row.response.lower()}",\n'
+            f'        labels="{row.labels.lower()}",\n'
+            f"        test={TESTS[row.test]},\n"
+            f"        metric={metric},\n"
+            f'        formula="{row.formula}",\n'
+            "    ),\n"
+        )
+    return PYTHON % "".join(lines)
+
+
+def dbt() -> str:
+    """The macro of dbt's package."""
+    return DBT % "".join(f"    '{row.name}': '{row.labels.lower()}',\n" for row in rows())
+
+
+def listed(names: list[str]) -> str:
+    """Texts in SQL."""
+    return ", ".join(f"'{name}'" for name in names)
+
+
+def sql() -> dict[str, str]:
+    """By file, the lines that tell tasks apart in SQL."""
+    termless = listed([row.name for row in rows() if row.kind in TERMLESS])
+    trees = listed([row.name for row in rows() if row.kind == "BOOSTED"])
+    student = listed([row.name for row in rows() if row.test == "STUDENT"])
+    facts = {
+        "has_terms": f"NOT IN ({termless})",
+        "is_of_trees": f"IN ({trees})",
+        "is_tested_by_t": f"IN ({student})",
+    }
+    duckdb = "".join(
+        f"CREATE OR REPLACE TEMP MACRO _tusk_{name}(task) AS task {test};\n"
+        for name, test in facts.items()
+    )
+    postgres = "".join(
+        f"CREATE FUNCTION _tuskml_{name}(task text) RETURNS boolean\n"
+        "LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp\n"
+        f"AS $$ SELECT task {test} $$;\n"
+        for name, test in facts.items()
+    )
+    return {"sql/duckdb/macros.sql": duckdb, "sql/postgres/10_types.sql": postgres}
+
+
+BEGIN, END = "-- tasks (scripts/build/tasks.py)\n", "-- end of tasks\n"
+
+
+def written() -> dict[Path, str]:
+    """Each file as it must be."""
+    files = {
+        ROOT / "udas" / "tasks.py": python(),
+        ROOT / "dbt" / "macros" / "sql" / "tasks.sql": dbt(),
+    }
+    for name, lines in sql().items():
+        path = ROOT / name
+        before, rest = path.read_text().split(BEGIN)
+        files[path] = before + BEGIN + lines + END + rest.split(END)[1]
+    return files
+
+
+def main(check: bool) -> int:
+    """Writes the files that differ, or names them; how many differ where they are only named."""
+    files = written()
+    stale = [path for path, text in files.items() if not path.exists() or path.read_text() != text]
+    for path in stale:
+        if check:
+            print(f"{path.relative_to(ROOT)} is stale: run scripts/build/tasks.py")
+        else:
+            path.write_text(files[path])
+    return len(stale) if check else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main("--check" in sys.argv[1:]))

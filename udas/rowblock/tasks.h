@@ -1,0 +1,48 @@
+/* The tasks, said once: the C of both databases reads this table; scripts/build/tasks.py writes
+ * udas/tasks.py and dbt's macro of it. A new loss or learner is one row here.
+ *
+ * TASK(name, SCORER, RESPONSE, LABELS, TEST, metric, formula):
+ *   SCORER    how its models are scored (models/kinds.c): LINEAR, LOGISTIC, SVM, FACTORIZATION,
+ *             BOOSTED, NET, TOPICS or MACHINE
+ *   RESPONSE  what predicts a number from its margin m: IDENTITY m, EXP exp(m); SHARES: the
+ *             margins of classes are their shares
+ *   LABELS    NUMBERS; TWO classes; CLASSES, two or more; EITHER numbers or classes, as the labels
+ *             or option `objective` say, EITHER_TWO at most two of them; RATINGS of pairs
+ *             [user, item]; DOCUMENTS, which have none
+ *   TEST      of a coefficient over its standard error: STUDENT (t), NORMAL (z), UNTESTED
+ *   metric    by which its models are compared; "": log_loss of classes, rmse of numbers
+ *   formula   the loss of a row, of its margin m and its label y
+ */
+#ifndef TUSK_TASKS_H
+#define TUSK_TASKS_H
+
+/* clang-format off */
+#define TUSK_TASK_TABLE(TASK) \
+    TASK(linear, LINEAR, IDENTITY, NUMBERS, STUDENT, "", "1/2 (m - y)^2") \
+    TASK(logistic, LOGISTIC, IDENTITY, CLASSES, NORMAL, "", "log(1 + exp(-y m))") \
+    TASK(svm, SVM, IDENTITY, TWO, UNTESTED, "accuracy", "max(0, 1 - y m)") \
+    TASK(squared_hinge, SVM, IDENTITY, TWO, UNTESTED, "accuracy", "max(0, 1 - y m)^2") \
+    TASK(poisson, LINEAR, EXP, NUMBERS, NORMAL, "poisson_deviance", "exp(m) - y m") \
+    TASK(negative_binomial, LINEAR, EXP, NUMBERS, NORMAL, "poisson_deviance", \
+         "(y + 1/a) log(1 + a exp(m)) - y m") \
+    TASK(gamma, LINEAR, EXP, NUMBERS, STUDENT, "gamma_deviance", "y exp(-m) + m") \
+    TASK(huber, LINEAR, IDENTITY, NUMBERS, NORMAL, "mae", \
+         "r^2/2 of r = m - y up to |r| = delta, then delta (|r| - delta/2)") \
+    TASK(quantile, LINEAR, IDENTITY, NUMBERS, UNTESTED, "pinball", \
+         "max(q (y - m), (q - 1) (y - m))") \
+    TASK(matrix_factorization, FACTORIZATION, IDENTITY, RATINGS, UNTESTED, "", "1/2 (m - y)^2") \
+    TASK(gbdt, BOOSTED, IDENTITY, EITHER, UNTESTED, "", \
+         "by `objective` that of `linear`, `logistic`, `poisson`, `quantile` or `huber`") \
+    TASK(random_forest, BOOSTED, SHARES, EITHER, UNTESTED, "", \
+         "by option `objective` 1/2 (m - y)^2 or, for classes, Gini's impurity") \
+    TASK(mlp, NET, IDENTITY, EITHER, UNTESTED, "", \
+         "`1/2 (m - y)^2`, or `log(1 + exp(-y m))` by option `objective`") \
+    TASK(lasso, LINEAR, IDENTITY, NUMBERS, UNTESTED, "", "1/2 (m - y)^2") \
+    TASK(elastic_net, LINEAR, IDENTITY, NUMBERS, UNTESTED, "", "1/2 (m - y)^2") \
+    TASK(sparse_logistic, LOGISTIC, IDENTITY, TWO, UNTESTED, "", "log(1 + exp(-y m))") \
+    TASK(lda, TOPICS, IDENTITY, DOCUMENTS, UNTESTED, "", "-log p(words, topics) of a token") \
+    TASK(fm, MACHINE, IDENTITY, EITHER_TWO, UNTESTED, "", \
+         "`1/2 (m - y)^2`, or `log(1 + exp(-y m))` by option `objective`")
+/* clang-format on */
+
+#endif

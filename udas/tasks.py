@@ -1,0 +1,166 @@
+"""The built-in tasks; `scripts/build/tasks.py` writes this from `udas/rowblock/tasks.h`."""
+
+from typing import NamedTuple
+
+
+class TaskRow(NamedTuple):
+    """A task as the table has it, whose columns the header describes, in lower case.
+
+    metric: None where it is that of its labels.
+    """
+
+    kind: str
+    response: str
+    labels: str
+    test: str | None
+    metric: str | None
+    formula: str
+
+
+TASK_TABLE = {
+    "linear": TaskRow(
+        kind="linear",
+        response="identity",
+        labels="numbers",
+        test="t",
+        metric=None,
+        formula="1/2 (m - y)^2",
+    ),
+    "logistic": TaskRow(
+        kind="logistic",
+        response="identity",
+        labels="classes",
+        test="z",
+        metric=None,
+        formula="log(1 + exp(-y m))",
+    ),
+    "svm": TaskRow(
+        kind="svm",
+        response="identity",
+        labels="two",
+        test=None,
+        metric="accuracy",
+        formula="max(0, 1 - y m)",
+    ),
+    "squared_hinge": TaskRow(
+        kind="svm",
+        response="identity",
+        labels="two",
+        test=None,
+        metric="accuracy",
+        formula="max(0, 1 - y m)^2",
+    ),
+    "poisson": TaskRow(
+        kind="linear",
+        response="exp",
+        labels="numbers",
+        test="z",
+        metric="poisson_deviance",
+        formula="exp(m) - y m",
+    ),
+    "negative_binomial": TaskRow(
+        kind="linear",
+        response="exp",
+        labels="numbers",
+        test="z",
+        metric="poisson_deviance",
+        formula="(y + 1/a) log(1 + a exp(m)) - y m",
+    ),
+    "gamma": TaskRow(
+        kind="linear",
+        response="exp",
+        labels="numbers",
+        test="t",
+        metric="gamma_deviance",
+        formula="y exp(-m) + m",
+    ),
+    "huber": TaskRow(
+        kind="linear",
+        response="identity",
+        labels="numbers",
+        test="z",
+        metric="mae",
+        formula="r^2/2 of r = m - y up to |r| = delta, then delta (|r| - delta/2)",
+    ),
+    "quantile": TaskRow(
+        kind="linear",
+        response="identity",
+        labels="numbers",
+        test=None,
+        metric="pinball",
+        formula="max(q (y - m), (q - 1) (y - m))",
+    ),
+    "matrix_factorization": TaskRow(
+        kind="factorization",
+        response="identity",
+        labels="ratings",
+        test=None,
+        metric=None,
+        formula="1/2 (m - y)^2",
+    ),
+    "gbdt": TaskRow(
+        kind="boosted",
+        response="identity",
+        labels="either",
+        test=None,
+        metric=None,
+        formula="by `objective` that of `linear`, `logistic`, `poisson`, `quantile` or `huber`",
+    ),
+    "random_forest": TaskRow(
+        kind="boosted",
+        response="shares",
+        labels="either",
+        test=None,
+        metric=None,
+        formula="by option `objective` 1/2 (m - y)^2 or, for classes, Gini's impurity",
+    ),
+    "mlp": TaskRow(
+        kind="net",
+        response="identity",
+        labels="either",
+        test=None,
+        metric=None,
+        formula="`1/2 (m - y)^2`, or `log(1 + exp(-y m))` by option `objective`",
+    ),
+    "lasso": TaskRow(
+        kind="linear",
+        response="identity",
+        labels="numbers",
+        test=None,
+        metric=None,
+        formula="1/2 (m - y)^2",
+    ),
+    "elastic_net": TaskRow(
+        kind="linear",
+        response="identity",
+        labels="numbers",
+        test=None,
+        metric=None,
+        formula="1/2 (m - y)^2",
+    ),
+    "sparse_logistic": TaskRow(
+        kind="logistic",
+        response="identity",
+        labels="two",
+        test=None,
+        metric=None,
+        formula="log(1 + exp(-y m))",
+    ),
+    "lda": TaskRow(
+        kind="topics",
+        response="identity",
+        labels="documents",
+        test=None,
+        metric=None,
+        formula="-log p(words, topics) of a token",
+    ),
+    "fm": TaskRow(
+        kind="machine",
+        response="identity",
+        labels="either_two",
+        test=None,
+        metric=None,
+        formula="`1/2 (m - y)^2`, or `log(1 + exp(-y m))` by option `objective`",
+    ),
+}
+"""By name, in the order of the manual."""
