@@ -86,8 +86,8 @@ docs: $(READY)-docs
 bench: $(READY)-bench
 	$(BIN)/python scripts/bench/run.py $(BENCH_ARGS)
 
-# On a machine with an NVIDIA GPU and CuPy, by the Python at hand: the tests marked gpu, and the table of
-# docs/benchmarks.md. Nothing is installed.
+# On a machine with an NVIDIA GPU and CuPy, by the Python at hand: the tests marked gpu, and the
+# figures. Nothing is installed.
 gpu-check:
 	$(PYTHON) scripts/bench/gpu/gpu_check.py $(BENCH_ARGS)
 
