@@ -300,22 +300,56 @@ def functions_page() -> str:
     here, there = duckdb_functions(), postgres_functions()
     names = [name for name in SENTENCES if name in here or name in there]
     names += sorted((here.keys() | there.keys()) - SENTENCES.keys())
+    summary = table(
+        ("function", "kind", "what it returns or does"),
+        (
+            (
+                f"[`{name}`](#{name})",
+                kind_of(here.get(name), there.get(name)),
+                sentence_of(name, here.get(name), there.get(name)),
+            )
+            for name in names
+        ),
+    )
     parts = [function_part(name, here.get(name), there.get(name)) for name in names]
     return (
-        "# Functions\n\nEvery function with the types that it takes in each database. "
-        "[SQL](../sql.md) says what they mean.\nAn argument in brackets may be left out. `model` "
-        "is DuckDB's STRUCT or PostgreSQL's `tuskml_model`.\n*any* marks macros, whose arguments "
-        "are checked by the functions that they call.\n\n" + "\n".join(parts)
+        f"# Functions\n\n{summary}\n"
+        "The tables below have the types that each function takes in each database. An argument "
+        "in\nbrackets may be left out. `model` is DuckDB's STRUCT or PostgreSQL's "
+        "`tuskml_model`. *any* marks\nmacros, whose arguments are checked by the functions that "
+        "they call. [SQL](../sql.md) explains them.\n\n" + "\n".join(parts)
     )
 
 
-def function_part(name: str, here: Function | None, there: Function | None) -> str:
-    """A heading, a sentence, a table of two signatures."""
-    some = here or there
-    assert some is not None
-    sentence = SENTENCES.get(name) or some.comment or (there.comment if there else "")
+def kind_of(here: Function | None, there: Function | None) -> str:
+    """Aggregate, scalar or table, as the databases have it."""
+    for function in (here, there):
+        if function is not None and "aggregate" in function.kind:
+            return "aggregate"
+    shown = [
+        result
+        for function in (here, there)
+        if function is not None
+        for _, results in function.shapes()
+        for result in results
+    ]
+    kinds = " ".join(one.kind for one in (here, there) if one is not None)
+    return "table" if "table" in kinds or "table" in shown else "scalar"
+
+
+def sentence_of(name: str, here: Function | None, there: Function | None) -> str:
+    """What a function returns or does. Raises LookupError where nothing says it."""
+    comments = (one.comment for one in (here, there) if one is not None)
+    sentence = SENTENCES.get(name) or next(filter(None, comments), "")
     if not sentence:
         raise LookupError(f"{name} has no sentence in scripts/docs/reference.py, nor a comment")
+    return sentence
+
+
+def function_part(name: str, here: Function | None, there: Function | None) -> str:
+    """A heading and a table of two signatures."""
+    some = here or there
+    assert some is not None
     shapes = [arguments for arguments, _ in (there or some).shapes()]
     named = {len(arguments): [argument.name for argument in arguments] for arguments in shapes}
     rows = [
@@ -330,7 +364,7 @@ def function_part(name: str, here: Function | None, there: Function | None) -> s
         for arguments, results in function.shapes()
     ]
     head = ("database", "kind", "arguments", "returns")
-    return f"## `{name}`\n\n{fill(sentence, 100)}\n\n{table(head, rows)}"
+    return f"## `{name}`\n\n{table(head, rows)}"
 
 
 def shown_arguments(arguments: list[Argument], named: list[str]) -> str:
