@@ -273,7 +273,7 @@ def tasks_page() -> str:
     return f"""# Tasks
 
 The first argument of `train_model`. The higher of two classes is y = +1, the lower is -1. The
-loss is part of the [objective](../algorithms.md#the-objective). A task with two names may be given
+loss is part of the [objective](../algorithms/linear.md#the-objective). A task with two names may be given
 by either, and its models keep the first one.
 
 {table(head, rows)}"""
@@ -290,7 +290,7 @@ def statuses_page() -> str:
 
 The values of `model.status`, from the least to the most important: a model has the last one
 that applies. A group never fails the query because it cannot be trained well; a group without
-usable rows is NULL. [How statuses are found](../algorithms.md#statuses).
+usable rows is NULL. [How statuses are found](../algorithms/inference.md#statuses).
 
 {statuses_table()}"""
 

@@ -23,9 +23,10 @@
           "in the units of the features. Sparse: `coef[i + 1]` is the weight of id i. " \
           "`matrix_factorization`: the users' vectors and then the items', each with its bias " \
           "first. NULL for trees, which are in `payload` (`tree_dump`). `mlp`: the layers " \
-          "([Neural nets](algorithms.md#neural-nets)). `fm`: of each feature its weight and its " \
-          "vector ([Factorization machines](algorithms.md#factorization-machines)). More than two classes: the weights " \
-          "of one class after another, the intercept's first. NULL with the option `store`") \
+          "([Neural nets](algorithms/nets.md)). `fm`: of each feature its weight and its " \
+          "vector ([Factorization machines](algorithms/machines.md)). More than two classes: the " \
+          "weights of one class after another, the intercept's first. NULL with the option " \
+          "`store`") \
     FIELD(INTERCEPT, intercept, NUMBER, \
           "`matrix_factorization`: the mean rating, 0 without biases. NULL with more than two " \
           "classes") \

@@ -152,7 +152,7 @@ def test_the_readme_s_shell_commands_exist(root: Path) -> None:
                     assert (root / line.split()[2]).is_file(), line
 
 
-@pytest.mark.parametrize("page", ["docs/reference/statuses.md", "docs/algorithms.md"])
+@pytest.mark.parametrize("page", ["docs/reference/statuses.md", "docs/algorithms/inference.md"])
 def test_statuses_are_explained(page: str, root: Path) -> None:
     text = (root / page).read_text()
     assert [status for status in STATUSES if f"`{status}`" not in text] == []
