@@ -273,8 +273,8 @@ def tasks_page() -> str:
     return f"""# Tasks
 
 The first argument of `train_model`. The higher of two classes is y = +1, the lower is -1. The
-loss is part of the [objective](../algorithms/linear.md#the-objective). A task with two names may be given
-by either, and its models keep the first one.
+loss is part of the [objective](../algorithms/linear.md#the-objective). A task with two names may
+be given by either, and its models keep the first one.
 
 {table(head, rows)}"""
 

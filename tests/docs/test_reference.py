@@ -60,7 +60,7 @@ def test_the_fields_of_a_model_are_in_the_manual(
 ) -> None:
     (kind,) = con.execute("DESCRIBE SELECT train_model('linear', 1, [2.0]) AS m").fetchone()[1:2]
     fields = re.findall(r'"?(\w+)"? ([A-Z]+(?:\[\])?)(?:, |\))', kind.removeprefix("STRUCT("))
-    text = (root / "docs" / "sql.md").read_text().split("### The model\n")[1].split("\n### ")[0]
+    text = (root / "docs" / "sql" / "model.md").read_text()
     rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| ([A-Z]+(?:\[\])?) \|", text, re.MULTILINE)
     shown = [(name, kind) for names, kind in rows for name in re.findall(r"`(\w+)`", names)]
     assert shown == fields
