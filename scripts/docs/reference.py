@@ -8,7 +8,9 @@
 
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from string import ascii_lowercase
 from textwrap import fill
 
 from catalogue import ROOT, Argument, Function, duckdb_functions, postgres_functions
@@ -50,8 +52,15 @@ FEATURES = {
     ROW_GROUPS: "lists that are read by row group",
 }
 """By kind, features as the page of options calls them."""
+NUMBERS = (
+    "DOUBLE[] or FLOAT[] or sparse of DOUBLE or sparse of FLOAT",
+    "anyarray or record or sparse of double precision or sparse of real",
+)
+"""Types of features that most functions take, which the page calls *numbers*."""
 MOST_NAMED = 4
 """Tasks in a heading."""
+LONG = 60
+"""Characters from which on a condition of several options is a note."""
 NO_DEFAULT = ("time", "class_weight", "classes", "warm_start", "store")
 """Options without a default; for the others None means that the default is chosen."""
 
@@ -121,19 +130,30 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def options_table(options: Mapping[str, Option], acts: bool = True) -> str:
-    """Name, default, allowed values and meaning of each; acts: and where it changes something."""
+    """Name, default, allowed values and meaning of each; acts: and where it changes something.
+
+    A long condition that several options have is a note below the table.
+    """
+    where = {name: where_it_acts(option) for name, option in options.items()}
+    counts = Counter(where.values())
+    long = [text for text, n in counts.items() if n > 1 and len(text) > LONG]
+    notes = dict(zip(long, ascii_lowercase, strict=False))
     rows = (
         (
-            f"`{option.name}`",
+            f"`{name}`",
             shown_default(option),
             option.kind.allowed,
             option.meaning,
-            *([where_it_acts(option)] if acts else []),
+            *([f"({notes[where[name]]})" if where[name] in notes else where[name]] * acts),
         )
-        for option in options.values()
+        for name, option in options.items()
     )
     head = ("option", "default", "allowed", "meaning", *(["acts on"] if acts else []))
-    return table(head, rows)
+    below = (
+        fill(f"({letter}): {text}.", 100, break_on_hyphens=False) + "\n"
+        for text, letter in notes.items()
+    )
+    return "\n".join([table(head, rows), *(below if acts else ())])
 
 
 def where_it_acts(option: Option) -> str:
@@ -207,11 +227,29 @@ def learner_options(learner: Learner) -> str:
     else:
         told = listed(shared) if shared else "none"
     told = fill(f"Of the [shared options](#shared-options): {told}.", 100)
+    sentences = []
+    for before in LEARNERS[: LEARNERS.index(learner)]:
+        same = [name for name in own if alike(own[name], before.options.by_name.get(name))]
+        if same:
+            text = f"As for `{next(iter(before.tasks))}`: {listed(same)}."
+            sentences.append(fill(text, 100, break_on_hyphens=False) + "\n\n")
+        own = {name: option for name, option in own.items() if name not in same}
     return f"""{heading(learner)}
 {options_table(own)}
-{told}
+{"".join(sentences)}{told}
 
 """
+
+
+def alike(one: Option, other: Option | None) -> bool:
+    """Whether two options are shown alike."""
+    if other is None or one is SHARED.get(one.name):
+        return False
+    shown = [
+        (shown_default(option), option.kind.allowed, option.meaning, where_it_acts(option))
+        for option in (one, other)
+    ]
+    return shown[0] == shown[1]
 
 
 def heading(learner: Learner) -> str:
@@ -316,8 +354,9 @@ def functions_page() -> str:
         f"# Functions\n\n{summary}\n"
         "The tables below have the types that each function takes in each database. An argument "
         "in\nbrackets may be left out. `model` is DuckDB's STRUCT or PostgreSQL's "
-        "`tuskml_model`. *any* marks\nmacros, whose arguments are checked by the functions that "
-        "they call. [SQL](../sql.md) explains them.\n\n" + "\n".join(parts)
+        "`tuskml_model`, *numbers* stands\nfor dense or sparse features or a row with names, and "
+        "*any* marks macros, whose arguments are checked\nby the functions that they call. "
+        "[SQL](../sql.md) explains them.\n\n" + "\n".join(parts)
     )
 
 
@@ -372,7 +411,8 @@ def shown_arguments(arguments: list[Argument], named: list[str]) -> str:
     parts = []
     for place, argument in enumerate(arguments):
         name = argument.name or (named[place] if place < len(named) else "")
-        text = f"`{name}` " + " or ".join(kind or "*any*" for kind in argument.types)
+        kinds = " or ".join(kind or "*any*" for kind in argument.types)
+        text = f"`{name}` " + ("*numbers*" if kinds in NUMBERS else kinds)
         parts.append(f"[{text}]" if argument.optional else text)
     return ", ".join(parts) or "none"
 
