@@ -40,6 +40,12 @@ def ratio(comparison: dict[str, Any]) -> str:
     )
 
 
+def shown_ratio(comparison: dict[str, Any]) -> str:
+    """The ratio, or both figures where these are several numbers each."""
+    found = ratio(comparison)
+    return found or f"{comparison['tuskml']} against {comparison['theirs']}"
+
+
 def quotient(comparison: dict[str, Any]) -> float | None:
     """The peer's amount over tuskml's, or the inverse where more is better; None for ranges."""
     ours, theirs = (AMOUNT.fullmatch(comparison[key]) for key in ("tuskml", "theirs"))
@@ -68,9 +74,9 @@ def section(family: dict[str, Any], letters: dict[str, str]) -> str:
     """A heading, sentences, the comparisons and the figures of a family."""
     compared, alone = [], []
     for run in family["runs"]:
-        when = f"{run['date'][:10]}, {letters[run['machine']]}"
+        when = f"{run['date'][:10]} {letters[run['machine']]}"
         compared += [
-            [one["what"], one["peer"], one["tuskml"], one["theirs"], ratio(one), one["goal"], when]
+            [one["what"], one["peer"], shown_ratio(one), one["goal"], when]
             for one in run["comparisons"]
         ]
         alone += [[one["what"], one["figure"], one["goal"], when] for one in run["figures"]]
@@ -80,7 +86,7 @@ def section(family: dict[str, Any], letters: dict[str, str]) -> str:
     parts = [
         f"## {family['title']}",
         family["about"],
-        table(["what", "peer", "tuskml", "peer's", "ratio", "goal", "date, machine"], compared),
+        table(["what", "peer", "ratio", "goal", "date, machine"], compared),
         table(["what", "figure", "goal", "date, machine"], alone),
         "Pictures: " + ", ".join(pictures) + "." if pictures else "",
     ]

@@ -142,7 +142,7 @@ def options_table(options: Mapping[str, Option], acts: bool = True) -> str:
         (
             f"`{name}`",
             shown_default(option),
-            option.kind.allowed,
+            shown_values(option.kind.allowed),
             option.meaning,
             *([f"({notes[where[name]]})" if where[name] in notes else where[name]] * acts),
         )
@@ -156,11 +156,18 @@ def options_table(options: Mapping[str, Option], acts: bool = True) -> str:
     return "\n".join([table(head, rows), *(below if acts else ())])
 
 
+def shown_values(allowed: str) -> str:
+    """What is allowed, with ranges in signs."""
+    text = re.sub(r"a whole number from (\S+) to ", r"whole, \1 to ", allowed)
+    text = text.replace("a number of at least ", ">= ").replace("a number greater than ", "> ")
+    return text.replace(" and less than ", ", < ").replace(" and at most ", ", <= ")
+
+
 def where_it_acts(option: Option) -> str:
-    """The cases of an option in words, as `tuskml.learners.options.acting` reads them."""
-    cases = [case_in_words(one) for one in option.acts]
-    text = "; or ".join(cases)
-    return text or "all"
+    """The cases of an option in words, as `tuskml.learners.options.acting` reads them; nothing
+    where it acts everywhere.
+    """
+    return "; or ".join(case_in_words(one) for one in option.acts)
 
 
 def case_in_words(one: Acts) -> str:
@@ -201,9 +208,10 @@ The fourth argument of `train_model` and `explain_training`, as JSON text such a
 `'{{"l2": 0.01, "threads": 1}}'`. Which options there are depends on the task. A default that is
 "chosen" depends on the algorithm and on the machine; the model's `options` show it.
 
-An option acts on what its row says alone: some tasks, kinds of features, or values of other
-options. Elsewhere it would change nothing, and a training that is given it is refused, even if it
-is given its default. In a search, a candidate lacks options that change nothing beside its others.
+An option acts on what the last column of its row says: some tasks, kinds of features, or values
+of other options; everywhere if that is empty. Elsewhere it would change nothing, and a training
+that is given it is refused, even at its default. In a search, candidates lack options that change
+nothing with its others.
 
 {"".join(learner_options(learner) for learner in LEARNERS)}## Shared options
 
@@ -394,7 +402,6 @@ def function_part(name: str, here: Function | None, there: Function | None) -> s
     rows = [
         (
             database,
-            function.kind,
             shown_arguments(arguments, named.get(len(arguments), [a.name for a in shapes[0]])),
             shown_results(function, results),
         )
@@ -402,7 +409,7 @@ def function_part(name: str, here: Function | None, there: Function | None) -> s
         if function is not None
         for arguments, results in function.shapes()
     ]
-    head = ("database", "kind", "arguments", "returns")
+    head = ("database", "arguments", "returns")
     return f"## `{name}`\n\n{table(head, rows)}"
 
 
