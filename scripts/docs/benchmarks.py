@@ -73,16 +73,22 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 def section(family: dict[str, Any], letters: dict[str, str]) -> str:
     """A heading, sentences, the comparisons and the figures of a family."""
     compared, alone = [], []
+    newest = {
+        (one["what"], one["peer"]): run["date"]
+        for run in sorted(family["runs"], key=lambda run: run["date"])
+        for one in run["comparisons"]
+    }
     for run in family["runs"]:
         when = f"{run['date'][:10]} {letters[run['machine']]}"
         compared += [
             [one["what"], one["peer"], shown_ratio(one), one["goal"], when]
             for one in run["comparisons"]
+            if run["date"] == newest[one["what"], one["peer"]]
         ]
         alone += [[one["what"], one["figure"], one["goal"], when] for one in run["figures"]]
     pictures = [f"[{name}](images/{file})" for name, file in family["pictures"]]
     for row, before in reversed(list(zip(compared[1:], compared, strict=False))):
-        row[0] = "" if row[0] in (before[0], "the same") else row[0]
+        row[0] = "" if row[0] == before[0] else row[0]
     parts = [
         f"## {family['title']}",
         family["about"],

@@ -283,7 +283,7 @@ def algorithms_page() -> str:
         if learner.algorithms
     ]
     return (
-        "# Algorithms\n\nThe values of the option `algorithm`, in addition to `auto`. "
+        "# Algorithms\n\nThe values of the option `algorithm`, in addition to `auto`.\n"
         "[Choosing](../choosing.md) says which one is for what.\n\n" + "\n".join(parts)
     )
 
