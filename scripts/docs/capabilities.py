@@ -30,9 +30,17 @@ OWN_ROW = re.compile(r"^\| tuskml \|.*$", re.MULTILINE)
 def features() -> str:
     """A row per task: labels, kinds of features, and what rows may have besides."""
     head = [
-        "task", "labels", "dense", "sparse", "by name", "weights", "offset", "`class_weight`",
-        "`cluster`", "tests of coefficients",
-    ]  # fmt: skip
+        "task",
+        "labels",
+        "dense",
+        "sparse",
+        "by name",
+        "weights",
+        "offset",
+        "`class_weight`",
+        "`cluster`",
+        "tests of coefficients",
+    ]
     rows = [
         [
             named(task),
@@ -56,9 +64,17 @@ def features() -> str:
 def places() -> str:
     """A row per task: where it trains, and what limits or begins a training."""
     head = [
-        "task", "`store`", "GPU", "a group on several workers", "steps together",
-        "part of the rows", "`pooled`", "`warm_start`", "`validation`", "`time`",
-    ]  # fmt: skip
+        "task",
+        "`store`",
+        "GPU",
+        "a group on several workers",
+        "steps together",
+        "part of the rows",
+        "`pooled`",
+        "`warm_start`",
+        "`validation`",
+        "`time`",
+    ]
     rows = []
     for task in TASKS.values():
         learner = learner_of(task)

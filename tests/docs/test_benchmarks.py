@@ -15,9 +15,12 @@ RUNS = [run for file in FILES for run in json.loads(file.read_text())["runs"]]
 COMPARISONS = [one for run in RUNS for one in run["comparisons"]]
 NUMBER = re.compile(r"[\d,]+(?:\.\d+)?")
 FACTS = {
-    "cpu": "a processor", "cores": 2, "memory_gib": 8, "date": "2026-12-01 10:00 UTC",
+    "cpu": "a processor",
+    "cores": 2,
+    "memory_gib": 8,
+    "date": "2026-12-01 10:00 UTC",
     "versions": {"duckdb": "2.0.0", "torch": "not installed"},
-}  # fmt: skip
+}
 
 
 @pytest.fixture
