@@ -90,13 +90,13 @@ def parser(description: str) -> argparse.ArgumentParser:
 def keep(record: dict[str, Any], arguments: argparse.Namespace) -> None:
     """Writes the figures of a whole run into scripts/bench/results, where --results says so."""
     if arguments.results:
-        if arguments.scale != 1 or arguments.only:
-            sys.exit("--results takes runs of all contenders at scale 1, without --only")
         _say(f"wrote {result_files.add(result_files.run_of(record))}")
 
 
 def measure(maker: Maker, arguments: argparse.Namespace) -> dict[str, Any]:
     """Makes the data, runs the contenders, returns the record that report.py prints."""
+    if arguments.results and (arguments.scale != 1 or arguments.only):
+        sys.exit("--results takes runs of all contenders at scale 1, without --only")
     settings = Settings(
         arguments.data_dir.resolve(), arguments.scale, arguments.threads, arguments.layout
     )

@@ -23,7 +23,7 @@ WIDTH = 100
 def run_of(record: dict[str, Any]) -> dict[str, Any]:
     """The run of a record of `report.as_dict`."""
     seconds = {one["name"]: one["seconds"] for one in record["contenders"]}
-    goals = {goal["text"]: goal_text(goal) for goal in record["goals"]}
+    against = [goal for goal in record["goals"] if goal["text"].startswith(f"{TUSKML} against")]
     comparisons = [
         {
             "what": record["title"],
@@ -31,7 +31,7 @@ def run_of(record: dict[str, Any]) -> dict[str, Any]:
             "peer": one["name"] + (", recorded" if one["recorded"] else ""),
             "theirs": f"{one['seconds']:.4g} s",
             "ratio": f"{one['ratio']:.3g}",
-            "goal": next((text for name, text in goals.items() if one["name"] in name), ""),
+            "goal": next((goal_text(goal) for goal in against if one["name"] in goal["text"]), ""),
         }
         for one in record["contenders"]
         if one["ratio"] is not None and one["name"] != TUSKML
@@ -43,7 +43,7 @@ def run_of(record: dict[str, Any]) -> dict[str, Any]:
             "goal": goal_text(goal),
         }
         for goal in record["goals"]
-        if goal["reached"] is not None
+        if goal["reached"] is not None and goal not in against
     ]
     return described(record["name"], record["title"], record["machine"]) | {
         "comparisons": comparisons,
