@@ -78,16 +78,18 @@ test-duckdb: $(READY)-test
 	    --target build/duckdb 'duckdb==$(VERSION)'
 	PYTHONPATH=$(CURDIR)/build/duckdb $(BIN)/pytest $(PARALLEL) $(or $(PYTEST_ARGS),$(DUCKDB_TESTS))
 
-# The manual, in build/docs/index.html: its reference anew from the code; a broken link fails.
+# The manual, in build/docs/index.html: what is generated anew from the code; a broken link fails.
 docs: $(READY)-docs
 	$(BIN)/python scripts/docs/reference.py
+	$(BIN)/python scripts/docs/capabilities.py
+	$(BIN)/python scripts/docs/benchmarks.py
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
 
 bench: $(READY)-bench
 	$(BIN)/python scripts/bench/run.py $(BENCH_ARGS)
 
-# On a machine with an NVIDIA GPU and CuPy, by the Python at hand: the tests marked gpu, and the table of
-# docs/benchmarks.md. Nothing is installed.
+# On a machine with an NVIDIA GPU and CuPy, by the Python at hand: the tests marked gpu, and the
+# figures. Nothing is installed.
 gpu-check:
 	$(PYTHON) scripts/bench/gpu/gpu_check.py $(BENCH_ARGS)
 

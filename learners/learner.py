@@ -297,7 +297,7 @@ class Learner(ABC):
     @property
     def by_parts(self) -> float:
         """How many times as long `train_by_parts` computes as a training of the same rows in one
-        place: measured (docs/benchmarks.md), for estimates.
+        place: measured in processor seconds, for estimates.
         """
         return 1.0
 

@@ -2,7 +2,7 @@
 
 A pilot trains one unit of the groups on one thread, which gives the seconds of a row in a pass. Of
 a unit that is large, it takes some rows.
-The other costs were measured once (docs/benchmarks.md). Nothing of the run itself is used.
+The other costs were measured once. Nothing of the run itself is used.
 
 Source: S. Li and A. Kumar, Towards an Optimized GROUP BY Abstraction for Large-Scale Machine
 Learning, PVLDB 2021, sections 3, 4.3 (the pilot) and 4.6.

@@ -19,8 +19,7 @@ PASSES = 20
 """Over the rows that a training is taken to come to: more by gradients, fewer by curvatures."""
 THREAD_BANDWIDTH, BUS_BANDWIDTH = 6.5e9, 40e9
 """Bytes of rows a second that a thread of the CPU takes for gradients, and that are copied to the
-GPU, measured beside an H200 with 16 threads (`docs/benchmarks.md`). The GPU's passes are free
-beside these."""
+GPU, measured on the host of an H200 with 16 threads. The GPU's passes are free beside these."""
 START, SHAPE = 2.0, 0.6
 """Seconds that a process takes to get a GPU, and to compile the kernels for a width of rows."""
 LEAST_LEFT, HYSTERESIS = 0.05, 0.2

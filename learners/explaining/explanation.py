@@ -1,6 +1,6 @@
 """An explanation of a training as data: what all learners' have in common.
 
-`document` is the schema of the option `format: json`, which docs/sql.md describes;
+`document` is the schema of the option `format: json`, which docs/sql/plans.md describes;
 `text.py` writes the same as text, `tuskml.plots.plot_plan` draws it.
 """
 

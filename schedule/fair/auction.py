@@ -22,7 +22,7 @@ Name = TypeVar("Name", bound=Hashable)
 STAY = 0.03
 """By which part the rho of an app whose leases end may be smaller than another one's, so that it
 bids before that one: a change costs a restart. Chosen on simulated apps of seeds 100 to 115, among
-0, 0.01, 0.02, 0.03, 0.05 and 0.1 (docs/benchmarks.md)."""
+0, 0.01, 0.02, 0.03, 0.05 and 0.1."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Runs all benchmarks, or one program of a folder here by its name.
 
-python scripts/bench/run.py --repeat 5 --json all.json --markdown docs/benchmarks.md
+python scripts/bench/run.py --repeat 5 --json all.json --results
 python scripts/bench/run.py --benchmarks dense_sgd,predict --scale 0.1
 python scripts/bench/run.py stored_convergence --scale 0.25
 

@@ -103,7 +103,7 @@ def parts() -> list[Part]:
         Part(
             "sql/postgres/10_types.sql", "CREATE TYPE @extschema@.tuskml_model", ");\n", postgres
         ),
-        Part("docs/sql.md", "| `task` | VARCHAR", "|\n\n", manual() + "\n"),
+        Part("docs/sql/model.md", "| `task` | VARCHAR", "|\n\n", manual() + "\n"),
     ]
 
 

@@ -8,7 +8,9 @@
 
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from string import ascii_lowercase
 from textwrap import fill
 
 from catalogue import ROOT, Argument, Function, duckdb_functions, postgres_functions
@@ -50,8 +52,15 @@ FEATURES = {
     ROW_GROUPS: "lists that are read by row group",
 }
 """By kind, features as the page of options calls them."""
+NUMBERS = (
+    "DOUBLE[] or FLOAT[] or sparse of DOUBLE or sparse of FLOAT",
+    "anyarray or record or sparse of double precision or sparse of real",
+)
+"""Types of features that most functions take, which the page calls *numbers*."""
 MOST_NAMED = 4
 """Tasks in a heading."""
+LONG = 60
+"""Characters from which on a condition of several options is a note."""
 NO_DEFAULT = ("time", "class_weight", "classes", "warm_start", "store")
 """Options without a default; for the others None means that the default is chosen."""
 
@@ -121,26 +130,44 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def options_table(options: Mapping[str, Option], acts: bool = True) -> str:
-    """Name, default, allowed values and meaning of each; acts: and where it changes something."""
+    """Name, default, allowed values and meaning of each; acts: and where it changes something.
+
+    A long condition that several options have is a note below the table.
+    """
+    where = {name: where_it_acts(option) for name, option in options.items()}
+    counts = Counter(where.values())
+    long = [text for text, n in counts.items() if n > 1 and len(text) > LONG]
+    notes = dict(zip(long, ascii_lowercase, strict=False))
     rows = (
         (
-            f"`{option.name}`",
+            f"`{name}`",
             shown_default(option),
-            option.kind.allowed,
+            shown_values(option.kind.allowed),
             option.meaning,
-            *([where_it_acts(option)] if acts else []),
+            *([f"({notes[where[name]]})" if where[name] in notes else where[name]] * acts),
         )
-        for option in options.values()
+        for name, option in options.items()
     )
     head = ("option", "default", "allowed", "meaning", *(["acts on"] if acts else []))
-    return table(head, rows)
+    below = (
+        fill(f"({letter}): {text}.", 100, break_on_hyphens=False) + "\n"
+        for text, letter in notes.items()
+    )
+    return "\n".join([table(head, rows), *(below if acts else ())])
+
+
+def shown_values(allowed: str) -> str:
+    """What is allowed, with ranges in signs."""
+    text = re.sub(r"a whole number from (\S+) to ", r"whole, \1 to ", allowed)
+    text = text.replace("a number of at least ", ">= ").replace("a number greater than ", "> ")
+    return text.replace(" and less than ", ", < ").replace(" and at most ", ", <= ")
 
 
 def where_it_acts(option: Option) -> str:
-    """The cases of an option in words, as `tuskml.learners.options.acting` reads them."""
-    cases = [case_in_words(one) for one in option.acts]
-    text = "; or ".join(cases)
-    return text or "all"
+    """The cases of an option in words, as `tuskml.learners.options.acting` reads them; nothing
+    where it acts everywhere.
+    """
+    return "; or ".join(case_in_words(one) for one in option.acts)
 
 
 def case_in_words(one: Acts) -> str:
@@ -181,9 +208,10 @@ The fourth argument of `train_model` and `explain_training`, as JSON text such a
 `'{{"l2": 0.01, "threads": 1}}'`. Which options there are depends on the task. A default that is
 "chosen" depends on the algorithm and on the machine; the model's `options` show it.
 
-An option acts on what its row says alone: some tasks, kinds of features, or values of other
-options. Elsewhere it would change nothing, and a training that is given it is refused, even if it
-is given its default. In a search, a candidate lacks options that change nothing beside its others.
+An option acts on what the last column of its row says: some tasks, kinds of features, or values
+of other options; everywhere if that is empty. Elsewhere it would change nothing, and a training
+that is given it is refused, even at its default. In a search, candidates lack options that change
+nothing with its others.
 
 {"".join(learner_options(learner) for learner in LEARNERS)}## Shared options
 
@@ -207,11 +235,29 @@ def learner_options(learner: Learner) -> str:
     else:
         told = listed(shared) if shared else "none"
     told = fill(f"Of the [shared options](#shared-options): {told}.", 100)
+    sentences = []
+    for before in LEARNERS[: LEARNERS.index(learner)]:
+        same = [name for name in own if alike(own[name], before.options.by_name.get(name))]
+        if same:
+            text = f"As for `{next(iter(before.tasks))}`: {listed(same)}."
+            sentences.append(fill(text, 100, break_on_hyphens=False) + "\n\n")
+        own = {name: option for name, option in own.items() if name not in same}
     return f"""{heading(learner)}
 {options_table(own)}
-{told}
+{"".join(sentences)}{told}
 
 """
+
+
+def alike(one: Option, other: Option | None) -> bool:
+    """Whether two options are shown alike."""
+    if other is None or one is SHARED.get(one.name):
+        return False
+    shown = [
+        (shown_default(option), option.kind.allowed, option.meaning, where_it_acts(option))
+        for option in (one, other)
+    ]
+    return shown[0] == shown[1]
 
 
 def heading(learner: Learner) -> str:
@@ -237,7 +283,7 @@ def algorithms_page() -> str:
         if learner.algorithms
     ]
     return (
-        "# Algorithms\n\nThe values of the option `algorithm` beside `auto`. "
+        "# Algorithms\n\nThe values of the option `algorithm`, in addition to `auto`.\n"
         "[Choosing](../choosing.md) says which one is for what.\n\n" + "\n".join(parts)
     )
 
@@ -273,8 +319,8 @@ def tasks_page() -> str:
     return f"""# Tasks
 
 The first argument of `train_model`. The higher of two classes is y = +1, the lower is -1. The
-loss is part of the [objective](../algorithms.md#the-objective). A task with two names may be given
-by either, and its models keep the first one.
+loss is part of the [objective](../algorithms/linear.md#the-objective). A task with two names may
+be given by either, and its models keep the first one.
 
 {table(head, rows)}"""
 
@@ -290,7 +336,7 @@ def statuses_page() -> str:
 
 The values of `model.status`, from the least to the most important: a model has the last one
 that applies. A group never fails the query because it cannot be trained well; a group without
-usable rows is NULL. [How statuses are found](../algorithms.md#statuses).
+usable rows is NULL. [How statuses are found](../algorithms/inference.md#statuses).
 
 {statuses_table()}"""
 
@@ -300,28 +346,62 @@ def functions_page() -> str:
     here, there = duckdb_functions(), postgres_functions()
     names = [name for name in SENTENCES if name in here or name in there]
     names += sorted((here.keys() | there.keys()) - SENTENCES.keys())
+    summary = table(
+        ("function", "kind", "what it returns or does"),
+        (
+            (
+                f"[`{name}`](#{name})",
+                kind_of(here.get(name), there.get(name)),
+                sentence_of(name, here.get(name), there.get(name)),
+            )
+            for name in names
+        ),
+    )
     parts = [function_part(name, here.get(name), there.get(name)) for name in names]
     return (
-        "# Functions\n\nEvery function with the types that it takes in each database. "
-        "[SQL](../sql.md) says what they mean.\nAn argument in brackets may be left out. `model` "
-        "is DuckDB's STRUCT or PostgreSQL's `tuskml_model`.\n*any* marks macros, whose arguments "
-        "are checked by the functions that they call.\n\n" + "\n".join(parts)
+        f"# Functions\n\n{summary}\n"
+        "The tables below have the types that each function takes in each database. An argument "
+        "in\nbrackets may be left out. `model` is DuckDB's STRUCT or PostgreSQL's "
+        "`tuskml_model`, *numbers* stands\nfor dense or sparse features or a row with names, and "
+        "*any* marks macros, whose arguments are checked\nby the functions that they call. "
+        "[SQL](../sql.md) explains them.\n\n" + "\n".join(parts)
     )
 
 
-def function_part(name: str, here: Function | None, there: Function | None) -> str:
-    """A heading, a sentence, a table of two signatures."""
-    some = here or there
-    assert some is not None
-    sentence = SENTENCES.get(name) or some.comment or (there.comment if there else "")
+def kind_of(here: Function | None, there: Function | None) -> str:
+    """Aggregate, scalar or table, as the databases have it."""
+    for function in (here, there):
+        if function is not None and "aggregate" in function.kind:
+            return "aggregate"
+    shown = [
+        result
+        for function in (here, there)
+        if function is not None
+        for _, results in function.shapes()
+        for result in results
+    ]
+    kinds = " ".join(one.kind for one in (here, there) if one is not None)
+    return "table" if "table" in kinds or "table" in shown else "scalar"
+
+
+def sentence_of(name: str, here: Function | None, there: Function | None) -> str:
+    """What a function returns or does. Raises LookupError where nothing says it."""
+    comments = (one.comment for one in (here, there) if one is not None)
+    sentence = SENTENCES.get(name) or next(filter(None, comments), "")
     if not sentence:
         raise LookupError(f"{name} has no sentence in scripts/docs/reference.py, nor a comment")
+    return sentence
+
+
+def function_part(name: str, here: Function | None, there: Function | None) -> str:
+    """A heading and a table of two signatures."""
+    some = here or there
+    assert some is not None
     shapes = [arguments for arguments, _ in (there or some).shapes()]
     named = {len(arguments): [argument.name for argument in arguments] for arguments in shapes}
     rows = [
         (
             database,
-            function.kind,
             shown_arguments(arguments, named.get(len(arguments), [a.name for a in shapes[0]])),
             shown_results(function, results),
         )
@@ -329,8 +409,8 @@ def function_part(name: str, here: Function | None, there: Function | None) -> s
         if function is not None
         for arguments, results in function.shapes()
     ]
-    head = ("database", "kind", "arguments", "returns")
-    return f"## `{name}`\n\n{fill(sentence, 100)}\n\n{table(head, rows)}"
+    head = ("database", "arguments", "returns")
+    return f"## `{name}`\n\n{table(head, rows)}"
 
 
 def shown_arguments(arguments: list[Argument], named: list[str]) -> str:
@@ -338,7 +418,8 @@ def shown_arguments(arguments: list[Argument], named: list[str]) -> str:
     parts = []
     for place, argument in enumerate(arguments):
         name = argument.name or (named[place] if place < len(named) else "")
-        text = f"`{name}` " + " or ".join(kind or "*any*" for kind in argument.types)
+        kinds = " or ".join(kind or "*any*" for kind in argument.types)
+        text = f"`{name}` " + ("*numbers*" if kinds in NUMBERS else kinds)
         parts.append(f"[{text}]" if argument.optional else text)
     return ", ".join(parts) or "none"
 

@@ -6,9 +6,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-TEXT = (
-    (Path(__file__).resolve().parents[2] / "docs" / "sql.md").read_text().split("## Errors\n")[1]
-)
+TEXT = (Path(__file__).resolve().parents[2] / "docs" / "sql" / "errors.md").read_text()
 ERROR = """'{"invalid": "error"}'"""
 PROVOKED = {
     "unknown task": "SELECT train_model('logistc', 1, [1.0])",

@@ -37,7 +37,7 @@ def test_a_change_of_the_schema_is_seen(
     (tmp_path / "model_fields.h").write_text(changed)
     monkeypatch.setattr(generator, "SCHEMA", tmp_path / "model_fields.h")
     stale = [path.name for path, text in generator.written().items() if path.read_text() != text]
-    assert stale == ["model_fields.py", "registry.sql", "macros.sql", "10_types.sql", "sql.md"]
+    assert stale == ["model_fields.py", "registry.sql", "macros.sql", "10_types.sql", "model.md"]
     (tmp_path / "model_fields.h").write_text(
         changed.replace("FIELD(LOSS, loss,", "FIELD(LOSS loss,")
     )

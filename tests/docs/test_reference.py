@@ -37,10 +37,22 @@ def test_a_changed_option_is_noticed(reference: ModuleType, monkeypatch) -> None
     assert list(reference.stale()) == ["options.md"]
 
 
+def test_parts_of_other_pages_are_as_the_generator_writes_them(
+    reference: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import capabilities
+
+    assert sorted(capabilities.stale()) == [], "run make docs"
+    tasks = dict(capabilities.TASKS)
+    del tasks["fm"]
+    monkeypatch.setattr(capabilities, "TASKS", tasks)
+    assert sorted(capabilities.stale()) == ["comparison.md", "limits.md"]
+
+
 def test_a_function_without_a_sentence_is_refused(reference: ModuleType) -> None:
     function = reference.Function("f", "scalar", [(("x",), ("DOUBLE",), "DOUBLE")])
     with pytest.raises(LookupError, match="f has no sentence"):
-        reference.function_part("f", function, None)
+        reference.sentence_of("f", function, None)
 
 
 def test_the_fields_of_a_model_are_in_the_manual(
@@ -48,7 +60,7 @@ def test_the_fields_of_a_model_are_in_the_manual(
 ) -> None:
     (kind,) = con.execute("DESCRIBE SELECT train_model('linear', 1, [2.0]) AS m").fetchone()[1:2]
     fields = re.findall(r'"?(\w+)"? ([A-Z]+(?:\[\])?)(?:, |\))', kind.removeprefix("STRUCT("))
-    text = (root / "docs" / "sql.md").read_text().split("### The model\n")[1].split("\n### ")[0]
+    text = (root / "docs" / "sql" / "model.md").read_text()
     rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| ([A-Z]+(?:\[\])?) \|", text, re.MULTILINE)
     shown = [(name, kind) for names, kind in rows for name in re.findall(r"`(\w+)`", names)]
     assert shown == fields

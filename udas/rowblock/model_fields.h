@@ -1,6 +1,6 @@
 /* The schema of a model value, said once: DuckDB's STRUCT, the columns that the trainer fills and
  * what C writes follow from it. scripts/build/model_fields.py writes the rest from this table:
- * udas/model_fields.py, PostgreSQL's type, the registry's column and the table in docs/sql.md.
+ * udas/model_fields.py, PostgreSQL's type, the registry's column and the table in docs/sql/model.md.
  *
  * FIELD(NAME, name, KIND, meaning). Kinds, with DuckDB's and PostgreSQL's types:
  *   TEXT     VARCHAR, text             NUMBER   DOUBLE, float8; NaN is NULL
@@ -23,9 +23,10 @@
           "in the units of the features. Sparse: `coef[i + 1]` is the weight of id i. " \
           "`matrix_factorization`: the users' vectors and then the items', each with its bias " \
           "first. NULL for trees, which are in `payload` (`tree_dump`). `mlp`: the layers " \
-          "([Neural nets](algorithms.md#neural-nets)). `fm`: of each feature its weight and its " \
-          "vector ([Factorization machines](algorithms.md#factorization-machines)). More than two classes: the weights " \
-          "of one class after another, the intercept's first. NULL with the option `store`") \
+          "([Neural nets](../algorithms/nets.md)). `fm`: of each feature its weight and its " \
+          "vector ([Factorization machines](../algorithms/machines.md)). More than two classes: the " \
+          "weights of one class after another, the intercept's first. NULL with the option " \
+          "`store`") \
     FIELD(INTERCEPT, intercept, NUMBER, \
           "`matrix_factorization`: the mean rating, 0 without biases. NULL with more than two " \
           "classes") \
@@ -49,7 +50,7 @@
     FIELD(ITERATIONS, iterations, COUNT, "the stochastic algorithms count epochs") \
     FIELD(CONVERGED, converged, TRUTH, "whether the criterion fell to `epsilon`") \
     FIELD(STATUS, status, TEXT, \
-          "see [Statuses](reference/statuses.md); with `store` a training that diverges is an " \
+          "see [Statuses](../reference/statuses.md); with `store` a training that diverges is an " \
           "error, and nothing is stored") \
     FIELD(PLAN, plan, TEXT, "what ran") \
     FIELD(SECONDS, seconds, NUMBER, "the group's share of its batch's time, by rows") \

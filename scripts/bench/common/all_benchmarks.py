@@ -1,11 +1,10 @@
-"""Runs every benchmark, merges the JSON, prints or appends Markdown for docs/benchmarks.md."""
+"""Runs every benchmark, prints its tables and merges the JSON."""
 
 from __future__ import annotations
 
 import argparse
 import json
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import harness
@@ -44,10 +43,7 @@ def main() -> None:
         print(report.plain(record), flush=True)
         if arguments.json:
             arguments.json.write_text(json.dumps(records, indent=2) + "\n")
-        if arguments.markdown:
-            _append(arguments.markdown, report.markdown(record))
-    if not arguments.markdown:
-        print("\n\n".join(report.markdown(record) for record in records))
+        harness.keep(record, arguments)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -57,19 +53,7 @@ def _parser() -> argparse.ArgumentParser:
         default=",".join(NAMES),
         help=f"names, separated by commas (default: all but {', '.join(ON_REQUEST)})",
     )
-    made.add_argument(
-        "--markdown",
-        type=Path,
-        metavar="FILE",
-        help="append the tables to FILE instead of printing them",
-    )
     return made
-
-
-def _append(path: Path, section: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a") as file:
-        file.write("\n" + section.rstrip() + "\n")
 
 
 if __name__ == "__main__":

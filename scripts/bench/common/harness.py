@@ -23,6 +23,7 @@ from typing import Any
 
 import machine
 import report
+import result_files
 from contender import Benchmark, Contender, Settings, Summary
 from worker import Reply, Worker
 
@@ -39,6 +40,7 @@ def main(maker: Maker) -> None:
     print(report.plain(record))
     if arguments.json:
         arguments.json.write_text(json.dumps(record, indent=2) + "\n")
+    keep(record, arguments)
 
 
 def parser(description: str) -> argparse.ArgumentParser:
@@ -76,12 +78,25 @@ def parser(description: str) -> argparse.ArgumentParser:
         action="store_true",
         help="an untimed run right before each timed one, for machines that take idle memory away",
     )
-    made.add_argument("--json", type=Path, metavar="FILE", help="write the results as JSON")
+    made.add_argument("--json", type=Path, metavar="FILE", help="write the record as JSON")
+    made.add_argument(
+        "--results",
+        action="store_true",
+        help="write the figures into scripts/bench/results, for docs/benchmarks.md",
+    )
     return made
+
+
+def keep(record: dict[str, Any], arguments: argparse.Namespace) -> None:
+    """Writes the figures of a whole run into scripts/bench/results, where --results says so."""
+    if arguments.results:
+        _say(f"wrote {result_files.add(result_files.run_of(record))}")
 
 
 def measure(maker: Maker, arguments: argparse.Namespace) -> dict[str, Any]:
     """Makes the data, runs the contenders, returns the record that report.py prints."""
+    if arguments.results and (arguments.scale != 1 or arguments.only):
+        sys.exit("--results takes runs of all contenders at scale 1, without --only")
     settings = Settings(
         arguments.data_dir.resolve(), arguments.scale, arguments.threads, arguments.layout
     )

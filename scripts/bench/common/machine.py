@@ -43,17 +43,25 @@ def facts() -> dict[str, object]:
     }
 
 
-def sentence(machine: dict[str, object]) -> str:
-    """The facts in one line for people."""
-    versions = machine["versions"]
-    assert isinstance(versions, dict)
-    named = ", ".join(
-        f"{name} {value}" for name, value in versions.items() if value != "not installed"
+def hardware(facts: dict[str, object]) -> str:
+    """The processor, the cores and the memory."""
+    return f"{facts['cpu']}, {facts['cores']} cores, {facts['memory_gib']} GiB"
+
+
+def versions(facts: dict[str, object]) -> str:
+    """The names and versions of what is installed."""
+    found = facts["versions"]
+    assert isinstance(found, dict)
+    return ", ".join(
+        f"{name} {value}" for name, value in found.items() if value != "not installed"
     )
+
+
+def sentence(facts: dict[str, object]) -> str:
+    """The facts in one line for people."""
     return (
-        f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_gib']} GiB, "
-        f"{machine['system']}, "
-        f"{machine['date']}, load {machine['load']} at the start; {named}"
+        f"{hardware(facts)}, {facts['system']}, {facts['date']}, load {facts['load']} at the "
+        f"start; {versions(facts)}"
     )
 
 

@@ -1,4 +1,4 @@
-"""The results as a table for the terminal, as Markdown for docs/benchmarks.md and as JSON."""
+"""The results as a table for the terminal and as JSON."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-import machine as machine_facts
 from contender import TUSKML, Benchmark, Goal, Results, Settings, Summary
 
 
@@ -38,21 +37,8 @@ def as_dict(
 def plain(record: dict[str, Any]) -> str:
     """The table for the terminal."""
     lines = [f"{record['title']}  (scale {record['settings']['scale']:g})"]
-    lines += [*_aligned(_contender_rows(record)), "", *_aligned(_goal_rows(record))]
+    lines += [*_aligned(contender_rows(record)), "", *_aligned(goal_rows(record))]
     return "\n".join(lines + [f"  note: {note}" for note in record["notes"]])
-
-
-def markdown(record: dict[str, Any]) -> str:
-    """The same as a section of Markdown."""
-    settings = ", ".join(f"{key} {value}" for key, value in record["settings"].items())
-    lines = [
-        f"### {record['title']}",
-        "",
-        f"{machine_facts.sentence(record['machine'])}. {settings}.",
-        "",
-    ]
-    lines += [*_piped(_contender_rows(record)), "", *_piped(_goal_rows(record)), ""]
-    return "\n".join(lines + [f"* {note}" for note in record["notes"]])
 
 
 def _goal_dict(goal: Goal, results: Results) -> dict[str, Any]:
@@ -72,7 +58,8 @@ def _ratio(summary: Summary, results: Results) -> float | None:
     return summary.seconds / ours if ours and summary.seconds else None
 
 
-def _contender_rows(record: dict[str, Any]) -> list[list[str]]:
+def contender_rows(record: dict[str, Any]) -> list[list[str]]:
+    """A head and a row per contender."""
     keys = list(dict.fromkeys(key for one in record["contenders"] for key in one["quality"]))
     rows = [["contender", "median s", "train s", "min..max", "x tuskml", "peak MB", *keys]]
     for one in record["contenders"]:
@@ -98,8 +85,9 @@ def _contender_rows(record: dict[str, Any]) -> list[list[str]]:
     return rows
 
 
-def _goal_rows(record: dict[str, Any]) -> list[list[str]]:
-    rows = [["goal", "asked", "reached", "met"]]
+def goal_rows(record: dict[str, Any]) -> list[list[str]]:
+    """A head and a row per goal."""
+    rows = [["what", "goal", "reached", "met"]]
     for goal in record["goals"]:
         sign = ">=" if goal["at_least"] else "<="
         met = {True: "yes", False: "NO", None: "unknown"}[goal["met"]]
@@ -122,8 +110,3 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
         + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip()
         for row in rows
     ]
-
-
-def _piped(rows: Sequence[Sequence[str]]) -> list[str]:
-    lines = ["| " + " | ".join(row) + " |" for row in rows]
-    return [lines[0], "|" + "---|" * len(rows[0]), *lines[1:]]

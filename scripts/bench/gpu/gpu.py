@@ -220,7 +220,7 @@ class Report:
 
 
 def table(found: dict[str, Any]) -> str:
-    """The figures as rows for `docs/benchmarks.md`, below the device's name and the date."""
+    """The figures as a table in Markdown, below the device's name and the date."""
     rows = [f"{found['device']}; {found['host']}; {found['date']}; scale {found['scale']:g}", ""]
     rows += ["| work | to reach | reached | off the truth |", "|---|---|---|---|"]
     for entry in found["lines"]:

@@ -2,9 +2,8 @@
 
 It needs Python with NumPy, SciPy, CuPy, pytest and hypothesis, and a C++ compiler for the CPU's
 kernels where they are not built; nothing is installed. First the tests marked gpu, which compare
-with the CPU and with closed forms, then the figures (`gpu.py`), whose table is that of
-`docs/benchmarks.md`. Arguments go to `gpu.py`. The exit status is that of the tests, or 1 if a
-part of the figures failed.
+with the CPU and with closed forms, then the figures (`gpu.py`). Arguments go to `gpu.py`. The exit
+status is that of the tests, or 1 if a part of the figures failed.
 """
 
 import os

@@ -1,6 +1,6 @@
 """How long a training takes to end after it was cancelled: all kinds of trainings, both databases.
 
-python scripts/bench/run.py cancels --repeat 4 --markdown docs/benchmarks.md
+python scripts/bench/run.py cancels --repeat 4 --results
 
 The trainings are those of tests/faults/interrupts.py and tests/postgres/sessions.py, which end by
 no means but a cancel, and waiting for a store's lock. In DuckDB `connection.interrupt()` and
@@ -26,6 +26,7 @@ from typing import Any
 import duckdb
 import machine
 import numpy as np
+import result_files
 
 import tuskml
 from tuskml.kvstore.files import locks
@@ -36,6 +37,7 @@ sys.path += [str(TESTS / "faults"), str(TESTS / "postgres")]
 import interrupts  # noqa: E402
 
 PROMISE_MS = 200
+TITLE = "The time from a request to cancel to the error at the client"
 DuckDB = duckdb.DuckDBPyConnection
 Case = tuple[str, str, str, Callable[[float], float]]
 """The database, what is trained, how it is cancelled, and one cancel: its delay to its seconds."""
@@ -57,20 +59,21 @@ def main() -> None:
     made.add_argument("--only", default="", help="the kinds whose text contains this")
     made.add_argument("--seconds", type=float, default=1e9, help="no round starts after this long")
     made.add_argument("--json", type=Path, metavar="FILE", help="write all times as JSON")
-    made.add_argument("--markdown", type=Path, metavar="FILE", help="append the table to FILE")
+    made.add_argument(
+        "--results", action="store_true", help="write the figures into scripts/bench/results"
+    )
     arguments = made.parse_args()
     facts = machine.facts()
     with ExitStack() as stack:
         cases = [*duckdb_cases(stack), *postgres_cases(stack)]
         cases = [case for case in cases if arguments.only in ", ".join(case[:3])]
         found = measured(cases, arguments.repeat, time.monotonic() + arguments.seconds)
-    table = markdown(found, facts)
-    print(table)
+    run = run_of(found, facts)
+    print(json.dumps(run["tables"][0]["rows"], indent=1))
     if arguments.json:
         arguments.json.write_text(json.dumps([[*key, times] for key, times in found.items()]))
-    if arguments.markdown:
-        with arguments.markdown.open("a") as file:
-            file.write("\n" + table + "\n")
+    if arguments.results:
+        print(f"wrote {result_files.add(run)}", file=sys.stderr)
 
 
 def measured(
@@ -214,8 +217,10 @@ def timed_out(
 # --- the table ---
 
 
-def markdown(found: dict[tuple[str, str, str], list[float]], facts: dict[str, object]) -> str:
-    """A row a database and training, both ways together, and one of all."""
+def run_of(
+    found: dict[tuple[str, str, str], list[float]], facts: dict[str, object]
+) -> dict[str, Any]:
+    """The run for `scripts/bench/results`: a row per database and training, and one of all."""
     rows: dict[tuple[str, str], list[float]] = {}
     for (database, name, _), times in found.items():
         rows.setdefault((database, name), []).extend(times)
@@ -223,27 +228,29 @@ def markdown(found: dict[tuple[str, str, str], list[float]], facts: dict[str, ob
         every = [t for (d, _), times in rows.items() if d == database for t in times]
         rows[database, "**all**"] = every
     rows["both", "**all**"] = [t for times in found.values() for t in times]
-    lines = [
-        "### How long a cancelled training takes to end",
-        "",
-        machine.sentence(facts) + ".",
-        "",
-        "| database | training | cancels | median ms | p99 ms | worst ms |",
-        "|---|---|---|---|---|---|",
-    ]
-    for (database, name), times in rows.items():
-        median, p99, worst = (float(np.quantile(times, q)) * 1000 for q in (0.5, 0.99, 1))
-        lines.append(
-            f"| {database} | {name} | {len(times)} | {median:.0f} | {p99:.0f} | {worst:.0f} |"
-        )
-    every = rows["both", "**all**"]
-    reached = float(np.quantile(every, 0.99)) * 1000
-    met = "yes" if reached <= PROMISE_MS else "no"
-    lines += [
-        "", "| goal | asked | reached | met |", "|---|---|---|---|",
-        f"| p99 of all cancels, ms | <= {PROMISE_MS} | {reached:.0f} | {met} |",
-    ]  # fmt: skip
-    return "\n".join(lines)
+    marks = {
+        key: [f"{float(np.quantile(times, q)) * 1000:.0f}" for q in (0.5, 0.99, 1)]
+        for key, times in rows.items()
+    }
+    median, p99, worst = marks["both", "**all**"]
+    missed = ", missed" if float(p99) > PROMISE_MS else ""
+    figure = {
+        "what": f"cancelled trainings, {len(rows['both', '**all**'])} in both databases: "
+        "median, p99, worst",
+        "figure": f"{median} ms, {p99} ms, {worst} ms",
+        "goal": f"p99 <= {PROMISE_MS} ms{missed}",
+    }
+    columns = ["database", "training", "cancels", "median ms", "p99 ms", "worst ms"]
+    return result_files.described("cancels", TITLE, facts) | {
+        "comparisons": [],
+        "figures": [figure],
+        "tables": [
+            {
+                "columns": columns,
+                "rows": [[*key, str(len(times)), *marks[key]] for key, times in rows.items()],
+            }
+        ],
+    }
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@
 No time is measured. Seconds of each plan are the optimizer's estimates on a host of 16 cores, of
 the problems of `replanned` with as many rows as make 40 GB. On the GPU a plan takes what its
 passes take there, by the figures of an H200 that the planner has (`kernels/gpu/placement.py`) and
-docs/benchmarks.md. A move to the GPU costs the copy of the rows, and the first one the
+scripts/bench/results/gpu.json. A move to the GPU costs the copy of the rows, and the first one the
 compilation of kernels too. The GPU is there while a share of the same profile of volatility is
 above a threshold, which is drawn. A first plan on the GPU waits for it, a minute at most.
 
@@ -32,7 +32,7 @@ from tuskml.schedule.replanning.policy import HYSTERESIS
 Floats = NDArray[np.float64]
 ROWS_BYTES = 40e9
 GPU_BANDWIDTH = 0.7 * 4245e9
-"""Bytes of rows a second that a pass reads on an H200 (docs/benchmarks.md)."""
+"""Bytes of rows a second that a pass reads on an H200: of the bandwidth of a copy there."""
 PATIENCE = 60.0
 """Seconds for which a training waits for its turn (`schedule/devices.py`)."""
 WORTH = 2.0

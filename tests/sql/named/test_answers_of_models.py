@@ -103,7 +103,7 @@ def asked(
 
 
 def refused(kind: str, answer: str) -> bool:
-    """Whether such a model has no such answer (docs/sql.md, Prediction)."""
+    """Whether such a model has no such answer (docs/sql/prediction.md)."""
     of_numbers = not any(word in kind for word in ("class", "hinge"))
     if "three" in kind:
         return answer in ("predict_proba", "decision")

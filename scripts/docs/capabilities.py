@@ -1,0 +1,206 @@
+"""Writes the parts of hand-written pages that the code says: which task or database has what.
+
+    python scripts/docs/capabilities.py            writes the parts
+    python scripts/docs/capabilities.py --check    names the pages that are stale
+
+A part stands between `<!-- generated: NAME -->` and `<!-- end -->`. In the comparison with other
+systems it is the row of tuskml.
+"""
+
+import re
+import sys
+from collections.abc import Callable, Iterable
+
+from catalogue import ROOT, duckdb_functions, postgres_functions
+from reference import kind_of, table
+
+from tuskml.learners.learner import Learner, Request
+from tuskml.learners.linear.planner.extras import takes_offsets
+from tuskml.learners.linear.tasks import LinearTask
+from tuskml.learners.options.kinds import ROW
+from tuskml.learners.options.table import acts_on
+from tuskml.learners.registry import TASKS, learner_of, options_of
+from tuskml.learners.tasks import Task
+
+PART = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+KINDS = {"aggregate": "aggregates", "scalar": "scalar functions", "table": "functions of rows"}
+OWN_ROW = re.compile(r"^\| tuskml \|.*$", re.MULTILINE)
+
+
+def features() -> str:
+    """A row per task: labels, kinds of features, and what rows may have besides."""
+    head = [
+        "task",
+        "labels",
+        "dense",
+        "sparse",
+        "by name",
+        "weights",
+        "offset",
+        "`class_weight`",
+        "`cluster`",
+        "tests of coefficients",
+    ]
+    rows = [
+        [
+            named(task),
+            task.labels if learner_of(task).labels else "none",
+            *marks(
+                task.features in ("dense or sparse", "a list"),
+                "sparse" in task.features,
+                by_name(task),
+                learner_of(task).weighs,
+                isinstance(task, LinearTask) and takes_offsets(task),
+                has(task, "class_weight") and (task.classifies or task.classes_by_option),
+                has(task, "cluster") and task.test is not None,
+                task.test is not None,
+            ),
+        ]
+        for task in TASKS.values()
+    ]
+    return table(head, rows)
+
+
+def places() -> str:
+    """A row per task: where it trains, and what limits or begins a training."""
+    head = [
+        "task",
+        "`store`",
+        "GPU",
+        "a group on several workers",
+        "steps together",
+        "part of the rows",
+        "`pooled`",
+        "`warm_start`",
+        "`validation`",
+        "`time`",
+    ]
+    rows = []
+    for task in TASKS.values():
+        learner = learner_of(task)
+        request = Request(task, options_of(task, ""))
+        rows.append(
+            [
+                named(task),
+                *marks(
+                    has(task, "store"),
+                    has(task, "device"),
+                    several_workers(task),
+                    learner.alone(request) is None,
+                    type(learner).rounds is not Learner.rounds,
+                    type(learner).train_pooled is not Learner.train_pooled,
+                    *(has(task, name) for name in ("warm_start", "validation", "time")),
+                ),
+            ]
+        )
+    return table(head, rows)
+
+
+def several_workers(task: Task) -> bool:
+    """Whether parts of one group may lie on several workers, with some options at least."""
+    learner = learner_of(task)
+    texts = ["", '{"delta": 1}'] if has(task, "delta") else [""]
+    for text in texts:
+        try:
+            options = options_of(task, text)
+        except ValueError:
+            continue
+        if learner.whole(Request(task, options)) is None:
+            return True
+    return False
+
+
+def named(task: Task) -> str:
+    """The names of a task as code."""
+    return ", ".join(f"`{name}`" for name in (task.name, *task.also))
+
+
+def by_name(task: Task) -> bool:
+    """Whether rows with names are features."""
+    options = learner_of(task).options.by_name.values()
+    return any(acts_on(one, frozenset((ROW,))) and one.name == "interactions" for one in options)
+
+
+def has(task: Task, option: str) -> bool:
+    """Whether an option acts on a task."""
+    found = learner_of(task).options.by_name.get(option)
+    if found is None:
+        return False
+    return any(
+        task.name not in one.but and task.name in (one.tasks or TASKS) for one in found.acts
+    )
+
+
+def marks(*given: bool) -> list[str]:
+    """Cells of a table."""
+    return ["yes" if one else "–" for one in given]
+
+
+def databases() -> str:
+    """Functions by kind: those of both databases, and those of one alone."""
+    here, there = duckdb_functions(), postgres_functions()
+    rows = []
+    for kind, plural in KINDS.items():
+        of_kind = {
+            name
+            for name in here.keys() | there.keys()
+            if kind_of(here.get(name), there.get(name)) == kind
+        }
+        both = of_kind & here.keys() & there.keys()
+        alone = of_kind - there.keys(), of_kind - here.keys()
+        rows.append([plural, *(quoted(sorted(names)) for names in (both, *alone))])
+    return table(["", "in both", "DuckDB alone", "PostgreSQL alone"], rows)
+
+
+def quoted(names: Iterable[str]) -> str:
+    """Names as code, or a dash."""
+    return ", ".join(f"`{name}`" for name in names) or "–"
+
+
+def own_row() -> str:
+    """What tuskml is, as a row of the comparison with other systems."""
+    here, there = duckdb_functions(), postgres_functions()
+    assert "aggregate" in here["train_model"].kind
+    assert "train_model" in there
+    learns = ", ".join(f"`{name}`" for name in TASKS)
+    return (
+        "| tuskml | DuckDB, PostgreSQL | an aggregate, `train_model(...)` | a value: STRUCT or "
+        f"composite | `GROUP BY` | {learns} |"
+    )
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "features": features,
+    "places": places,
+    "databases": databases,
+}
+PAGES = ("limits.md", "comparison.md")
+
+
+def anew(text: str) -> str:
+    """A page with its parts anew."""
+    found = PART.sub(lambda part: f"{part[1]}\n{PARTS[part[2]]()}\n{part[3]}", text)
+    return OWN_ROW.sub(lambda _: own_row(), found)
+
+
+def stale() -> dict[str, str]:
+    """The pages that are not as they should be, and how they should."""
+    files = {name: (ROOT / "docs" / name).read_text() for name in PAGES}
+    wanted = {name: anew(text) for name, text in files.items()}
+    return {name: text for name, text in wanted.items() if text != files[name]}
+
+
+def main(arguments: list[str]) -> int:
+    """Writes or checks."""
+    found = stale()
+    if arguments == ["--check"]:
+        for name in found:
+            print(f"docs/{name} is stale: make docs")
+        return int(bool(found))
+    for name, text in found.items():
+        (ROOT / "docs" / name).write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
