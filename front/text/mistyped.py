@@ -61,6 +61,9 @@ EXPECTED = {
     **dict.fromkeys(("precision_score", "recall_score", "f1_score"), CLASS_SCORE),
     "calibration": ("(label, p [, bins [, weight]])", "numbers, or the label a boolean"),
     "pinball": ("(label, predicted, quantile [, weight])", "numbers, or the label a boolean"),
+    "tweedie_deviance": (
+        "(label, predicted, power [, weight])", "numbers, or the label a boolean"
+    ),
 }  # fmt: skip
 
 

@@ -59,6 +59,7 @@ DEFINE_TAKE(tuskml_mape, TUSK_MAPE)
 DEFINE_TAKE(tuskml_pinball, TUSK_PINBALL)
 DEFINE_TAKE(tuskml_poisson_deviance, TUSK_POISSON_DEVIANCE)
 DEFINE_TAKE(tuskml_gamma_deviance, TUSK_GAMMA_DEVIANCE)
+DEFINE_TAKE(tuskml_tweedie_deviance, TUSK_TWEEDIE_DEVIANCE)
 
 /* For two texts it only matters whether their bytes are equal. */
 PG_FUNCTION_INFO_V1(tuskml_accuracy_text);

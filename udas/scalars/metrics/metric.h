@@ -29,6 +29,7 @@ enum tusk_metric_kind {
     TUSK_PINBALL,
     TUSK_POISSON_DEVIANCE,
     TUSK_GAMMA_DEVIANCE,
+    TUSK_TWEEDIE_DEVIANCE,
     TUSK_METRICS
 };
 
