@@ -74,6 +74,14 @@ TASK_TABLE = {
         metric="gamma_deviance",
         formula="y exp(-m) + m",
     ),
+    "tweedie": TaskRow(
+        kind="linear",
+        response="exp",
+        labels="numbers",
+        test="t",
+        metric="tweedie_deviance",
+        formula="exp((2 - p) m) / (2 - p) + y exp((1 - p) m) / (p - 1)",
+    ),
     "huber": TaskRow(
         kind="linear",
         response="identity",

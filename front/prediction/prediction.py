@@ -22,6 +22,7 @@ from tuskml.prediction.joining import Joined, ModelLike, joined
 from tuskml.text.calls import explained
 from tuskml.text.expressions import column_named, one, quoted
 from tuskml.training.refusing import refuse_replace
+from tuskml.udas.tasks import TASK_TABLE
 
 NAMES = {
     "predict": "prediction",
@@ -189,7 +190,7 @@ class Scoring:
         if offset is not None and self.models.answers().response != "exp":
             raise DataError(
                 f"offset is given for a model of task '{self.models.task}', expected a model of "
-                "'poisson', 'negative_binomial' or 'gamma'"
+                f"{one_of(name for name, row in TASK_TABLE.items() if row.response == 'exp')}"
             )
         return self.scope.extras(weight, offset)
 

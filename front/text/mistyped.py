@@ -18,7 +18,7 @@ TRAINING = (
 PREDICTION = ("(model, features)", FEATURES)
 SCORE = ("(label, score [, weight])", "both numbers or booleans")
 CLASSES = "both numbers or booleans, or both text"
-CLASS_SCORE = ("(label, predicted [, average [, weight]])", CLASSES)
+CLASS_SCORE = ("(label, predicted [, average [, positive] [, weight]])", CLASSES)
 SUM = ("(label, predicted [, weight])", "numbers, or the label a boolean")
 PROBABILITIES = (
     "(label, p [, weight])",
@@ -61,6 +61,9 @@ EXPECTED = {
     **dict.fromkeys(("precision_score", "recall_score", "f1_score"), CLASS_SCORE),
     "calibration": ("(label, p [, bins [, weight]])", "numbers, or the label a boolean"),
     "pinball": ("(label, predicted, quantile [, weight])", "numbers, or the label a boolean"),
+    "tweedie_deviance": (
+        "(label, predicted, power [, weight])", "numbers, or the label a boolean"
+    ),
 }  # fmt: skip
 
 

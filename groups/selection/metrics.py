@@ -26,6 +26,7 @@ METRICS = {
     "pinball": False,
     "poisson_deviance": False,
     "gamma_deviance": False,
+    "tweedie_deviance": False,
 }
 """By name, whether more is better. `udas/scalars/judging` computes them; of more than two classes
 precision, recall and F1 are the means over the classes."""
@@ -35,30 +36,33 @@ OF_CLASSES = tuple(METRICS)[: tuple(METRICS).index("rmse")]
 """Those that compare classes."""
 OF_CHANCES = ("log_loss", "brier")
 """Those that compare probabilities of classes."""
+PARAMETERS = {"pinball": ("quantile", 0.5), "tweedie_deviance": ("power", 1.5)}
+"""The option that is a metric's parameter, and its value where no candidate has that option."""
 
 
 def usual(task: Task, options: Options) -> tuple[str, float]:
     """The metric of a task that is given none, and its parameter."""
     request: Request[Any, Any] = Request(task, options)
     name = learner_of(task).metric(request)
-    return name, float(getattr(options, "quantile", 0.5)) if name == "pinball" else 0.0
+    return name, float(getattr(options, *PARAMETERS[name])) if name in PARAMETERS else 0.0
 
 
 def parameter_for(candidates: Sequence[Candidate], metric: str) -> float:
     """The parameter of a metric, which candidates that minimise it have as an option.
 
-    OptionError where they have several: losses of different quantiles cannot be compared.
+    OptionError where they have several, whose losses cannot be compared.
     """
-    if metric != "pinball":
+    if metric not in PARAMETERS:
         return 0.0
+    option, default = PARAMETERS[metric]
     own = {usual(one.task, one.options) for one in candidates}
     found = sorted(parameter for name, parameter in own if name == metric)
     if len(found) > 1:
         raise OptionError(
-            f"option 'quantile' has the values {', '.join(f'{one:g}' for one in found)}, and "
-            "losses of different quantiles cannot be compared: expected one value"
+            f"option '{option}' has the values {', '.join(f'{one:g}' for one in found)}, and "
+            f"losses by different values of '{option}' cannot be compared: expected one value"
         )
-    return found[0] if found else 0.5
+    return found[0] if found else default
 
 
 def lacks(candidate: Candidate, metric: str) -> str | None:

@@ -48,7 +48,7 @@ JUDGED = "judged"
 AT_ONCE = 12
 """Trainings of a group that are led at the same time, unless the placement says fewer."""
 MEANS = ("log_loss", "brier", "accuracy", "mae", "mape", "pinball", "poisson_deviance",
-         "gamma_deviance")  # fmt: skip
+         "gamma_deviance", "tweedie_deviance")  # fmt: skip
 """Metrics that are means over rows; `rmse` is the root of one."""
 
 

@@ -231,6 +231,13 @@ OPTIONS = OptionTable(
             (Acts(tasks=("negative_binomial",)),),
         ),
         Option(
+            "power",
+            real(1, 2, open_low=True),
+            1.5,
+            "task `tweedie`: p in the variance mu^p, between 1, `poisson`, and 2, `gamma`",
+            (Acts(tasks=("tweedie",)),),
+        ),
+        Option(
             "covariance",
             choice(*COVARIANCES),
             CLASSIC,

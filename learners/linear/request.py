@@ -26,6 +26,7 @@ class LinearOptions(Options):
     quantile: float
     delta: float | None
     dispersion: float | None
+    power: float
     covariance: str
     fit: bool
     likelihood_ratio: bool

@@ -67,8 +67,8 @@ class LinearTask(Task):
 
     @property
     def counts(self) -> bool:
-        """Whether labels are counts."""
-        return self.own is None and self.least == COUNTS
+        """Whether labels are counts or amounts: those of 0 have no likeliest margin."""
+        return self.own is None and self.least in (COUNTS, AMOUNTS)
 
     @property
     def has_ratios(self) -> bool:
@@ -98,6 +98,7 @@ def built(name: str, **more: Any) -> LinearTask:
 HINGE = 2
 """The last of the losses that the stochastic kernels, the GPU and stores have."""
 COUNTS, POSITIVE = "of at least 0, since it is of counts", "greater than 0"
+AMOUNTS = "of at least 0"
 LINEAR = built_in(
     built("linear", loss=0, quadratic=True),
     built("logistic", loss=1, also=("multinomial",)),
@@ -106,6 +107,7 @@ LINEAR = built_in(
     built("poisson", loss=3, low=0.0, least=COUNTS),
     built("negative_binomial", loss=5, expected=10, low=0.0, least=COUNTS, parameter="dispersion"),
     built("gamma", loss=4, expected=9, low=0.0, least=POSITIVE),
+    built("tweedie", loss=11, expected=12, low=0.0, least=AMOUNTS, parameter="power"),
     built("huber", loss=6, expected=0, parameter="delta"),
     built("quantile", loss=7, parameter="quantile", smooth=False),
 )

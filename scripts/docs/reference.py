@@ -95,6 +95,7 @@ SENTENCES = {
     "mape": "The mean absolute error as a share of the label.",
     "pinball": "The mean loss of a predicted quantile.",
     "poisson_deviance": "The mean Poisson deviance.",
+    "tweedie_deviance": "The mean Tweedie deviance of a power between 1 and 2.",
     "gamma_deviance": "The mean gamma deviance.",
     "brier": "The mean squared distance of probabilities from their label.",
     "average_precision": "Precision times the step of recall, summed from the highest score down.",

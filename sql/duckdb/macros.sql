@@ -6,7 +6,7 @@ CREATE OR REPLACE TEMP MACRO sparse(indices, vals) AS {'indices': _tusk_ids(indi
 -- tasks (scripts/build/tasks.py)
 CREATE OR REPLACE TEMP MACRO _tusk_has_terms(task) AS task NOT IN ('gbdt', 'random_forest', 'mlp', 'fm');
 CREATE OR REPLACE TEMP MACRO _tusk_is_of_trees(task) AS task IN ('gbdt', 'random_forest');
-CREATE OR REPLACE TEMP MACRO _tusk_is_tested_by_t(task) AS task IN ('linear', 'gamma');
+CREATE OR REPLACE TEMP MACRO _tusk_is_tested_by_t(task) AS task IN ('linear', 'gamma', 'tweedie');
 -- end of tasks
 
 -- A value with some or all fields of a model, or the text of a model, as one with all of them.
@@ -166,7 +166,7 @@ CREATE OR REPLACE TEMP MACRO similar_items(model, to_item, n := 10, exclude := [
 
 -- How well a model fits, of one that was trained with {"fit": true}.
 CREATE OR REPLACE TEMP MACRO _tusk_fit_number(options, name) AS
-    CASE WHEN json_extract(options, '$.log_likelihood') IS NOT NULL THEN CAST(json_extract(options, '$.' || name) AS DOUBLE)
+    CASE WHEN json_extract(options, '$.deviance') IS NOT NULL THEN CAST(json_extract(options, '$.' || name) AS DOUBLE)
          ELSE error('model_fit: the model does not keep how well it fits, train it with the option "fit": true') END;
 CREATE OR REPLACE TEMP MACRO model_fit(model) AS TABLE
 WITH _tusk_given AS (SELECT _tusk_model(model) AS _tusk_m),

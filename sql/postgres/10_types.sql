@@ -15,7 +15,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT task IN ('gbdt', 'random_forest') $$;
 CREATE FUNCTION _tuskml_is_tested_by_t(task text) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-AS $$ SELECT task IN ('linear', 'gamma') $$;
+AS $$ SELECT task IN ('linear', 'gamma', 'tweedie') $$;
 -- end of tasks
 
 -- Sparse features: feature ids >= 0 and their values.

@@ -49,6 +49,10 @@ CREATE FUNCTION _tuskml_pinball(internal, "any", "any", float8) RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_pinball' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION _tuskml_pinball(internal, "any", "any", float8, float8) RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_pinball' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_tweedie_deviance(internal, "any", "any", float8) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_tweedie_deviance' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION _tuskml_tweedie_deviance(internal, "any", "any", float8, float8) RETURNS internal
+AS 'MODULE_PATHNAME', 'tuskml_tweedie_deviance' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION _tuskml_accuracy_text(internal, text, text) RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_accuracy_text' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION _tuskml_accuracy_text(internal, text, text, float8) RETURNS internal
@@ -79,6 +83,8 @@ REVOKE ALL ON FUNCTION _tuskml_gamma_deviance(internal, "any", "any") FROM PUBLI
 REVOKE ALL ON FUNCTION _tuskml_gamma_deviance(internal, "any", "any", float8) FROM PUBLIC;
 REVOKE ALL ON FUNCTION _tuskml_pinball(internal, "any", "any", float8) FROM PUBLIC;
 REVOKE ALL ON FUNCTION _tuskml_pinball(internal, "any", "any", float8, float8) FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_tweedie_deviance(internal, "any", "any", float8) FROM PUBLIC;
+REVOKE ALL ON FUNCTION _tuskml_tweedie_deviance(internal, "any", "any", float8, float8) FROM PUBLIC;
 REVOKE ALL ON FUNCTION _tuskml_accuracy_text(internal, text, text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION _tuskml_accuracy_text(internal, text, text, float8) FROM PUBLIC;
 
@@ -247,6 +253,24 @@ CREATE AGGREGATE @extschema@.pinball(label boolean, predicted float8, quantile f
     PARALLEL = SAFE);
 CREATE AGGREGATE @extschema@.pinball(label boolean, predicted float8, quantile float8, weight float8) (
     SFUNC = _tuskml_pinball, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
+    COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
+    PARALLEL = SAFE);
+
+-- The mean Tweedie deviance of a power between 1 and 2; labels from 0, predictions above 0.
+CREATE AGGREGATE @extschema@.tweedie_deviance(label float8, predicted float8, power float8) (
+    SFUNC = _tuskml_tweedie_deviance, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
+    COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.tweedie_deviance(label float8, predicted float8, power float8, weight float8) (
+    SFUNC = _tuskml_tweedie_deviance, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
+    COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.tweedie_deviance(label boolean, predicted float8, power float8) (
+    SFUNC = _tuskml_tweedie_deviance, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
+    COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
+    PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@.tweedie_deviance(label boolean, predicted float8, power float8, weight float8) (
+    SFUNC = _tuskml_tweedie_deviance, STYPE = internal, SSPACE = 96, FINALFUNC = _tuskml_metric_give,
     COMBINEFUNC = _tuskml_metric_combine, SERIALFUNC = _tuskml_metric_serialize, DESERIALFUNC = _tuskml_metric_deserialize,
     PARALLEL = SAFE);
 

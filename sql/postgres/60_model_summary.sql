@@ -51,7 +51,7 @@ BEGIN
     n := kept->>'weight';
     parameters := kept->>'parameters';
     log_likelihood := kept->>'log_likelihood';
-    IF log_likelihood IS NULL THEN
+    IF kept->>'deviance' IS NULL THEN
         RAISE EXCEPTION 'model_fit: the model does not keep how well it fits, train it with the option "fit": true'
             USING ERRCODE = 'invalid_parameter_value';
     END IF;

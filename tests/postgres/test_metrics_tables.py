@@ -174,8 +174,8 @@ def test_kinds_of_numbers(pg, kind):
         ("calibration(1, 0.5, 0)", "calibration: bins is 0, expected 1 to 1000"),
         ("pinball(i, i, i)", "pinball: quantile is 2, expected a number between 0 and 1"),
         ("f1_score('a', 'b')",
-         "f1_score: label is text, expected average 'macro', 'weighted' or 'micro', or booleans "
-         "such as label = 'yes' and predicted = 'yes'"),
+         "f1_score: label is text, expected average 'macro', 'weighted' or 'micro', or the "
+         "positive class as the fourth argument, such as 'binary', 'yes'"),
         ("f1_score(1, 1, 'mean')",
          "f1_score: average is 'mean', expected 'binary', 'macro', 'weighted' or 'micro'"),
         ("confusion(repeat('x', 999 + i), '')",

@@ -72,6 +72,7 @@ CASES = (
     *algorithms("squared_hinge", "classes", "newton", "lbfgs"),
     *algorithms("poisson", "counts", "newton", "lbfgs"),
     *algorithms("gamma", "positive", "newton"),
+    *algorithms("tweedie", "counts", "newton", "lbfgs"),
     Case("negative_binomial", "counts", {"dispersion": 0.5}),
     Case("logistic", "several"),
     Case("linear", options={"l2": 0.0, "covariance": "HC1"}),

@@ -26,6 +26,8 @@
     TASK(negative_binomial, LINEAR, EXP, NUMBERS, NORMAL, "poisson_deviance", \
          "(y + 1/a) log(1 + a exp(m)) - y m") \
     TASK(gamma, LINEAR, EXP, NUMBERS, STUDENT, "gamma_deviance", "y exp(-m) + m") \
+    TASK(tweedie, LINEAR, EXP, NUMBERS, STUDENT, "tweedie_deviance", \
+         "exp((2 - p) m) / (2 - p) + y exp((1 - p) m) / (p - 1)") \
     TASK(huber, LINEAR, IDENTITY, NUMBERS, NORMAL, "mae", \
          "r^2/2 of r = m - y up to |r| = delta, then delta (|r| - delta/2)") \
     TASK(quantile, LINEAR, IDENTITY, NUMBERS, UNTESTED, "pinball", \

@@ -8,6 +8,7 @@
     'poisson': 'numbers',
     'negative_binomial': 'numbers',
     'gamma': 'numbers',
+    'tweedie': 'numbers',
     'huber': 'numbers',
     'quantile': 'numbers',
     'matrix_factorization': 'ratings',

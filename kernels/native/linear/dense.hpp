@@ -146,6 +146,10 @@ template <class Body> inline auto with_loss(const Loss &loss, Body &&body) {
         return body(ExpectedGamma());
     case LossKind::expected_negative_binomial:
         return body(ExpectedNegativeBinomial(loss.parameter));
+    case LossKind::tweedie:
+        return body(Tweedie(loss.parameter));
+    case LossKind::expected_tweedie:
+        return body(ExpectedTweedie(loss.parameter));
     default:
         return with_step_loss(loss, body);
     }

@@ -22,6 +22,8 @@ enum class LossKind : int32_t {
     squared_hinge = 8,
     expected_gamma = 9, // the losses above with the mean of the curvature over the labels
     expected_negative_binomial = 10,
+    tweedie = 11,
+    expected_tweedie = 12,
 };
 
 constexpr bool is_of_classes(LossKind kind) {
@@ -39,6 +41,7 @@ constexpr LeastLabel least_label(LossKind kind) {
     switch (kind) {
     case LossKind::poisson:
     case LossKind::negative_binomial:
+    case LossKind::tweedie:
         return {0, true};
     case LossKind::gamma:
         return {0, false};
@@ -161,6 +164,30 @@ struct ExpectedNegativeBinomial {
         LossValues<V> v = observed(m, y);
         return {v.loss, v.derivative,
                 (v.derivative + y) / (y + observed.inverse) * observed.inverse};
+    }
+};
+
+// exp((2 - p) m) / (2 - p) + y exp((1 - p) m) / (p - 1), 1 < p < 2: half the deviance of amounts
+// with mean mu = exp(m) and variance proportional to mu^p, but for terms without m. Jorgensen,
+// Exponential dispersion models, 1987.
+struct Tweedie {
+    static constexpr bool classifies = false;
+    double p;
+    explicit Tweedie(double power) : p(power) {}
+    template <class V> LossValues<V> operator()(V m, V y) const {
+        V mean = exp_of((2 - p) * m), share = y * exp_of((1 - p) * m);
+        return {mean * (1 / (2 - p)) + share * (1 / (p - 1)), mean - share,
+                (2 - p) * mean + (p - 1) * share};
+    }
+};
+
+struct ExpectedTweedie {
+    static constexpr bool classifies = false;
+    Tweedie observed;
+    explicit ExpectedTweedie(double p) : observed(p) {}
+    template <class V> LossValues<V> operator()(V m, V y) const {
+        LossValues<V> v = observed(m, y);
+        return {v.loss, v.derivative, exp_of((2 - observed.p) * m)};
     }
 };
 

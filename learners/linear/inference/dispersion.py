@@ -2,9 +2,9 @@
 
 Standard errors are the root of the diagonal of s^2 (n H)^-1, H the mean curvature. s^2 is 1 for a
 likelihood without a scale; the residual variance for the squared loss; Pearson's chi^2 over its
-degrees of freedom for `gamma` (McCullagh and Nelder, Generalized linear models, 1989, 8.3.6); and
-for `huber`, whose H is then that of the squared loss, k^2 mean(psi^2) / mean(psi')^2 with psi the
-loss's derivative (Huber, Robust statistics, 1981, 7.6.1).
+degrees of freedom for `gamma` and `tweedie` (McCullagh and Nelder, Generalized linear models,
+1989, 8.3.6); and for `huber`, whose H is then that of the squared loss, k^2 mean(psi^2) /
+mean(psi')^2 with psi the loss's derivative (Huber, Robust statistics, 1981, 7.6.1).
 """
 
 from dataclasses import replace
@@ -37,10 +37,22 @@ def scales(problem: Problem, state: State, which: Index, freedom: Floats) -> Flo
         elif task.expected is None or task.parameter == "dispersion":
             return np.ones(len(which))
         else:
-            found = summed(problem, state, which, by_scores=True) / freedom
-            if task.parameter is not None:
+            found = summed(residuals(problem), state, which, by_scores=True) / freedom
+            if task.parameter == "delta":
                 found = found * flattened(problem, state, which)
         return np.where(freedom > 0, found, np.nan)
+
+
+def residuals(problem: Problem) -> Problem:
+    """The problem whose squared derivatives add up to Pearson's chi^2, or to its like of `huber`.
+
+    Pearson's residual (mu - y) / mu^(p / 2) is the derivative of the loss with power 1 + p / 2.
+    """
+    if problem.task.parameter != "power":
+        return problem
+    assert problem.rows.parameter is not None
+    power = problem.rows.parameter * [0.5, 1.0] + [1.0, 0.0]
+    return problem.on(replace(problem.rows, parameter=power))
 
 
 def flattened(problem: Problem, state: State, which: Index) -> Floats:

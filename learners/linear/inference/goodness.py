@@ -33,8 +33,8 @@ SETTLED = 1e-12
 
 @dataclass(frozen=True)
 class Sums:
-    """Of the labels y of n rows by weight: n, log y!, y log y, log y, and what the size 1/a of
-    counts adds."""
+    """Of the labels y of n rows by weight: n, log y!, y log y, log y, what the size 1/a of counts
+    adds, and of tweedie y^(2 - p) / ((p - 1) (2 - p)), where a is p."""
 
     n: float
     factorial: float
@@ -42,13 +42,15 @@ class Sums:
     log_y: float
     sized: float
     saturated: float
+    powered: float
 
 
 def sums_of(group: np.void, a: float) -> Sums:
-    """The sums of a group (passes.GROUP); a: the dispersion of counts, NaN without one."""
+    """The sums of a group (passes.GROUP); a: the dispersion of counts or tweedie's power, NaN
+    without one."""
     from scipy.special import gammaln, xlogy  # slow to import, seldom needed
 
-    found = np.zeros(6)
+    found = np.zeros(7)
     with np.errstate(divide="ignore", invalid="ignore"):
         for y, weight in labels_of(group):
             size = 1 / a
@@ -59,6 +61,7 @@ def sums_of(group: np.void, a: float) -> Sums:
                 np.log(y),
                 rising(y, a),
                 (y + size) * np.log1p(a * y),
+                y ** (2 - a) / ((a - 1) * (2 - a)),
             )
             found += [float(np.sum(one if weight is None else weight * one)) for one in terms]
     return Sums(*found.tolist())
@@ -85,6 +88,8 @@ def log_likelihood(task: LinearTask, loss: float, s: Sums, scale: float) -> floa
         return -loss - s.factorial
     if task.parameter == "dispersion":
         return -loss + s.sized - s.factorial
+    if task.parameter == "power":  # an infinite series, which R leaves out too
+        return math.nan
     if task.response == "exp":
         k = 1 / scale
         known = s.n * (k * np.log(k) - math.lgamma(k)) + (k - 1) * s.log_y
@@ -98,6 +103,8 @@ def saturated(task: LinearTask, s: Sums, y: float) -> float:
         return y - s.y_log_y
     if task.parameter == "dispersion":
         return s.saturated - s.y_log_y
+    if task.parameter == "power":
+        return s.powered
     return s.n + s.log_y if task.response == "exp" else 0.0
 
 

@@ -28,6 +28,7 @@ LABELS = {
     "negative_binomial": RANDOM.negative_binomial(2, 2 / (2 + np.exp(MARGIN))).astype(float),
     "logistic": (MARGIN + RANDOM.logistic(size=N) > 0).astype(float),
     "gamma": np.exp(MARGIN) * RANDOM.gamma(2.0, 0.5, N),
+    "tweedie": np.exp(MARGIN) * np.random.default_rng(8).poisson(1.0, N),
 }
 FAMILIES = {
     "linear": (sm.families.Gaussian(), ""),
@@ -35,6 +36,7 @@ FAMILIES = {
     "negative_binomial": (sm.families.NegativeBinomial(alpha=0.5), ', "dispersion": 0.5'),
     "logistic": (sm.families.Binomial(), ""),
     "gamma": (sm.families.Gamma(sm.families.links.Log()), ""),
+    "tweedie": (sm.families.Tweedie(sm.families.links.Log(), var_power=1.7), ', "power": 1.7'),
 }
 
 
@@ -48,7 +50,7 @@ def intervals(client: Client, task: str, x: Any, y: Any, options: str) -> Any:
 
 
 def uses_t(task: str) -> bool:
-    return task in ("linear", "gamma")
+    return task in ("linear", "gamma", "tweedie")
 
 
 @pytest.mark.parametrize("task", list(LABELS))

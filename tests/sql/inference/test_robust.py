@@ -26,12 +26,14 @@ LABELS = {
     "poisson": RANDOM.negative_binomial(1.5, 1.5 / (1.5 + np.exp(MARGIN))),
     "logistic": (MARGIN + RANDOM.logistic(size=N) > 0).astype(float),
     "gamma": np.exp(MARGIN) * RANDOM.gamma(2.0, 0.5, N),
+    "tweedie": np.exp(MARGIN) * np.random.default_rng(8).poisson(1.0, N),
 }
 FAMILIES = {
     "linear": sm.families.Gaussian(),
     "poisson": sm.families.Poisson(),
     "logistic": sm.families.Binomial(),
     "gamma": sm.families.Gamma(sm.families.links.Log()),
+    "tweedie": sm.families.Tweedie(sm.families.links.Log(), var_power=1.5),
 }
 ROBUST = [name for name in COVARIANCES if name != "classic"]
 POWERS = {"HC0": 0, "HC1": 0, "HC2": 1, "HC3": 2}
@@ -41,8 +43,9 @@ def sandwich(task: str, x: Any, y: Any, covariance: str) -> Any:
     """By MacKinnon and White, with the leverages of the weighted least squares."""
     mean = sm.GLM(y, x, FAMILIES[task]).fit(tol=1e-14).mu
     curvature = {"linear": 1.0 + 0 * mean, "poisson": mean, "logistic": mean * (1 - mean)}
+    curvature["tweedie"] = np.sqrt(mean)
     curved = curvature.get(task, np.ones(len(y)))
-    score = (mean - y) / (mean if task == "gamma" else 1.0)
+    score = (mean - y) / {"gamma": mean, "tweedie": np.sqrt(mean)}.get(task, 1.0)
     inverse = np.linalg.inv(x.T * curved @ x)
     leverage = curved * np.einsum("ij,jk,ik->i", x, inverse, x)
     middle = x.T * (score**2 / (1 - leverage) ** POWERS[covariance]) @ x

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 from scipy.optimize import linprog, minimize
+from sklearn import metrics
 
 sys.path.append(str(Path(__file__).parent))
 
@@ -27,6 +28,7 @@ WHOLE = sm.add_constant(X)
 COUNTS = RANDOM.poisson(MEAN)
 AMOUNTS = RANDOM.gamma(2.0, MEAN / 2)
 SPREAD = RANDOM.negative_binomial(2.0, 2 / (2 + MEAN))
+PAID = AMOUNTS * (np.random.default_rng(8).random(N) < 0.6)
 HEAVY = MARGIN + RANDOM.standard_t(2, size=N)
 SIDES = (MARGIN + RANDOM.logistic(size=N) > 1).astype(float)
 
@@ -54,6 +56,26 @@ def test_gamma_is_statsmodels_glm(client: Client, storage: str) -> None:
     assert weights(model) == pytest.approx(truth.params, abs=1e-6)
     assert model.std_err == pytest.approx(truth.bse, rel=1e-6)
     assert model.options["dispersion"] == pytest.approx(truth.scale, rel=1e-6)
+
+
+@pytest.mark.parametrize("storage", ["dense", "sparse"])
+@pytest.mark.parametrize("power", [1.001, 1.3, 1.5, 1.9])
+def test_tweedie_is_statsmodels_glm(client: Client, storage: str, power: float) -> None:
+    model = client.fit("tweedie", X, PAID, storage, power=power)
+    family = sm.families.Tweedie(sm.families.links.Log(), var_power=power)
+    truth = sm.GLM(PAID, WHOLE, family).fit(tol=1e-13)
+    assert (model.status, model.converged) == ("ok", True)
+    assert weights(model) == pytest.approx(truth.params, abs=1e-6)
+    assert model.std_err == pytest.approx(truth.bse, rel=1e-6)
+    assert model.options["dispersion"] == pytest.approx(truth.scale, rel=1e-6)
+
+
+def test_tweedie_deviance_is_scikit_learn_s(client: Client) -> None:
+    source, parameters = client.rows(X, PAID)
+    sql = f"SELECT tweedie_deviance(y, exp(c0), 1.4) FROM {source}"
+    ((found,),) = client.connection.execute(sql, parameters).fetchall()
+    truth = metrics.mean_tweedie_deviance(PAID, np.exp(X[:, 0]), power=1.4)
+    assert found == pytest.approx(truth, rel=1e-12)
 
 
 def test_negative_binomial_is_the_maximum_of_the_joint_likelihood(client: Client) -> None:
@@ -127,6 +149,7 @@ TASKS: dict[str, Any] = {
     "poisson": COUNTS,
     "negative_binomial": SPREAD,
     "gamma": AMOUNTS,
+    "tweedie": PAID,
     "huber": HEAVY,
     "quantile": HEAVY,
     "squared_hinge": SIDES,
@@ -150,7 +173,7 @@ def test_groups_are_models_of_their_own(client: Client, task: str) -> None:
         assert coef == pytest.approx(alone.coef, abs=2e-5)
 
 
-@pytest.mark.parametrize("task", ["poisson", "gamma", "huber", "squared_hinge"])
+@pytest.mark.parametrize("task", ["poisson", "gamma", "tweedie", "huber", "squared_hinge"])
 @pytest.mark.parametrize("algorithm", ["lbfgs", "bgd", "newton_cg"])
 def test_algorithms_agree(client: Client, task: str, algorithm: str) -> None:
     exact = client.fit(task, X, TASKS[task], l2=0.01)
@@ -169,7 +192,7 @@ def predicted(client: Client, task: str, options: str) -> Any:
     return np.array(client.connection.execute(sql, given * 2).fetchall(), float)
 
 
-@pytest.mark.parametrize("task", ["poisson", "gamma", "quantile"])
+@pytest.mark.parametrize("task", ["poisson", "gamma", "tweedie", "quantile"])
 def test_predictions_are_by_the_link(client: Client, task: str) -> None:
     """Those of counts by the canonical link have the mean of the labels."""
     found = predicted(client, task, "{}")

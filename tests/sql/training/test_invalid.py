@@ -140,6 +140,7 @@ IMPOSSIBLE = {
     "poisson": ("-1", "'poisson' needs a label of at least 0", {}),
     "negative_binomial": ("-1", "'negative_binomial' needs a label of at least 0", {}),
     "gamma": ("0", "'gamma' needs a label greater than 0", {}),
+    "tweedie": ("-1", "'tweedie' needs a label of at least 0", {}),
     "gbdt": ("-1", "objective 'poisson' needs a label of at least 0", {"trees": 2, "objective": "poisson"}),
     "logistic": ("7", "expected 1 or 2 as option 'classes' has", {"l2": 0.1, "classes": [1, 2]}),
     "matrix_factorization": ("-1", "expected a number from 0", {"feedback": "implicit", "max_iter": 2}),

@@ -76,6 +76,16 @@ bool add_overload(duckdb_aggregate_function_set set, const overload *like) {
     return add_one(set, &weighted);
 }
 
+bool add_positive(duckdb_aggregate_function_set set, const overload *like) {
+    overload o = *like;
+    memmove(o.arguments + 3, o.arguments + 2, sizeof *o.arguments * (METRIC_ARGUMENTS - 3));
+    o.more += o.more ? 1 : 0;
+    o.n_arguments++;
+    o.positive = 2;
+    o.arguments[o.positive] = A_TEXT;
+    return add_overload(set, &o);
+}
+
 bool add_class_overloads(duckdb_aggregate_function_set set, const overload *like, bool text) {
     bool done = true;
     for (int label = A_NUMBER; label <= (text ? A_TEXT : A_BOOLEAN); label++)

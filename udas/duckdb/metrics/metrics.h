@@ -9,15 +9,17 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../../scalars/metrics/heap.h"
 #include "../../scalars/metrics/scored.h"
+#include "../../scalars/metrics/shares.h"
 #include "../../scalars/metrics/table.h"
 #include "../database.h"
 
 typedef enum argument_kind { A_NUMBER, A_BOOLEAN, A_TEXT, A_WHOLE, A_SHARES } argument_kind;
 
-#define METRIC_ARGUMENTS 4
+#define METRIC_ARGUMENTS 5
 
 struct overload;
 
@@ -42,10 +44,12 @@ typedef struct overload {
     int kind; /* which aggregate of the family */
     int n_arguments;
     argument_kind arguments[METRIC_ARGUMENTS];
-    int weight;                       /* which argument is the row's weight; 0: it has none */
-    bool unweighted;                  /* there is no overload like this one with a weight */
-    bool third_skips;                 /* a row whose third argument is NULL is not counted */
-    const tusk_table *table;          /* of the result; NULL if the result is a number */
+    int weight;              /* which argument is the row's weight; 0: it has none */
+    int positive;            /* which is the name of the positive class; 0: none is named */
+    int more;                /* which is bins, k, a quantile, a power or an average; 0: none */
+    bool unweighted;         /* there is no overload like this one with a weight */
+    bool third_skips;        /* a row where `more` is NULL is not counted */
+    const tusk_table *table; /* of the result; NULL if the result is a number */
     const tusk_table *weighted_table; /* of the overload with weights; NULL: the same */
 } overload;
 
@@ -70,13 +74,41 @@ static inline double number_at(const metric_row *row, int argument) {
 static inline duckdb_string_t *text_at(const metric_row *row, int argument) {
     return (duckdb_string_t *)row->columns[argument].data + row->at;
 }
-/* Whether the row has the optional third argument. */
-static inline bool has_third(const metric_row *row) {
-    return row->o->n_arguments > 2 && row->o->weight != 2 && is_valid(&row->columns[2], row->at);
+/* Whether the row has the argument that only some metrics take. */
+static inline bool has_more(const metric_row *row) {
+    return row->o->more && is_valid(&row->columns[row->o->more], row->at);
 }
 
 static inline double weight_at(const metric_row *row) {
     return row->o->weight ? number_at(row, row->o->weight) : 1;
+}
+
+static inline bool is_text(duckdb_string_t *a, const char *text, size_t length) {
+    return length == duckdb_string_t_length(*a) && !memcmp(duckdb_string_t_data(a), text, length);
+}
+/* Whether a label or a prediction is the positive class that the row names: numbers and booleans
+ * have the names that models give them. */
+static inline bool is_positive(const metric_row *row, int argument) {
+    duckdb_string_t *positive = text_at(row, row->o->positive);
+    char own[TUSK_CLASS_TEXT];
+    if (row->o->arguments[argument] == A_TEXT) {
+        duckdb_string_t *text = text_at(row, argument);
+        return is_text(positive, duckdb_string_t_data(text), duckdb_string_t_length(*text));
+    }
+    const char *name = duckdb_string_t_data(positive);
+    if (tusk_names_truth(row->o->arguments[argument] == A_BOOLEAN, name,
+                         duckdb_string_t_length(*positive)))
+        return (number_at(row, argument) != 0) == (name[0] == 't');
+    tusk_name_number(number_at(row, argument), own);
+    return is_text(positive, own, strlen(own));
+}
+/* The label as a number: 1 for a positive class that is named, and 0 for the others. */
+static inline double label_at(const metric_row *row) {
+    return row->o->positive ? is_positive(row, 0) : number_at(row, 0);
+}
+/* Whether a text label lacks the name of its positive class. */
+static inline bool lacks_positive(const overload *o) {
+    return o->arguments[0] == A_TEXT && o->arguments[1] == A_NUMBER && !o->positive;
 }
 
 /* Whether one argument is text and the other is not. */
@@ -108,7 +140,8 @@ static inline __attribute__((always_inline)) void each_row(duckdb_function_info 
     metric_row row = {o, columns, 0};
     for (; row.at < n; row.at++)
         if (is_valid(&columns[0], row.at) && is_valid(&columns[1], row.at) &&
-            !(o->third_skips && !is_valid(&columns[2], row.at)) &&
+            !(o->third_skips && !is_valid(&columns[o->more], row.at)) &&
+            !(o->positive && !is_valid(&columns[o->positive], row.at)) &&
             !(o->weight && !is_valid(&columns[o->weight], row.at)) &&
             !take(info, states[row.at], &row))
             return;
@@ -117,6 +150,8 @@ static inline __attribute__((always_inline)) void each_row(duckdb_function_info 
 /* Adds an overload with the argument kinds of `like`, and unless it is unweighted one with a
  * weight after them; false if DuckDB refuses. */
 bool add_overload(duckdb_aggregate_function_set set, const overload *like);
+/* Adds the overload of `like` whose third argument names the positive class. */
+bool add_positive(duckdb_aggregate_function_set set, const overload *like);
 /* Adds all overloads whose label and prediction are booleans, numbers or, if text is true,
  * text. Text paired with another kind has an overload too, which refuses its rows: otherwise
  * DuckDB would convert the other argument to text, such as 1 to '1.0'. */

@@ -14,6 +14,8 @@ static tusk_classes *classes_in(duckdb_aggregate_state state) {
 
 static bool class_at(const metric_row *row, int argument, tusk_class *c, char *sentence) {
     const char *name = argument ? "predicted" : "label";
+    if (row->o->positive)
+        return tusk_class_number(c, is_positive(row, argument), name, sentence);
     if (row->o->arguments[argument] != A_TEXT)
         return tusk_class_number(c, number_at(row, argument), name, sentence);
     duckdb_string_t *text = text_at(row, argument);
@@ -22,6 +24,8 @@ static bool class_at(const metric_row *row, int argument, tusk_class *c, char *s
 }
 
 static enum tusk_class_type type_of(const overload *o) {
+    if (o->positive)
+        return TUSK_BOOLEAN_CLASS;
     if (o->arguments[0] == A_TEXT)
         return TUSK_TEXT_CLASS;
     return o->arguments[0] == A_BOOLEAN && o->arguments[1] == A_BOOLEAN ? TUSK_BOOLEAN_CLASS
@@ -33,9 +37,10 @@ static bool average_at(const metric_row *row, enum tusk_average *average, char *
         *average = TUSK_MACRO;
         return true;
     }
-    duckdb_string_t *text = has_third(row) ? text_at(row, 2) : NULL;
+    duckdb_string_t *text = has_more(row) ? text_at(row, row->o->more) : NULL;
     return tusk_average_of(text ? duckdb_string_t_data(text) : NULL,
-                           text ? duckdb_string_t_length(*text) : 0, average, sentence);
+                           text ? duckdb_string_t_length(*text) : 0, average, sentence) &&
+           (!row->o->positive || tusk_one_class(*average, sentence));
 }
 
 static bool take(tusk_classes *s, const metric_row *row, char *sentence) {
@@ -149,9 +154,14 @@ static bool register_class_metric(duckdb_connection connection, database *d,
                       .n_arguments = n,
                       .unweighted = n == 2 && !confusion,
                       .arguments = {A_NUMBER, A_NUMBER, A_TEXT},
+                      .more = n == 3 ? 2 : 0,
                       .table = confusion ? tusk_confusion_table(false) : NULL,
                       .weighted_table = confusion ? tusk_confusion_table(true) : NULL};
         done = done && add_class_overloads(set, &o, true);
+        o.unweighted = false;
+        o.positive = o.n_arguments++;
+        o.arguments[o.positive] = A_TEXT;
+        done = done && (n == 2 || add_class_overloads(set, &o, true));
     }
     done = done && duckdb_register_aggregate_function_set(connection, set) == DuckDBSuccess;
     duckdb_destroy_aggregate_function_set(&set);

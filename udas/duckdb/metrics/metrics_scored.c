@@ -16,14 +16,18 @@ static enum tusk_ranking_kind kind_of(const overload *o) {
 }
 
 static int64_t bins_of(const metric_row *row) {
-    return has_third(row) ? ((const int64_t *)row->columns[2].data)[row->at]
-                          : tusk_default_bins(tusk_ranking_of(kind_of(row->o)));
+    return has_more(row) ? ((const int64_t *)row->columns[row->o->more].data)[row->at]
+                         : tusk_default_bins(tusk_ranking_of(kind_of(row->o)));
 }
 
 static bool scored_take(duckdb_function_info info, duckdb_aggregate_state state,
                         const metric_row *row) {
     char sentence[TUSK_SENTENCE];
-    tusk_ranked ranked = {number_at(row, 0), number_at(row, 1), bins_of(row), weight_at(row)};
+    if (lacks_positive(row->o)) {
+        metric_refuse(info, TUSK_NO_POSITIVE);
+        return false;
+    }
+    tusk_ranked ranked = {label_at(row), number_at(row, 1), bins_of(row), weight_at(row)};
     scored_in(state)->weighted = row->o->weight;
     if (tusk_scored_take(scored_in(state), tusk_ranking_of(kind_of(row->o)), &ranked, tusk_heap,
                          sentence))
@@ -117,9 +121,9 @@ static bool register_ranking(duckdb_connection connection, database *d,
                              enum tusk_ranking_kind kind) {
     const tusk_ranking *r = tusk_ranking_of(kind);
     duckdb_aggregate_function_set set = duckdb_create_aggregate_function_set(r->name);
-    bool done = true;
+    bool done = true, named = !r->at_k && !r->graded;
     for (int n = 2; n <= (tusk_has_bins(r) ? 3 : 2); n++)
-        for (int label = A_NUMBER; label <= A_BOOLEAN; label++) {
+        for (int label = A_NUMBER; label <= (named ? A_TEXT : A_BOOLEAN); label++) {
             overload o = {.database = d,
                           .name = r->name,
                           .family = &RANKINGS,
@@ -127,8 +131,9 @@ static bool register_ranking(duckdb_connection connection, database *d,
                           .n_arguments = n,
                           .arguments = {(argument_kind)label, A_NUMBER, A_WHOLE},
                           .unweighted = (n == 2 && r->bins) || r->at_k,
+                          .more = n == 3 ? 2 : 0,
                           .table = tusk_ranking_table(kind)};
-            done = done && add_overload(set, &o);
+            done = done && add_overload(set, &o) && (!named || add_positive(set, &o));
         }
     done = done && duckdb_register_aggregate_function_set(connection, set) == DuckDBSuccess;
     duckdb_destroy_aggregate_function_set(&set);

@@ -17,19 +17,17 @@ static const tusk_metric *metric_of(const overload *o) {
     return tusk_metric_of((enum tusk_metric_kind)o->kind);
 }
 
-static bool same_text(duckdb_string_t *a, duckdb_string_t *b) {
-    uint32_t n = duckdb_string_t_length(*a);
-    return n == duckdb_string_t_length(*b) &&
-           !memcmp(duckdb_string_t_data(a), duckdb_string_t_data(b), n);
-}
-
 /* For two texts it only matters whether they are equal. */
 static tusk_judged judged_of(const metric_row *row) {
-    if (row->o->arguments[0] == A_TEXT)
-        return (tusk_judged){.y = 1, .p = same_text(text_at(row, 0), text_at(row, 1))};
-    return (tusk_judged){.y = number_at(row, 0),
+    if (row->o->arguments[1] == A_TEXT) {
+        duckdb_string_t *predicted = text_at(row, 1);
+        return (tusk_judged){.y = 1,
+                             .p = is_text(text_at(row, 0), duckdb_string_t_data(predicted),
+                                          duckdb_string_t_length(*predicted))};
+    }
+    return (tusk_judged){.y = label_at(row),
                          .p = number_at(row, 1),
-                         .parameter = has_third(row) ? number_at(row, 2) : 0};
+                         .parameter = has_more(row) ? number_at(row, row->o->more) : 0};
 }
 
 /* The label as classes are called; the text is in `own` or the vector. */
@@ -76,7 +74,11 @@ static bool judge(const metric_row *row, tusk_judged *judged, bool *known, char 
 
 static bool score_take(duckdb_function_info info, duckdb_aggregate_state state,
                        const metric_row *row) {
-    if (mixes_text(row->o)) {
+    if (row->o->arguments[0] == A_TEXT && metric_of(row->o)->shares && lacks_positive(row->o)) {
+        metric_refuse(info, TUSK_NO_POSITIVE);
+        return false;
+    }
+    if (!row->o->positive && mixes_text(row->o)) {
         metric_refuse(info, TUSK_MIXED);
         return false;
     }
@@ -145,15 +147,16 @@ static bool register_sum(duckdb_connection connection, database *d, enum tusk_me
                   .family = &SUMS,
                   .kind = kind,
                   .n_arguments = m->parameter ? 3 : 2,
+                  .more = m->parameter ? 2 : 0,
                   .third_skips = m->parameter};
     duckdb_aggregate_function_set set = duckdb_create_aggregate_function_set(m->name);
     bool done = true;
     if (m->classes) {
         done = add_class_overloads(set, &o, true);
     } else {
-        for (int label = A_NUMBER; label <= A_BOOLEAN; label++) {
+        for (int label = A_NUMBER; label <= (m->shares ? A_TEXT : A_BOOLEAN); label++) {
             o.arguments[0] = (argument_kind)label;
-            done = done && add_overload(set, &o);
+            done = done && add_overload(set, &o) && (!m->shares || add_positive(set, &o));
         }
     }
     o.arguments[1] = A_SHARES;

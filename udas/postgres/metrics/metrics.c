@@ -35,8 +35,9 @@ static Datum take(FunctionCallInfo fcinfo, enum tusk_metric_kind kind) {
     bool parameter = tusk_metric_of(kind)->parameter;
     tusk_judged row = {0};
     aggregate_context(fcinfo);
-    if ((parameter && !has_third(fcinfo)) || !read_row(fcinfo, &row.y, &row.p) ||
-        !read_weight(fcinfo, parameter ? A_FOURTH : A_THIRD, &row.weight))
+    int behind = names_positive(fcinfo) || parameter ? A_FOURTH : A_THIRD;
+    if ((parameter && !has_argument(fcinfo, A_THIRD)) || !read_row(fcinfo, &row.y, &row.p) ||
+        !read_weight(fcinfo, behind, &row.weight))
         return give_state(fcinfo, state_at(fcinfo, A_STATE));
     if (parameter)
         row.parameter = PG_GETARG_FLOAT8(A_THIRD);
@@ -59,6 +60,7 @@ DEFINE_TAKE(tuskml_mape, TUSK_MAPE)
 DEFINE_TAKE(tuskml_pinball, TUSK_PINBALL)
 DEFINE_TAKE(tuskml_poisson_deviance, TUSK_POISSON_DEVIANCE)
 DEFINE_TAKE(tuskml_gamma_deviance, TUSK_GAMMA_DEVIANCE)
+DEFINE_TAKE(tuskml_tweedie_deviance, TUSK_TWEEDIE_DEVIANCE)
 
 /* For two texts it only matters whether their bytes are equal. */
 PG_FUNCTION_INFO_V1(tuskml_accuracy_text);

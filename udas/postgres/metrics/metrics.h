@@ -7,20 +7,26 @@
 #include "../../scalars/metrics/scored.h"
 #include "../../scalars/metrics/table.h"
 
-enum metric_argument { A_STATE, A_LABEL, A_PREDICTED, A_THIRD, A_FOURTH };
+enum metric_argument { A_STATE, A_LABEL, A_PREDICTED, A_THIRD, A_FOURTH, A_FIFTH };
 
 /* The types of a transition's arguments, kept from row to row. */
 typedef struct row_types {
-    Oid label, predicted;
+    Oid label, predicted, third, fourth;
 } row_types;
 
 const row_types *types_of(FmgrInfo *site);
 /* Whether the row has a label and a prediction. */
 bool has_row(FunctionCallInfo fcinfo);
-/* Reads the row of a transition as numbers; false if it has a NULL. */
+/* Whether the third argument of a label and a score names the positive class. */
+bool names_positive(FunctionCallInfo fcinfo);
+/* Whether a label or a prediction is the class that the argument at `positive` names; numbers and
+ * booleans have the names that models give them. */
+bool is_positive(FunctionCallInfo fcinfo, int argument, Oid type, int positive);
+/* Reads the row of a transition as numbers, the label as 1 where it is the positive class that is
+ * named; false if it has a NULL. */
 bool read_row(FunctionCallInfo fcinfo, double *label, double *predicted);
-/* Whether the transition has a third argument that is not NULL. */
-bool has_third(FunctionCallInfo fcinfo);
+/* Whether the transition has this argument, and it is not NULL. */
+bool has_argument(FunctionCallInfo fcinfo, int argument);
 /* Reads the row's weight at that argument, 1 if there is none; false if it is NULL. */
 bool read_weight(FunctionCallInfo fcinfo, int argument, double *weight);
 void refuse_row(const char *name, const char *sentence);

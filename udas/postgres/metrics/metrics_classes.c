@@ -32,9 +32,16 @@ static classes_state *state_new(MemoryContext context, enum tusk_class_metric me
 
 /* --- rows --- */
 
+/* Whether the fourth argument names the positive class. */
+static bool names_class(FunctionCallInfo fcinfo) {
+    return types_of(fcinfo->flinfo)->fourth == TEXTOID;
+}
+
 static bool class_at(FunctionCallInfo fcinfo, int argument, Oid type, tusk_class *c,
                      char *sentence) {
     const char *name = argument == A_LABEL ? "label" : "predicted";
+    if (names_class(fcinfo))
+        return tusk_class_number(c, is_positive(fcinfo, argument, type, A_FOURTH), name, sentence);
     if (type != TEXTOID)
         return tusk_class_number(c, read_number(PG_GETARG_DATUM(argument), type), name, sentence);
     const text *t = PG_GETARG_TEXT_PP(argument);
@@ -42,6 +49,8 @@ static bool class_at(FunctionCallInfo fcinfo, int argument, Oid type, tusk_class
 }
 
 static enum tusk_class_type type_of(const row_types *types) {
+    if (types->fourth == TEXTOID)
+        return TUSK_BOOLEAN_CLASS;
     if (types->label == TEXTOID)
         return TUSK_TEXT_CLASS;
     return types->label == BOOLOID && types->predicted == BOOLOID ? TUSK_BOOLEAN_CLASS
@@ -49,8 +58,8 @@ static enum tusk_class_type type_of(const row_types *types) {
 }
 
 /* The argument that is a weight, if there is one. */
-static int weight_place(enum tusk_class_metric metric) {
-    return metric == TUSK_CONFUSION ? A_THIRD : A_FOURTH;
+static int weight_place(FunctionCallInfo fcinfo, enum tusk_class_metric metric) {
+    return metric == TUSK_CONFUSION ? A_THIRD : names_class(fcinfo) ? A_FIFTH : A_FOURTH;
 }
 
 static bool average_at(FunctionCallInfo fcinfo, enum tusk_class_metric metric,
@@ -59,16 +68,17 @@ static bool average_at(FunctionCallInfo fcinfo, enum tusk_class_metric metric,
         *average = TUSK_MACRO;
         return true;
     }
-    const text *t = has_third(fcinfo) ? PG_GETARG_TEXT_PP(A_THIRD) : NULL;
+    const text *t = has_argument(fcinfo, A_THIRD) ? PG_GETARG_TEXT_PP(A_THIRD) : NULL;
     return tusk_average_of(t ? VARDATA_ANY(t) : NULL, t ? VARSIZE_ANY_EXHDR(t) : 0, average,
-                           sentence);
+                           sentence) &&
+           (!names_class(fcinfo) || tusk_one_class(*average, sentence));
 }
 
 static bool take_row(FunctionCallInfo fcinfo, classes_state *s, double weight, char *sentence) {
     const row_types *types = types_of(fcinfo->flinfo);
     enum tusk_average average;
     tusk_class label, predicted;
-    s->classes.weighted = PG_NARGS() > weight_place(s->metric);
+    s->classes.weighted = PG_NARGS() > weight_place(fcinfo, s->metric);
     return average_at(fcinfo, s->metric, &average, sentence) &&
            tusk_classes_are(&s->classes, type_of(types), average, sentence) &&
            class_at(fcinfo, A_LABEL, types->label, &label, sentence) &&
@@ -81,7 +91,8 @@ static Datum take(FunctionCallInfo fcinfo, enum tusk_class_metric metric) {
     MemoryContext context = aggregate_context(fcinfo);
     classes_state *s = state_at(fcinfo, A_STATE);
     double weight;
-    if (!has_row(fcinfo) || !read_weight(fcinfo, weight_place(metric), &weight))
+    if (!has_row(fcinfo) || (names_class(fcinfo) && PG_ARGISNULL(A_FOURTH)) ||
+        !read_weight(fcinfo, weight_place(fcinfo, metric), &weight))
         return give_state(fcinfo, s);
     if (!s)
         s = state_new(context, metric);

@@ -2,6 +2,7 @@
  * lift and those at k. */
 #include "metrics.h"
 
+#include "catalog/pg_type.h"
 #include "utils/memutils.h"
 
 #include "../../scalars/metrics/curves.h"
@@ -33,14 +34,18 @@ static Datum take(FunctionCallInfo fcinfo, enum tusk_ranking_kind kind) {
     MemoryContext context = aggregate_context(fcinfo);
     scored_state *s = state_at(fcinfo, A_STATE);
     const tusk_ranking *ranking = tusk_ranking_of(kind);
-    int weight_place = tusk_has_bins(ranking) ? A_FOURTH : A_THIRD;
+    int behind = names_positive(fcinfo) ? A_FOURTH : A_THIRD;
+    int weight_place = tusk_has_bins(ranking) ? behind + 1 : behind;
     tusk_ranked row;
     if (!read_row(fcinfo, &row.y, &row.score) || !read_weight(fcinfo, weight_place, &row.weight))
         return give_state(fcinfo, s);
     if (!s)
         s = state_new(context, kind);
-    bool bins = tusk_has_bins(ranking) && has_third(fcinfo);
-    row.bins = bins ? PG_GETARG_INT64(A_THIRD) : tusk_default_bins(ranking);
+    bool bins = tusk_has_bins(ranking) && has_argument(fcinfo, behind);
+    bool small = behind == A_FOURTH && types_of(fcinfo->flinfo)->fourth == INT4OID;
+    row.bins = !bins   ? tusk_default_bins(ranking)
+               : small ? PG_GETARG_INT32(behind)
+                       : PG_GETARG_INT64(behind);
     s->scored.weighted = PG_NARGS() > weight_place;
     char sentence[TUSK_SENTENCE];
     if (!tusk_scored_take(&s->scored, tusk_ranking_of(kind), &row, growth_in(context), sentence))

@@ -2,6 +2,7 @@
 #include "metrics.h"
 
 #include "access/htup_details.h"
+#include "catalog/pg_type.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/array.h"
@@ -9,6 +10,8 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/typcache.h"
+
+#include "../../scalars/metrics/shares.h"
 
 /* --- rows --- */
 
@@ -19,6 +22,8 @@ const row_types *types_of(FmgrInfo *site) {
     t = MemoryContextAlloc(site->fn_mcxt, sizeof *t);
     t->label = get_fn_expr_argtype(site, A_LABEL);
     t->predicted = get_fn_expr_argtype(site, A_PREDICTED);
+    t->third = get_fn_expr_argtype(site, A_THIRD);
+    t->fourth = get_fn_expr_argtype(site, A_FOURTH);
     site->fn_extra = t;
     return t;
 }
@@ -27,17 +32,49 @@ bool has_row(FunctionCallInfo fcinfo) {
     return !PG_ARGISNULL(A_LABEL) && !PG_ARGISNULL(A_PREDICTED);
 }
 
+bool names_positive(FunctionCallInfo fcinfo) {
+    return types_of(fcinfo->flinfo)->third == TEXTOID;
+}
+
+bool is_positive(FunctionCallInfo fcinfo, int argument, Oid type, int positive) {
+    const text *name = PG_GETARG_TEXT_PP(positive);
+    const char *bytes = VARDATA_ANY(name);
+    size_t length = VARSIZE_ANY_EXHDR(name);
+    Datum value = PG_GETARG_DATUM(argument);
+    if (type == TEXTOID) {
+        const text *t = DatumGetTextPP(value);
+        return VARSIZE_ANY_EXHDR(t) == length && !memcmp(VARDATA_ANY(t), bytes, length);
+    }
+    char own[TUSK_CLASS_TEXT];
+    if (is_number_type(number_type(type))) {
+        if (tusk_names_truth(type == BOOLOID, bytes, length))
+            return DatumGetBool(value) == (bytes[0] == 't');
+        tusk_name_number(read_number(value, number_type(type)), own);
+        return strlen(own) == length && !memcmp(own, bytes, length);
+    }
+    Oid output;
+    bool varlena;
+    getTypeOutputInfo(type, &output, &varlena);
+    const char *other = OidOutputFunctionCall(output, value);
+    return strlen(other) == length && !memcmp(other, bytes, length);
+}
+
 bool read_row(FunctionCallInfo fcinfo, double *label, double *predicted) {
     if (!has_row(fcinfo))
         return false;
     const row_types *t = types_of(fcinfo->flinfo);
-    *label = read_number(PG_GETARG_DATUM(A_LABEL), t->label);
+    if (names_positive(fcinfo)) {
+        if (PG_ARGISNULL(A_THIRD))
+            return false;
+        *label = is_positive(fcinfo, A_LABEL, t->label, A_THIRD);
+    } else
+        *label = read_number(PG_GETARG_DATUM(A_LABEL), t->label);
     *predicted = read_number(PG_GETARG_DATUM(A_PREDICTED), t->predicted);
     return true;
 }
 
-bool has_third(FunctionCallInfo fcinfo) {
-    return PG_NARGS() > A_THIRD && !PG_ARGISNULL(A_THIRD);
+bool has_argument(FunctionCallInfo fcinfo, int argument) {
+    return PG_NARGS() > argument && !PG_ARGISNULL(argument);
 }
 
 bool read_weight(FunctionCallInfo fcinfo, int argument, double *weight) {

@@ -8,7 +8,7 @@
 /* How rows are judged: by a metric's name in SQL, and its parameter if it has one. */
 typedef struct tusk_judging {
     const char *metric;
-    double parameter; /* pinball: the quantile */
+    double parameter; /* pinball: the quantile; tweedie_deviance: the power */
     /* How often trainings were cancelled, and how often they had been; it stops where these
      * differ. */
     int64_t (*cancels)(void);

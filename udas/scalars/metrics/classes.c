@@ -60,15 +60,21 @@ bool tusk_average_of(const char *name, size_t length, enum tusk_average *average
     return false;
 }
 
+bool tusk_one_class(enum tusk_average average, char *sentence) {
+    if (average != TUSK_BINARY)
+        snprintf(sentence, TUSK_SENTENCE,
+                 "a positive class is named, expected average 'binary', which is of one class");
+    return average == TUSK_BINARY;
+}
+
 /* --- what all rows have in common --- */
 
 bool tusk_classes_are(tusk_classes *s, enum tusk_class_type type, enum tusk_average average,
                       char *sentence) {
     if (average == TUSK_BINARY && type == TUSK_TEXT_CLASS) {
-        snprintf(
-            sentence, TUSK_SENTENCE,
-            "label is text, expected average 'macro', 'weighted' or 'micro', or booleans such "
-            "as label = 'yes' and predicted = 'yes'");
+        snprintf(sentence, TUSK_SENTENCE,
+                 "label is text, expected average 'macro', 'weighted' or 'micro', or the positive "
+                 "class as the fourth argument, such as 'binary', 'yes'");
         return false;
     }
     if (s->average && s->average != (int32_t)average) {

@@ -26,6 +26,9 @@ enum tusk_average { TUSK_BINARY = 1, TUSK_MACRO, TUSK_WEIGHTED, TUSK_MICRO };
 /* The average of that name; NULL means binary. False with a sentence if there is none. */
 bool tusk_average_of(const char *name, size_t length, enum tusk_average *average, char *sentence);
 
+/* Whether the average is that of the one class that is named as positive. */
+bool tusk_one_class(enum tusk_average average, char *sentence);
+
 enum tusk_class_type { TUSK_BOOLEAN_CLASS = 1, TUSK_NUMBER_CLASS, TUSK_TEXT_CLASS };
 
 /* A class as bytes that sort in its order: text as it is, numbers as their keys, high byte

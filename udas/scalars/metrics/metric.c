@@ -174,6 +174,22 @@ static bool take_gamma(tusk_score *s, const tusk_judged *row, double *loss, char
     return true;
 }
 
+/* B. Jorgensen, Exponential dispersion models, 1987. */
+static bool take_tweedie(tusk_score *s, const tusk_judged *row, double *loss, char *sentence) {
+    (void)s;
+    double y = row->y, mean = row->p, p = row->parameter;
+    if (!(p > 1 && p < 2)) {
+        snprintf(sentence, TUSK_SENTENCE, "power is %g, expected a number above 1 and below 2", p);
+        return false;
+    }
+    if (!finite_row(row, sentence) || !positive("label", y, true, sentence) ||
+        !positive("predicted", mean, false, sentence))
+        return false;
+    *loss = 2 * (pow(y, 2 - p) / ((1 - p) * (2 - p)) - y * pow(mean, 1 - p) / (1 - p) +
+                 pow(mean, 2 - p) / (2 - p));
+    return true;
+}
+
 static double give_mean(const tusk_score *s, bool *null) {
     (void)null;
     return tusk_sum_total(&s->error) / s->n;
@@ -200,6 +216,7 @@ static const tusk_metric METRICS[TUSK_METRICS] = {
     [TUSK_PINBALL] = {"pinball", take_pinball, give_mean, .parameter = true},
     [TUSK_POISSON_DEVIANCE] = {"poisson_deviance", take_poisson, give_mean},
     [TUSK_GAMMA_DEVIANCE] = {"gamma_deviance", take_gamma, give_mean},
+    [TUSK_TWEEDIE_DEVIANCE] = {"tweedie_deviance", take_tweedie, give_mean, .parameter = true},
 };
 
 const tusk_metric *tusk_metric_of(enum tusk_metric_kind kind) {

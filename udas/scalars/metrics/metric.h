@@ -29,6 +29,7 @@ enum tusk_metric_kind {
     TUSK_PINBALL,
     TUSK_POISSON_DEVIANCE,
     TUSK_GAMMA_DEVIANCE,
+    TUSK_TWEEDIE_DEVIANCE,
     TUSK_METRICS
 };
 
@@ -66,6 +67,10 @@ double tusk_score_give(const tusk_score *s, const tusk_metric *m, bool *null);
 /* For labels that must be booleans, 0 and 1, or -1 and +1. */
 #define TUSK_CODING "expected a boolean, 0 or 1, or -1 or +1"
 #define TUSK_TWO_CODINGS "label holds both 0 and -1, " TUSK_CODING
+
+/* Text has no order that says which class a score is of. */
+#define TUSK_NO_POSITIVE \
+    "label is text, expected its positive class as the third argument, such as 'yes'"
 
 /* Text can only be compared with text. */
 #define TUSK_MIXED "one of label and predicted is text, expected both or neither"

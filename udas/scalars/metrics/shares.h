@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "../sentence.h"
 #include "metric.h"
@@ -23,6 +24,12 @@ typedef struct tusk_shares {
 /* The names of a label that is a number or a boolean, as models call classes: 1.0 is '1', and
  * true is '1' too. text has TUSK_CLASS_TEXT bytes. */
 void tusk_name_number(double x, char *text);
+
+/* Whether a text is 'true' or 'false' for a label that is a boolean. */
+static inline bool tusk_names_truth(bool boolean, const char *text, size_t length) {
+    return boolean && ((length == 4 && !memcmp(text, "true", 4)) ||
+                       (length == 5 && !memcmp(text, "false", 5)));
+}
 
 /* Tells a class; false with a sentence if p is not a probability. */
 bool tusk_shares_add(tusk_shares *s, const char *name, size_t length, double p, char *sentence);
