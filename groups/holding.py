@@ -35,13 +35,14 @@ def holds_some(
     every = how.stretch_of(groups, request.options.seed, threads, by_label=False)
     ends = np.cumsum(groups["n_rows"])[:-1]
     counts = np.array([np.bincount(one, minlength=how.stretches) for one in np.split(every, ends)])
-    return np.logical_or.reduce(
+    found: NDArray[np.bool_] = np.logical_or.reduce(
         [
             (counts[:, list(out)].sum(axis=1) > 0)
             & (counts[:, list(how.kept(out))].sum(axis=1) > 0)
             for out in how.sets
         ]
     )
+    return found
 
 
 def with_column(models: Models, how: HeldOut) -> Models:
