@@ -99,7 +99,7 @@ def usable_by_all(stack: ExitStack, forms: Sequence[Form], memory: int) -> list[
     Copies live until the stack is closed.
     """
     requests = [request for _, some in forms for request in some]
-    if any(groups["wide"].any() for groups, _ in forms):  # their learner refuses what is wrong
+    if any(groups["wide"].any() for groups, _ in forms):  # they are looked at once ids are narrow
         return [groups for groups, _ in forms]
     if requests[0].options.invalid == "skip":
         return without_others(stack, forms, memory)

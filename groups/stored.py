@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tuskml.errors import RowsError
 from tuskml.groups import wide
 from tuskml.kernels import passes
 from tuskml.kernels.charged import look_at_limits
@@ -45,7 +46,6 @@ def train_stored(
     Waiting for a store's lock is ended as the training is.
     """
     access.serve(hosting.host)
-    learner = learner_of(request.task)
     mark, training = passes.cancel_mark(), training_of(statement)
     look_at_limits(memory)
     check = lambda: passes.raise_if_cancelled(mark)  # noqa: E731
@@ -56,19 +56,30 @@ def train_stored(
 
         def train(place: int) -> Models:
             with passes.begun_at(mark), interruptible(check), budget.within(lanes.threads):
-                one = groups[place : place + 1]
-                asked = of_group(lanes.request, place)
-                model = wide.train_stored(learner, one, asked, memory, stores)
-            return model.numbered(np.array([place]))
+                return of_one(groups, place, lanes.request, memory, stores)
 
         if lanes.count == 1:
             for place in range(len(groups)):
-                one = groups[place : place + 1]
-                asked = of_group(request, place)
-                model = wide.train_stored(learner, one, asked, memory, stores)
-                yield model.numbered(np.array([place]))
+                yield of_one(groups, place, request, memory, stores)
         else:
             yield from side_by_side(train, len(groups), lanes.count)
+
+
+def of_one(
+    groups: NDArray[np.void],
+    place: int,
+    request: Request[Any, Any],
+    memory: int,
+    stores: StoreRoot,
+) -> Models:
+    """The model of the group at a place. RowsError says that it is of this one."""
+    learner, asked = learner_of(request.task), of_group(request, place)
+    try:
+        one = groups[place : place + 1]
+        model = wide.train_stored(learner, one, asked, memory, stores)
+    except RowsError as error:
+        raise RowsError(str(error), {place: str(error)}) from error
+    return model.numbered(np.array([place]))
 
 
 def of_group(request: Request[Any, Any], place: int) -> Request[Any, Any]:

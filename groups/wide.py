@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import DataError
+from tuskml.groups.invalid import usable
 from tuskml.kernels import passes
 from tuskml.kernels.rows.vocabulary import Ids, Numbered, numbered
 from tuskml.kvstore import StoreRoot
@@ -73,9 +74,12 @@ def train_stored(
     start = ids_to_start(request, root)
     if not group["wide"][0] and not len(start):
         return learner.train_stored(group, request, memory, root)
-    with numbered(group.copy(), start, memory, passes.cancel_mark()) as rows:
+    with (
+        numbered(group.copy(), start, memory, passes.cancel_mark()) as rows,
+        usable(rows.groups, request, memory) as sound,
+    ):
         stored = NumberedRoot(root, rows.ids)
-        model = learner.train_stored(rows.groups, request, memory, stored)
+        model = learner.train_stored(sound, request, memory, stored)
         n_features = np.array([min(stored.dimension, MOST_FEATURES)], np.int64)
     return replace(model, n_features=n_features)
 

@@ -19,7 +19,9 @@ MEANINGS = {
     "not compared": "a search: no candidate could be judged by rows that were held out, as in "
     "groups of a few rows, or of one value of `fold_by`, so none was chosen: the model is that of "
     "the simplest candidate (fewest leaves or units, strongest penalty, then by the alphabet), "
-    "and `chosen` in `model_trials` is NULL",
+    "and `chosen` in `model_trials` is NULL; or the column of `fold_by` or `time_by`, or `gap`, "
+    "left a training with `validation` no row to hold out, or none to train on meanwhile: the "
+    "model is of all rows, without early stopping",
     "time limit": "the limit `time` was reached, of the training or of its search",
     "diverged": "expected a lower `learning_rate` or `step`; `gbdt`: the training loss rose by "
     "more than half of what the trees had lowered it by: the trees up to its lowest value, or "

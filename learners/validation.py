@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError
 from tuskml.kernels.passes import OwnedRows, Pass, cancel_mark
 from tuskml.kernels.rows.renumber import Renumbered, renumbered_alike
 from tuskml.kernels.structures import FOLDS
@@ -29,7 +28,8 @@ def shuffled(rows: Pass, request: Request[Any, Any], memory: int) -> tuple[Rows,
     """The rows to train on and those that `validation` holds out, ordered by a hash of their
     content; memory: address of the account that copies are charged to.
 
-    A search says which rows it holds out itself. Raises DataError where a gap leaves no row.
+    A search says which rows it holds out itself. Groups of which a column can hold out none, or
+    leaves none, train on all rows.
     """
     options, how = request.options, request.held_out
     if options.validation and request.parted is not None:
@@ -70,15 +70,30 @@ def by_column(rows: Pass, how: HeldOut, seed: int, memory: int) -> tuple[Rows, R
     for one in set(range(how.stretches)) - {kept, out[0]}:
         with OwnedRows(np.ascontiguousarray(cells[:, one])):
             pass
-    if (made.groups["n_rows"] == 0).any():
+    try:
+        hold_none(rows, how, made.groups, held.groups, memory)
+    except BaseException:
         with made, held:
-            gap = "" if how.gap is None else how.gap.shown
-            raise DataError(
-                f"option 'gap' is {gap}, which leaves a group no row to train on: expected a "
-                "shorter one, or less 'validation'"
-            )
+            raise
     made.groups["n_skipped"] = rows.groups["n_skipped"]
     return made, held
+
+
+def hold_none(
+    rows: Pass, how: HeldOut, kept: NDArray[np.void], held: NDArray[np.void], memory: int
+) -> None:
+    """Gives groups that a gap leaves no row to train on (GROUP, in `kept`) all of their rows, and
+    frees those that were held out.
+    """
+    empty = np.flatnonzero(kept["n_rows"] == 0)
+    if not len(empty):
+        return
+    with OwnedRows(held[empty]):
+        held["head"][empty] = held["n_rows"][empty] = 0
+    none = replace(how, column=None, in_time=False, gap=None)
+    count = np.zeros(len(empty), np.int64)
+    whole = none.deal(rows.groups[empty], 0, rows.threads, memory, held=count).cells
+    kept[empty] = whole.reshape(len(empty), -1)[:, 0]
 
 
 def unmarked(groups: NDArray[np.void]) -> NDArray[np.void]:

@@ -18,6 +18,7 @@ from tuskml.groups.contract.long_options import options_of
 from tuskml.groups.contract.made import made_for
 from tuskml.groups.contract.refusal import refuse
 from tuskml.groups.contract.weights import refuse_weights
+from tuskml.groups.holding import with_held_out
 from tuskml.groups.invalid import invalid_models, trained_apart, usable
 from tuskml.groups.leaks import with_leaks
 from tuskml.groups.outgrown import outgrown
@@ -396,7 +397,7 @@ def trained(
         usable(seen.groups, seen.request, memory) as sound,
     ):
         for found in trained_on(sound, seen.request, batch, account):
-            models = with_leaks(found, sound)
+            models = with_leaks(with_held_out(found, sound, seen.request), sound)
             last_training.note(models, sound[models.group], batch.statement)
             yield seen.described(models)
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import OptionError
+from tuskml.groups.holding import NOT_COMPARED, with_column, with_status
 from tuskml.groups.leaks import with_leaks
 from tuskml.groups.selection.asked import Search
 from tuskml.groups.selection.drawing.tpe import Estimate, axes_of, chosen
@@ -38,12 +39,11 @@ from tuskml.groups.selection.sets import Round, Sets, sets_of
 from tuskml.groups.selection.trials import TOO_FEW, Trials, races, shares, slices_of
 from tuskml.learners.models import Models, Strings, joined
 from tuskml.learners.near import NearWhole
-from tuskml.learners.statuses import MEANINGS
 
 ALL = slice(None)
 LEAST_ROWS = 2
 """Rows that a training needs."""
-TIME_LIMIT, NOT_COMPARED = "time limit", "not compared"
+TIME_LIMIT = "time limit"
 
 
 def searched(
@@ -281,6 +281,7 @@ def trained_on_all(
             continue
         models = part.trained(number, part.seen.groups, places, winner=True)
         found = with_leaks(models.numbered(places[models.group]), part.seen.groups)
+        found = with_column(found, trials.search.dealt)
         found = replace(found, trials=texts_of(texts, found.group))
         yield part.seen.described(with_statuses(found, trials))
 
@@ -291,15 +292,6 @@ def with_statuses(models: Models, trials: Trials) -> Models:
     """
     models = with_status(models, NOT_COMPARED, ~trials.compared()[models.group])
     return with_status(models, TIME_LIMIT, trials.unfinished()[models.group])
-
-
-def with_status(models: Models, status: str, which: NDArray[np.bool_]) -> Models:
-    """The models, of which some have a status, (n,). A status that matters more stays."""
-    pool, code = models.status.pool, models.status.code.copy()
-    order = list(MEANINGS)
-    lesser = np.array([order.index(text) < order.index(status) for text in pool], bool)
-    code[which & lesser[code]] = len(pool)
-    return replace(models, status=Strings((*pool, status), code))
 
 
 def texts_of(texts: list[str], places: NDArray[np.int64]) -> Strings:

@@ -97,8 +97,8 @@ def statuses(
             about["ending"] == OUT_OF_RANGE,
             (about["ending"] == DIVERGED) | worse | ~finite,
             about["ending"] == LATE,
-            (about["ending"] == PATIENCE) | (about["kept"] < about["epochs"]),
             above,
+            (about["ending"] == PATIENCE) | (about["kept"] < about["epochs"]),
         ],
         [
             "one class",
@@ -106,8 +106,8 @@ def statuses(
             "out of range",
             "diverged",
             "time limit",
-            "early stop",
             "not converged",
+            "early stop",
         ],
         "ok",
     )

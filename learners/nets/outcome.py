@@ -125,8 +125,8 @@ def statuses(labels: NDArray[np.void], found: Trained, alike: Alike) -> NDArray[
             (about["ending"] == LATE) & (worse | ~finite) & (about["kept"] == 0),
             (about["ending"] == DIVERGED) | worse | ~finite,
             about["ending"] == LATE,
-            (about["ending"] == PATIENCE) | (about["kept"] < about["epochs"]),
             above,
+            (about["ending"] == PATIENCE) | (about["kept"] < about["epochs"]),
         ],
         [
             "one class",
@@ -135,8 +135,8 @@ def statuses(labels: NDArray[np.void], found: Trained, alike: Alike) -> NDArray[
             "time limit",
             "diverged",
             "time limit",
-            "early stop",
             "not converged",
+            "early stop",
         ],
         "ok",
     )

@@ -194,7 +194,8 @@ STATUSES = {
     "too few rows": ("y", "dense", NUMBERS, "i = 1"),
     "diverged": ("y", "dense", f'{{{SAME}, "algorithm": "sgd", "learning_rate": 1e5}}', "true"),
     "out of range": ("y * 1e300", "dense", NUMBERS, "true"),
-    "early stop": ("(i * 104729) % 997 > 500", "sparse", f'{{{SAME}, "objective": "logistic", "validation": 0.3, "max_iter": 200, "learning_rate": 2}}', "true"),
+    "early stop": ("(y > 1) <> ((i * 104729) % 997 > 700)", "sparse", f'{{{SAME}, "objective": "logistic", "validation": 0.3, "max_iter": 200, "learning_rate": 0.1}}', "true"),
+    "not converged": ("(i * 104729) % 997 > 500", "sparse", f'{{{SAME}, "objective": "logistic", "validation": 0.3, "max_iter": 200, "learning_rate": 2}}', "true"),
     "time limit": ("y", "dense", f'{{{SAME}, "time": "1s", "max_iter": 1000000}}', "true"),
     "ok": ("5.0", "dense", NUMBERS, "true"),
 }  # fmt: skip

@@ -319,7 +319,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "gap of numbers": ({"time_by": "day", "gap": "3 days"}, "option 'gap' is an interval, and column 'day' holds numbers"),
     "gap of dates": ({"time_by": "date", "gap": 3}, "option 'gap' is a number, and column 'date' holds dates or times"),
     "no gap": ({"time_by": "day", "gap": -1}, "option 'gap' is -1, expected a number of at least 0, or of dates"),
-    "long gap": ({"time_by": "day", "gap": 10000, "validation": 0.2}, "option 'gap' is 10000, which leaves a group no row"),
 }  # fmt: skip
 
 

@@ -1,0 +1,66 @@
+"""What models say of the rows that were held out by a column: its name, and where it held none."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.learners.held_out import HeldOut
+from tuskml.learners.learner import Request
+from tuskml.learners.models import Models, Strings
+from tuskml.learners.statuses import MEANINGS
+from tuskml.schedule import budget
+
+NOT_COMPARED = "not compared"
+
+
+def with_held_out(models: Models, groups: NDArray[np.void], request: Request[Any, Any]) -> Models:
+    """The models, whose options name the column and whose status says of which groups no row was
+    held out; models carry their groups' places in `groups` (kernels.GROUP)."""
+    how = request.held_out
+    if how is None or how.column is None:
+        return models
+    own = replace(how, share=request.options.validation or how.share)
+    none = ~holds_some(own, groups[models.group], request)
+    return with_status(with_column(models, how), NOT_COMPARED, none)
+
+
+def holds_some(
+    how: HeldOut, groups: NDArray[np.void], request: Request[Any, Any]
+) -> NDArray[np.bool_]:
+    """Of which groups (G,) some rows are held out while others are trained on."""
+    threads = request.options.threads or budget.threads()
+    every = how.stretch_of(groups, request.options.seed, threads, by_label=False)
+    ends = np.cumsum(groups["n_rows"])[:-1]
+    counts = np.array([np.bincount(one, minlength=how.stretches) for one in np.split(every, ends)])
+    found: NDArray[np.bool_] = np.logical_or.reduce(
+        [
+            (counts[:, list(out)].sum(axis=1) > 0)
+            & (counts[:, list(how.kept(out))].sum(axis=1) > 0)
+            for out in how.sets
+        ]
+    )
+    return found
+
+
+def with_column(models: Models, how: HeldOut) -> Models:
+    """The models, whose field `options` names the column by which rows were held out."""
+    if how.column is None:
+        return models
+    given: dict[str, Any] = {"time_by" if how.in_time else "fold_by": how.column}
+    if how.gap is not None:
+        given["gap"] = how.gap.shown.strip("'") if how.gap.in_days else how.gap.distance
+    more = json.dumps(given, ensure_ascii=False, separators=(",", ":"))
+    pool = tuple(text and f"{text[:-1]},{more[1:]}" for text in models.options.pool)
+    return replace(models, options=replace(models.options, pool=pool))
+
+
+def with_status(models: Models, status: str, which: NDArray[np.bool_]) -> Models:
+    """The models, of which some have a status, (n,). A status that matters more stays."""
+    pool, code = models.status.pool, models.status.code.copy()
+    order = list(MEANINGS)
+    lesser = np.array([order.index(text) < order.index(status) for text in pool], bool)
+    code[which & lesser[code]] = len(pool)
+    return replace(models, status=Strings((*pool, status), code))
