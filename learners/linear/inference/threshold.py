@@ -7,13 +7,15 @@ Weights and threshold are found by turns, the first weights by least squares. So
 is given is approached from above too: of a narrow one the first weights would see no curvature.
 
 Where more than half of the residuals vanish so does the scale. The threshold then ends at LEAST of
-what the labels vary by, at which the loss is that of median regression.
+what the labels vary by, at which the loss is that of median regression. Where all of them vanish,
+least squares has the optimum of each threshold, and no narrow one has to be approached.
 """
 
 from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tuskml.kernels.passes import Floats, solve
 from tuskml.learners.linear.algorithms import ALGORITHMS
@@ -29,6 +31,8 @@ NORMAL = 0.6744897501960817
 LEAST = 1e-9
 FINEST = 1e-6
 """Of what the labels vary by, the least unit that convergence is measured in."""
+NEARLY_EXACT = 1e-3
+"""Of what the labels vary by, residuals of least squares that may be those of its tolerance."""
 ROUNDS = 100
 ENOUGH, SETTLED = 0.1, 1e-9
 """Of epsilon, and at least, to which the logarithm of the threshold settles."""
@@ -66,6 +70,13 @@ def with_threshold(
     again = arriving(again, problem, plan)
     trend = Trend(len(unit))
     before = scaled(problem, state, unit)
+    if (before < NEARLY_EXACT * unit).any() and not state.out_of_time:
+        state, exact = exactly(problem, state, before, unit, again)  # changes no other group
+        before = np.where(exact, LEAST * unit, scaled(problem, state, unit))
+        if exact.all():
+            problem = at_threshold(problem, before, before, unit)
+            state.converged[:] = True
+            return problem, state
     for _ in range(ROUNDS):
         problem, state = descended(problem, state, before, unit, again)
         estimate = scaled(problem, state, unit)
@@ -75,6 +86,19 @@ def with_threshold(
         before = np.where(moved, np.maximum(trend.next(before, estimate), LEAST * unit), before)
     state.converged &= ~moved
     return problem, state
+
+
+def exactly(
+    problem: Problem, state: State, threshold: Floats, unit: Floats, again: Again
+) -> tuple[State, NDArray[np.bool_]]:
+    """Where least squares ends at the tolerance of thresholds (G,), and which groups have no
+    residuals there.
+    """
+    near = threshold < NEARLY_EXACT * unit
+    ended = again(at_threshold(problem, unit, threshold, unit), state.v)
+    ended.v[~near] = state.v[~near]
+    ended.iterations = np.where(near, ended.iterations, 0) + state.iterations
+    return ended, near & (np.sqrt(2 * np.maximum(ended.objective, 0.0)) <= LEAST * unit)
 
 
 def arriving(again: Again, problem: Problem, plan: Plan) -> Again:
@@ -117,15 +141,19 @@ def descended(
     problem: Problem, state: State, threshold: Floats, unit: Floats, again: Again
 ) -> tuple[Problem, State]:
     """The problem with a threshold (G,), and where a descent from the state ends."""
-    rows = problem.rows
-    parameter = np.stack([threshold, np.ones(len(threshold))], axis=1)
-    finer = np.clip(threshold, FINEST * unit, unit)
-    at = replace(rows, parameter=parameter)
-    problem = replace(problem.on(at), weight_unit=finer, gradient_unit=finer)
+    problem = at_threshold(problem, threshold, threshold, unit)
     iterations = state.iterations
     state = again(problem, state.v)
     state.iterations += iterations
     return problem, state
+
+
+def at_threshold(problem: Problem, threshold: Floats, least: Floats, unit: Floats) -> Problem:
+    """The problem with a threshold (G,); its convergence is measured in units of `least` (G,)."""
+    parameter = np.stack([threshold, np.ones(len(threshold))], axis=1)
+    finer = np.clip(least, FINEST * unit, unit)
+    at = replace(problem.rows, parameter=parameter)
+    return replace(problem.on(at), weight_unit=finer, gradient_unit=finer)
 
 
 def scaled(problem: Problem, state: State, unit: Floats) -> Floats:
