@@ -42,8 +42,14 @@ for _name in [name for learner in LEARNERS for name in learner.tasks if name in 
     TASKS[_name] = TASKS.pop(_name)  # in this order, whichever learner was imported first
 
 
+OWNERS: dict[str, Learner] = {name: learner for learner in LEARNERS for name in learner.tasks}
+"""The learner of each task that learners come with."""
+
+
 def task_named(name: str) -> Task:
     """The task, or an OptionError that names those there are."""
+    if name in TASKS:
+        return TASKS[name]
     found: dict[str, Task] = {}
     for learner in LEARNERS:
         found |= learner.tasks
@@ -59,7 +65,12 @@ def task_named(name: str) -> Task:
 
 def learner_of(task: Task) -> Learner:
     """The learner that has a task."""
-    return next(learner for learner in LEARNERS if task.name in learner.tasks)
+    return OWNERS.get(task.name) or _owner_of(task.name)
+
+
+def _owner_of(name: str) -> Learner:
+    """The learner of a task that was registered since."""
+    return next(learner for learner in LEARNERS if name in learner.tasks)
 
 
 def how_to_classify(task: Task) -> str:

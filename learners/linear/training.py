@@ -20,15 +20,10 @@ from tuskml.kernels.rows.gather import gathered
 from tuskml.kernels.rows.renumber import renumbered
 from tuskml.learners import events
 from tuskml.learners.classes import check_classes
-from tuskml.learners.linear import devices
+from tuskml.learners.linear import gpu as devices
 from tuskml.learners.linear.algorithms.parts.epochs import TRIAL_ROWS
 from tuskml.learners.linear.algorithms.parts.second_order.begun import leave
-from tuskml.learners.linear.estimates.question import Question
-from tuskml.learners.linear.explaining.plan_text import resolved
-from tuskml.learners.linear.explaining.timing import Timing
-from tuskml.learners.linear.explaining.trained import explained
-from tuskml.learners.linear.guard.moving import trained_in_turns
-from tuskml.learners.linear.guard.switching import Run, run_guarded
+from tuskml.learners.linear.gpu import trained_in_turns
 from tuskml.learners.linear.inference import determined, limit, outcome
 from tuskml.learners.linear.inference.covariance import covariances
 from tuskml.learners.linear.inference.dispersed import estimates_dispersion, with_dispersion
@@ -50,8 +45,12 @@ from tuskml.learners.linear.own.checks import refuse_labels, task_members
 from tuskml.learners.linear.own.tasks import refuse_together
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.choice import Choice
+from tuskml.learners.linear.planner.explanation import explained
 from tuskml.learners.linear.planner.extras import refuse_extras
 from tuskml.learners.linear.planner.planning import decide, first_plan
+from tuskml.learners.linear.planner.question import Question
+from tuskml.learners.linear.planner.report import Timing, resolved
+from tuskml.learners.linear.planner.switching import Run, run_guarded
 from tuskml.learners.linear.problem import Index, Problem
 from tuskml.learners.linear.renumbered import apart, own_request, restored
 from tuskml.learners.linear.request import LinearOptions, Request

@@ -11,7 +11,7 @@ from tuskml.learners.linear.algorithms import ALGORITHMS
 
 ROOMS = ("front", "groups", "kernels", "learners", "optimizer", "schedule", "udas")
 OF_LINEAR, OF_FACTORIZATION = (f"learners/{one}/algorithms" for one in ("linear", "factorization"))
-COSTS = "learners/linear/estimates/costs.py"
+COSTS = "learners/linear/planner/cost.py"
 """Two kinds of steps have the names of algorithms in calibrations."""
 OUTCOME = "learners/linear/inference/outcome.py"
 """Takes one more of an algorithm's passes."""

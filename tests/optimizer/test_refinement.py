@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuskml.learners.linear.estimates.question import Question, Statistics
 from tuskml.learners.linear.options import parse
-from tuskml.learners.linear.planner.costs import PlanCosts
-from tuskml.learners.linear.planner.space import candidate
+from tuskml.learners.linear.planner.candidates import PlanCosts, candidate
+from tuskml.learners.linear.planner.question import Question, Statistics
 from tuskml.learners.linear.tasks import LINEAR
 from tuskml.optimizer import constants, refinement
 from tuskml.optimizer.refinement import (

@@ -23,8 +23,6 @@ from tuskml.kvstore import StoreRoot
 from tuskml.learners import events
 from tuskml.learners.classes import check_classes, class_names, named_classes
 from tuskml.learners.linear.algorithms import STORED
-from tuskml.learners.linear.estimates.question import Question
-from tuskml.learners.linear.explaining.plan_text import resolved
 from tuskml.learners.linear.inference.modelled import classes_of, one_class
 from tuskml.learners.linear.multinomial.stored import Several, several_of, trains_in_store
 from tuskml.learners.linear.multinomial.training import many_classes, plan_of_classes
@@ -32,9 +30,10 @@ from tuskml.learners.linear.objective import class_weights
 from tuskml.learners.linear.own.checks import refuse_labels, task_members
 from tuskml.learners.linear.own.tasks import refuse_together
 from tuskml.learners.linear.plan import Plan
-from tuskml.learners.linear.planner.choice import Choice
-from tuskml.learners.linear.planner.elsewhere import stored
+from tuskml.learners.linear.planner.choice import Choice, stored
 from tuskml.learners.linear.planner.planning import plan_for, statistics
+from tuskml.learners.linear.planner.question import Question
+from tuskml.learners.linear.planner.report import resolved
 from tuskml.learners.linear.request import Request
 from tuskml.learners.linear.stored.estimate import expected_epochs
 from tuskml.learners.linear.stored.foreseen import foreseen

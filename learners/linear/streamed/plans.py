@@ -28,10 +28,18 @@ from tuskml.learners.linear.algorithms.parts.epochs import (
     STEPS_A_DECADE,
     EpochAlgorithm,
 )
-from tuskml.learners.linear.estimates.question import Question, Statistics
-from tuskml.learners.linear.estimates.ways import ALL_ROWS, SHUFFLED, Way, drawing
-from tuskml.learners.linear.planner.choice import BATCH, Candidate, assess, rounded
-from tuskml.learners.linear.planner.costs import PlanCosts
+from tuskml.learners.linear.planner.candidates import PlanCosts
+from tuskml.learners.linear.planner.choice import (
+    ALL_ROWS,
+    BATCH,
+    SHUFFLED,
+    Candidate,
+    Way,
+    assess,
+    drawing,
+    rounded,
+)
+from tuskml.learners.linear.planner.question import Question, Statistics
 from tuskml.learners.linear.request import Request
 from tuskml.learners.row_groups import Layout, Piece, Storage
 from tuskml.optimizer import constants, reading

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tuskml.errors import RowsError
 from tuskml.kernels.passes import KINDS
 from tuskml.kernels.segments import chunks, dense_row_bytes
-from tuskml.learners.linear.planner.made_rows import groups_of
+from tuskml.learners.linear.planner.calibration import groups_of
 from tuskml.learners.linear.request import Request
 from tuskml.learners.linear.streamed.skipping import may_skip
 from tuskml.learners.linear.streamed.training import train_streamed, wanted

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from tuskml.learners.explaining.shown import shown_seconds
 from tuskml.learners.linear.algorithms import ALGORITHMS
-from tuskml.learners.linear.estimates.question import Question, Statistics
-from tuskml.learners.linear.explaining.plan_text import plan_line
 from tuskml.learners.linear.options import parse
+from tuskml.learners.linear.planner.candidates import PlanCosts, candidate, choose
 from tuskml.learners.linear.planner.choice import (
     BATCH,
     FAR,
@@ -25,9 +24,8 @@ from tuskml.learners.linear.planner.choice import (
     select,
     trivial,
 )
-from tuskml.learners.linear.planner.costs import PlanCosts
-from tuskml.learners.linear.planner.rule import choose
-from tuskml.learners.linear.planner.space import candidate
+from tuskml.learners.linear.planner.question import Question, Statistics
+from tuskml.learners.linear.planner.report import plan_line
 from tuskml.learners.linear.tasks import LINEAR
 from tuskml.optimizer import disk
 from tuskml.optimizer.constants import shipped

@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 
 from tuskml.learners.linear.algorithms.newton import NewtonStep
-from tuskml.learners.linear.estimates.costs import Costs
-from tuskml.learners.linear.estimates.question import Measured, Question, Statistics
-from tuskml.learners.linear.guard import replanning
-from tuskml.learners.linear.planner import planning
+from tuskml.learners.linear.planner import planning, replanning
+from tuskml.learners.linear.planner.cost import Costs
+from tuskml.learners.linear.planner.question import Measured, Question, Statistics
 from tuskml.optimizer import constants, disk
 from tuskml.schedule import replay, shares
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuskml.learners.linear.options import parse
-from tuskml.learners.linear.planner.costs import PlanCosts
+from tuskml.learners.linear.planner.candidates import PlanCosts
 from tuskml.learners.linear.request import Request
 from tuskml.learners.linear.streamed import skipping
 from tuskml.learners.linear.streamed.plans import (

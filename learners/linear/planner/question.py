@@ -1,22 +1,17 @@
-"""What the spectrum of dense rows says of iterations: methods are run on a model of the objective.
+"""What is known when a plan is asked for: the rows, a sketch of them, options and memory."""
 
-The tables (`iterations.py`, `spread.py`) hold what was usual; how long methods that follow
-gradients take on ill-conditioned rows, only the curvature's eigenvalues tell. They are those of a
-sample of the rows, corrected for what a sample adds: the largest ones are too large and the
-smallest too small (Ledoit and Wolf, Quadratic shrinkage for large covariance matrices, Bernoulli
-2022). A method's run on f(v) = g.v + 1/2 sum lambda_i v_i^2, of these eigenvalues and the
-gradient's components along their vectors, takes microseconds an iteration. The vectors tell the
-gradient's components by weight, the largest of which ends a training. Its errors take the place of
-those that Algorithm 1 of Kaoudi et al., SIGMOD 2017, gets from the rows of a sample.
-"""
-
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from tuskml.kernels.passes import Floats
 from tuskml.kernels.speculated import Method, Tridiagonal, speculate, speculate_apart
+from tuskml.learners.linear.request import LinearOptions
+from tuskml.learners.linear.tasks import LinearTask
 from tuskml.optimizer.curves import Interval, fit
 
 MOST = 400
@@ -155,3 +150,103 @@ class Sketch:
             middle = 0.5 * (low + high)
             low, high = (middle, high) if left(middle) > goal else (low, middle)
         return high
+
+
+# What all candidate plans of one training have in common.
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What is known of a batch of groups with the same number of features.
+
+    most_rows: of the largest group, as a power of two; the others, which costs are estimated
+    from, are 0 where nobody has counted: rows and entries (values of the features) of all groups.
+    on_disk: bytes of spilled rows that a pass has to read.
+    """
+
+    most_rows: int
+    n_features: int
+    sparse: bool
+    rows: int = 0
+    entries: int = 0
+    groups: int = 1
+    double: bool = False
+    on_disk: float = 0.0
+
+    @property
+    def storage(self) -> str:
+        """How rows are kept, as `tuskml.kernels.passes.KINDS` says it."""
+        return f"{'sparse' if self.sparse else 'dense'} float{64 if self.double else 32}"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Seconds of something of the user's own on all rows: before and in an iteration, or a pass.
+
+    failure: why it cannot be.
+    """
+
+    setup: float
+    iteration: float
+    failure: str | None
+
+
+@dataclass(frozen=True)
+class AtCorner:
+    """Iterations of a method at the hinge, as a sample of the rows tells.
+
+    ended: whether it came to an end there, else it takes more; unsure: how many times more or
+    fewer it may take; whole: whether that was to the tolerance that is asked for.
+    """
+
+    iterations: float
+    ended: bool
+    unsure: float = 2.0
+    whole: bool = False
+
+
+@dataclass(frozen=True)
+class Question:
+    """What all candidates of one training have in common.
+
+    length: mean squared length of the centred rows, and spread: of dense features' variances
+    (`spread.py`), where they are known; spread_with_l2: with what the penalty adds; rarer: the
+    rarer class's share of the rows, at the hinge; sketch: a
+    model of the objective (`sketch.py`); corner: what methods did at the hinge on a sample
+    (`guard/cornered.py`); measured: what was timed instead of being computed,
+    by algorithm or as "pass gradient" and "pass curvature"; spent: seconds of a pass that was made
+    and is of use only to plans that begin by the curvature; gpu: whether the rows are on one;
+    room: bytes that a plan may take beside the rows;
+    shown: what batches of the same call showed (`guard/few_groups.py`).
+    """
+
+    task: LinearTask
+    options: LinearOptions
+    seen: Statistics
+    threads: int
+    measured: Mapping[str, Measured] = field(default_factory=dict)
+    length: float | None = None
+    spread: float | None = None
+    spread_with_l2: float | None = None
+    rarer: float | None = None
+    sketch: Sketch | None = None
+    corner: Mapping[Method, AtCorner] = field(default_factory=dict)
+    spent: float = 0.0
+    gpu: bool = False
+    room: float = math.inf
+    shown: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def penalised(self) -> bool:
+        """Whether large weights cost."""
+        return self.options.l1 > 0 or self.options.l2 > 0
+
+    @property
+    def rows_of_one(self) -> float:
+        """Rows of a group, in the mean; at least 1."""
+        return max(self.seen.rows / max(self.seen.groups, 1), 1.0)
+
+    @property
+    def wide(self) -> bool:
+        """Whether sparse rows are fewer than their features."""
+        return self.seen.sparse and self.seen.n_features > self.rows_of_one

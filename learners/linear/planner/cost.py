@@ -1,18 +1,11 @@
-"""What parts of plans cost: seconds and bytes, after the operators' costs of ML4all (section 6).
-
-The paper adds up IO, CPU and network by operator and iteration. Here rows are packed, and in
-memory unless they were spilled (`optimizer/disk.py`), so Transform and Sample cost nothing of
-their own; Compute is a pass over the rows or an epoch, Update the work on the weights, and each
-has constants that the machine was measured for (`optimizer/constants.py`). What a plan does before
-its first and after its last iteration counts too: the trial of steps, the start on a sample,
-standard errors. Each algorithm puts its cost together from these parts.
-"""
+"""Seconds that passes and iterations take, and those that a running plan has spent."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tuskml.learners.linear.estimates.question import Question, Statistics
+from tuskml.kernels.rows.meter import Meter
+from tuskml.learners.linear.planner.question import Question, Statistics
 from tuskml.optimizer.constants import Constants
 from tuskml.optimizer.curves import Interval
 from tuskml.optimizer.disk import scan_seconds
@@ -207,3 +200,37 @@ def total_of(cost: Cost, iterations: Interval, on_sample: float) -> Interval:
         cost.total(iterations.point, on_sample),
         cost.total(iterations.high, on_sample),
     )
+
+
+# What a running plan has done, in estimated seconds.
+#
+# Passes over the rows are counted as they are made: those of line searches, of looks at a duality
+# gap and of conjugate gradients too, whatever was expected of an iteration. Other work on the
+# machine changes none of it.
+
+
+@dataclass
+class Work:
+    """Of one plan; own: seconds of its iterations, beside their passes where these are counted."""
+
+    cost: Cost
+    own: float = 0.0
+    meter: Meter = field(default_factory=Meter)
+
+    def iterated(self, on_sample: bool) -> None:
+        """Counts an iteration."""
+        parts = self.cost.parts
+        if parts is not None:
+            self.own += parts.own
+        else:
+            self.own += self.cost.sampled if on_sample else self.cost.iteration
+
+    @property
+    def seconds(self) -> float:
+        """Of all that was done."""
+        parts, made = self.cost.parts, self.meter
+        if parts is None:
+            return self.cost.setup + self.own
+        gradients = made.gradients + LOSS_ALONE * made.losses
+        solved = parts.curvature * made.curvatures + self.cost.product * made.products
+        return self.own + parts.gradient * gradients + solved

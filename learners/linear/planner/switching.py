@@ -19,14 +19,13 @@ from tuskml.kernels.passes import Floats
 from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.algorithms.parts.kept import Beginning
 from tuskml.learners.linear.descent import deadline_of, descend
-from tuskml.learners.linear.estimates.question import Question
-from tuskml.learners.linear.explaining.timing import Timing
-from tuskml.learners.linear.guard.behind import GUESSED, SURE, Guard
-from tuskml.learners.linear.guard.replanning import Replanning, replanning_for, solves
-from tuskml.learners.linear.guard.watching import Watching
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.choice import Candidate, Choice, dependable
+from tuskml.learners.linear.planner.guard import GUESSED, SURE, Guard, Watching
+from tuskml.learners.linear.planner.question import Question
+from tuskml.learners.linear.planner.replanning import Replanning, replanning_for, solves
+from tuskml.learners.linear.planner.report import Timing
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import LinearOptions
 from tuskml.optimizer.curves import Interval

@@ -11,7 +11,7 @@ that memory no longer holds take the time of the disk, so that plans of few pass
 Weights are all that plans have in common, so whatever one of them has reached is progress of all
 (the thesis calls it progress propagation): a candidate begins at the best weights that are known,
 those of an earlier plan where they are better, and has the decades of its error left that these
-lack. The policy (`schedule/replanning/policy.py`) says which one goes on.
+lack. The policy (`learners/linear/planner/replanning.py`) says which one goes on.
 
 Resources that have just changed may change back. What another plan takes to begin, as a pass for
 the curvature, is lost then. So it goes on once the running plan, which takes longer, has lost as
@@ -19,29 +19,219 @@ much, as one rents skis until they would be paid: the training takes at most twi
 had it known how long the change lasts (Karlin et al., Competitive snoopy caching, 1988).
 """
 
+import contextvars
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from typing import Generic, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tuskml.kernels.charged import FLOOR, memory_use
 from tuskml.kernels.passes import Floats
+from tuskml.kvstore.working.quiet import QuietThreads
 from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.algorithms.parts.kept import Beginning
-from tuskml.learners.linear.estimates.question import Question
-from tuskml.learners.linear.guard.beside import Beside, NoThreadError
-from tuskml.learners.linear.guard.progress import Point, iterations_left
-from tuskml.learners.linear.guard.resources import Resources, judge
 from tuskml.learners.linear.operators import Loop, Operators, State
 from tuskml.learners.linear.plan import Plan
-from tuskml.learners.linear.planner.choice import Candidate, Choice
+from tuskml.learners.linear.planner.candidates import PlanCosts
+from tuskml.learners.linear.planner.choice import Candidate, Choice, assess, dependable
+from tuskml.learners.linear.planner.iterations import Point, iterations_left
+from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.problem import Problem
-from tuskml.optimizer import disk
+from tuskml.optimizer import constants, disk
+from tuskml.optimizer.constants import Constants
 from tuskml.optimizer.disk import not_cached
 from tuskml.schedule import shares
-from tuskml.schedule.replanning.policy import next_plan, worth_considering
+
+
+@dataclass
+class Resources:
+    """What a training may use: threads, and bytes beside what it has.
+
+    on_disk: bytes of spilled rows that memory does not hold, so that each pass reads them; free:
+    bytes that the system has for files, or for what a plan that takes over keeps.
+    """
+
+    threads: int
+    room: float
+    on_disk: float = 0.0
+    free: float = math.inf
+
+    def changed_to(self, other: "Resources") -> str:
+        """In words, for the model's plan."""
+        told = []
+        if self.threads != other.threads:
+            told.append(f"share {self.threads} -> {other.threads}")
+        if (self.on_disk > 0) != (other.on_disk > 0):
+            told.append("rows " + ("memory -> disk" if other.on_disk else "disk -> memory"))
+        memory = f"memory {mebibytes(self.room)} -> {mebibytes(other.room)} MiB"
+        return " and ".join(told) or memory
+
+
+def mebibytes(size: float) -> str:
+    """So many, to the hundredth where they are few."""
+    found = size / 2**20
+    return f"{found:,.0f}" if found >= 1 else f"{found:.2f}"
+
+
+def judge(chosen: Choice, question: Question, now: Resources) -> tuple[Candidate, ...]:
+    """The candidates of a choice that are known well, at other resources. Reads and changes
+    nothing else, as it may run in another thread than the training."""
+    names = [one.plan.algorithm for one in chosen.candidates if dependable(one)]
+    known = constants.of_host()
+    asked = with_resources(question, now, known)
+    found = assess(asked, known, chosen.known, names)
+    common = PlanCosts(asked, known).common()
+    return tuple(
+        replace(one, cost=replace(one.cost, setup=max(one.cost.setup - common, 0.0)))
+        for one in found
+    )
+
+
+def with_resources(question: Question, now: Resources, known: Constants) -> Question:
+    """The question of a training that has these; passes that were timed take longer."""
+    seen = replace(question.seen, on_disk=now.on_disk)
+    asked = replace(question, threads=now.threads, seen=seen, spent=0.0)
+    before, after = PlanCosts(question, known), PlanCosts(asked, known)
+    timed = dict(question.measured)
+    for name, one in timed.items():
+        kind = name.removeprefix("pass ")
+        if kind != name and one.failure is None:
+            slower = before.speedup(kind) / after.speedup(kind)
+            timed[name] = replace(one, iteration=slower * one.iteration)
+    return replace(asked, measured=timed)
+
+
+# Judges plans in a thread beside the training, which goes on meanwhile (Mahajan 2021, 2.3.3).
+#
+# Kernels hold no GIL, so the thread works while rows are read. What it found is taken up at a
+# later border of an iteration, and dropped if it answers a question that is no longer asked. The
+# thread takes no signals, as in a server they are for its own thread alone, and it ends with the
+# training.
+
+Found = TypeVar("Found")
+NAME = "tuskml plans"
+"""Of the thread."""
+
+
+class NoThreadError(Exception):
+    """The system starts no further thread."""
+
+
+class Beside(Generic[Found]):
+    """One question at a time, known by its key: what it asks and where the thread has come."""
+
+    def __init__(self) -> None:
+        self.pool: QuietThreads | None = None
+        self.key: Hashable = None
+        self.future: Future[Found] | None = None
+
+    def answer(self, key: Hashable, ask: Callable[[], Found]) -> Found | None:
+        """What `ask` found; None while it runs. Drops another question that was asked before.
+
+        An error of `ask` is raised here. NoThreadError if there can be no thread.
+        """
+        if self.future is None or self.key != key:
+            self.drop()
+            self.future, self.key = self._started(ask), key
+        return self.future.result() if self.future.done() else None
+
+    def drop(self) -> None:
+        """Nobody wants the answer any more."""
+        if self.future is not None:
+            self.future.cancel()
+        self.key, self.future = None, None
+
+    def end(self) -> None:
+        """Ends the thread, which takes a millisecond at most."""
+        self.drop()
+        if self.pool is not None:
+            self.pool.shutdown(wait=True)
+            self.pool = None
+
+    def _started(self, ask: Callable[[], Found]) -> "Future[Found]":
+        """The thread sees the limits of the calling one."""
+        context = contextvars.copy_context()
+
+        def quietly() -> Found:
+            with np.errstate(all="ignore"):
+                return ask()
+
+        try:
+            if self.pool is None:
+                self.pool = QuietThreads(1, thread_name_prefix=NAME)
+                self.pool.submit(int)  # a thread that starts runs at once, and the caller waits
+            return self.pool.submit(context.run, quietly)
+        except RuntimeError as error:
+            raise NoThreadError(str(error)) from None
+
+
+# The policy of re-planning, without knowledge of what the plans are.
+#
+# Mahajan, Scheduler-driven Strategies for Fair and Efficient Data Analytics Systems, 2021, chapter
+# 2: whenever its resources change, a query goes on by the plan that takes least of those that can
+# run, as if they never changed again (pseudocode 2). What a plan has done is kept, so that a
+# query that comes back to it goes on where it left off. Plans that need more than another one and
+# do not at least halve its work are not considered. Whatever the resources do, such a query ends
+# before one that knows all of them has run the best single plan four times, and twice where no
+# plan was dropped (theorem 2.2); no policy that does not know the future does better than twice
+# (theorem 2.1).
+
+HYSTERESIS = 0.2
+"""By how much a plan has to take less than the one that runs, as a part of what it takes itself.
+Of 10 to 25 % that figure 2.15 finds good. Estimates that are off by less change no plan."""
+
+
+def worth_considering(need: Sequence[float], work: Sequence[float]) -> list[bool]:
+    """Which of n plans are considered (lines 1 to 3); need, work: (n,), in any order.
+
+    Work is compared with that of the plan which needs next less and is considered itself: of a
+    long row of plans, each a little lighter than the one before, the lightest would else be left
+    out beside one that takes many times more. Of plans that need the same all are considered,
+    since which of them takes least is seen whenever they run.
+    """
+    order = sorted(range(len(need)), key=lambda i: (need[i], work[i]))
+    considered = [False] * len(need)
+    least, below, at = math.inf, math.inf, -math.inf
+    for i in order:
+        if need[i] > at:
+            below, at = least, need[i]
+        if work[i] <= below / 2:
+            considered[i] = True
+            least = min(least, work[i])
+    return considered
+
+
+def next_plan(
+    left: Sequence[float], running: int | None, hysteresis: float = HYSTERESIS
+) -> int | None:
+    """The plan to go on by (line 4); None where none can run.
+
+    left: seconds that are left of each plan with the resources of now, infinite where it cannot
+    run, those that need least first, which wins among equals; running: the plan that runs now,
+    None before the first.
+    """
+    best = min(range(len(left)), key=lambda i: left[i], default=None)
+    if best is None or math.isinf(left[best]):
+        return None
+    if running is None or math.isinf(left[running]):
+        return best
+    return best if left[best] * (1 + hysteresis) < left[running] else running
+
+
+def choices(left: Floats, running: NDArray[np.int64], hysteresis: float) -> NDArray[np.int64]:
+    """`next_plan` for k queries at once, (k,); left: (k, n); running: (k,), -1: none. -1: none."""
+    rows = np.arange(len(left))
+    best = np.argmin(left, axis=1)
+    now = np.where(running < 0, np.inf, left[rows, running])
+    better = left[rows, best] * (1 + hysteresis) < now
+    chosen = np.where(better | np.isinf(now), best, running)
+    return np.where(np.isinf(left[rows, best]), -1, chosen)
+
 
 SHORT, LEAST_LEFT = 0.02, 0.05
 """Seconds: what has taken less, or has less left, keeps its plan. To judge plans takes half a

@@ -12,13 +12,12 @@ from tuskml.kernels.hinge.tried import Corner
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.speculated import Method
 from tuskml.learners.linear import training
-from tuskml.learners.linear.guard import cornered
 from tuskml.learners.linear.objective import describe, start
 from tuskml.learners.linear.options import parse
-from tuskml.learners.linear.planner import choice, planning
+from tuskml.learners.linear.planner import choice, planning, trials
+from tuskml.learners.linear.planner.calibration import groups_of
+from tuskml.learners.linear.planner.candidates import corners
 from tuskml.learners.linear.planner.choice import assess
-from tuskml.learners.linear.planner.made_rows import groups_of
-from tuskml.learners.linear.planner.rule import corners
 from tuskml.learners.linear.request import Request
 from tuskml.learners.linear.tasks import LINEAR
 from tuskml.optimizer import constants
@@ -71,7 +70,7 @@ def test_on_all_rows_it_makes_the_iterations_of_the_training(algorithm, d, epsil
     _kept, groups, request, _, problem, begin, question = asked(
         *made(1000, d, seed=d), epsilon=epsilon, l2=l2
     )
-    found = cornered.tried_at_corner(problem, begin, question, 60.0)
+    found = trials.tried_at_corner(problem, begin, question, 60.0)
     seen = found.corner[METHODS[algorithm]]
     models = trained(groups, request, algorithm)
     assert models.converged[0]
@@ -100,7 +99,7 @@ def test_its_end_is_an_optimum() -> None:
 
 def test_a_sample_tells_the_iterations_of_all_rows() -> None:
     *_kept, request, _, problem, begin, question = asked(*made(40_000, 12), epsilon=0.01)
-    found = cornered.tried_at_corner(problem, begin, question, 60.0)
+    found = trials.tried_at_corner(problem, begin, question, 60.0)
     groups = problem.rows.groups
     for algorithm, method in METHODS.items():
         actual = int(trained(groups, request, algorithm).iterations[0])
@@ -111,7 +110,7 @@ def test_bgd_is_chosen_at_the_hinge_after_a_trial_alone(monkeypatch) -> None:
     """Nothing else tells its iterations: it took 520 for 42 expected, on nearly collinear rows."""
     *_kept, plan, problem, begin, question = asked(*made(60_000, 12, 1e4, 3), epsilon=1e-3)
     seen = planning.with_rows_seen(problem, question)
-    seen = planning.sketching.sketched(problem, begin, seen, 60.0)
+    seen = planning.sampling.sketched(problem, begin, seen, 60.0)
     every = assess(seen, constants.shipped())
     cheap = tuple(
         replace(one, iterations=one.iterations.scaled(0.2)) if one.plan.algorithm == "bgd" else one
@@ -121,16 +120,16 @@ def test_bgd_is_chosen_at_the_hinge_after_a_trial_alone(monkeypatch) -> None:
     with monkeypatch.context() as patched:
         patched.setattr(choice, "WILD", np.inf)
         assert choice.select(seen, cheap, plan).plan.algorithm == "bgd"
-    found = cornered.tried_at_corner(problem, begin, seen, 60.0)
+    found = trials.tried_at_corner(problem, begin, seen, 60.0)
     assert choice.dependable(choice.assess(found, constants.shipped(), only=["bgd"])[0])
 
 
 def test_it_ends_when_its_time_is_over() -> None:
     *_, problem, begin, question = asked(*made(3000, 60, 1000.0), epsilon=1e-6)
-    least = cornered.FEWEST * cornered.iteration_seconds(question)
-    assert cornered.tried_at_corner(problem, begin, question, 0.5 * least) is question
-    found = cornered.tried_at_corner(problem, begin, question, 2 * least)
-    assert len(cornered.unfinished(found)) == len(METHODS)
+    least = trials.FEWEST * trials.iteration_seconds(question)
+    assert trials.tried_at_corner(problem, begin, question, 0.5 * least) is question
+    found = trials.tried_at_corner(problem, begin, question, 2 * least)
+    assert len(trials.unfinished(found)) == len(METHODS)
     plain, told = (
         {one.plan.algorithm: one.iterations for one in assess(given, constants.shipped())}
         for given in (question, found)
@@ -143,20 +142,20 @@ def test_it_ends_when_its_time_is_over() -> None:
 
 def test_a_tolerance_that_time_does_not_suffice_for_is_extrapolated(monkeypatch) -> None:
     *_, problem, begin, question = asked(*made(4000, 10), epsilon=1e-3)
-    loose = replace(question, options=replace(question.options, epsilon=cornered.LOOSE))
-    first = cornered.tried_at_corner(problem, begin, loose, 60.0).corner
+    loose = replace(question, options=replace(question.options, epsilon=trials.LOOSE))
+    first = trials.tried_at_corner(problem, begin, loose, 60.0).corner
     run = Corner.tried
 
     def until_it_is_loose(given, method, v, seconds):
-        return run(given, method, v, seconds if given.epsilon == cornered.LOOSE else 0.0)
+        return run(given, method, v, seconds if given.epsilon == trials.LOOSE else 0.0)
 
     monkeypatch.setattr(Corner, "tried", until_it_is_loose)
-    found = cornered.tried_at_corner(problem, begin, question, 60.0)
+    found = trials.tried_at_corner(problem, begin, question, 60.0)
     for method, seen in found.corner.items():
-        expected = cornered.GROWTH[method] * first[method].iterations
+        expected = trials.GROWTH[method] * first[method].iterations
         assert (seen.ended, seen.whole) == (True, False)
         assert seen.iterations == pytest.approx(expected)
-    assert len(cornered.unfinished(found)) == len(METHODS)
+    assert len(trials.unfinished(found)) == len(METHODS)
 
 
 @pytest.mark.parametrize(
@@ -165,12 +164,12 @@ def test_a_tolerance_that_time_does_not_suffice_for_is_extrapolated(monkeypatch)
 )
 def test_what_it_is_not_for(options) -> None:
     *_, problem, begin, question = asked(*made(500, 4), **options)
-    assert cornered.tried_at_corner(problem, begin, question, 60.0) is question
+    assert trials.tried_at_corner(problem, begin, question, 60.0) is question
 
 
 def test_smooth_losses_have_none() -> None:
     *_, problem, begin, question = asked(*made(500, 4), task="logistic")
-    assert cornered.tried_at_corner(problem, begin, question, 60.0) is question
+    assert trials.tried_at_corner(problem, begin, question, 60.0) is question
 
 
 def test_the_planner_tries_where_that_is_a_small_share(monkeypatch) -> None:

@@ -10,7 +10,7 @@ from replanned_queries import profiles, random_queries, theorem
 
 from research.qoop.adversaries import NearCompletion, Profile, Starving
 from research.qoop.model import Queries, Rules, simulate
-from tuskml.schedule.replanning.policy import next_plan, worth_considering
+from tuskml.learners.linear.planner.replanning import next_plan, worth_considering
 
 INSTANCES = 10_000
 HALVING, ANY = 2.0, 4.0

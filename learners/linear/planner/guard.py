@@ -20,11 +20,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from tuskml.kernels.rows.meter import Meter
 from tuskml.learners.linear.algorithms import ALGORITHMS
-from tuskml.learners.linear.guard.progress import Point, fewest_left, iterations_left
-from tuskml.learners.linear.guard.work import Work
 from tuskml.learners.linear.operators import Loop, Operators, State
 from tuskml.learners.linear.planner.choice import Candidate
+from tuskml.learners.linear.planner.cost import Work
+from tuskml.learners.linear.planner.iterations import Point, fewest_left, iterations_left
+from tuskml.learners.linear.planner.replanning import Replanning
 
 LOOK, AGAIN = 0.3, 1.3
 """Of the next plan's seconds, from which on a plan is looked at, and how much later again."""
@@ -167,3 +169,33 @@ class Watched:
         guard.work.iterated(self.on_sample)
         guard.made += not self.on_sample
         return True
+
+
+# What watches a running plan: the guard over its estimate, and re-planning by its share.
+
+
+@dataclass
+class Watching:
+    """Either may be missing."""
+
+    guard: Guard | None
+    replanning: Replanning | None
+
+    @property
+    def meter(self) -> Meter:
+        """What counts the plan's passes: all of them where the guard compares them."""
+        return Meter(whole=False) if self.guard is None else self.guard.work.meter
+
+    @property
+    def given_up(self) -> bool:
+        """Whether another plan is to go on."""
+        behind = self.guard is not None and self.guard.given_up
+        return behind or (self.replanning is not None and self.replanning.next is not None)
+
+    def watching(self, operators: Operators, on_sample: bool, last: bool) -> Operators:
+        """The same operators, watched; last: whether the stage ends at the tolerance."""
+        if self.guard is not None:
+            operators = self.guard.watching(operators, on_sample, last)
+        if self.replanning is not None and last and not on_sample:
+            operators = self.replanning.watching(operators)
+        return operators
