@@ -12,10 +12,10 @@ from tuskml.learners import events
 from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.algorithms.parts.epochs import finish as finish_epochs
 from tuskml.learners.linear.algorithms.parts.kept import Beginning
+from tuskml.learners.linear.check import refuse_lost
 from tuskml.learners.linear.gap import WithinGap, settle_gap, wants_gap
 from tuskml.learners.linear.operators import State, run
 from tuskml.learners.linear.own.assembled import operators_of
-from tuskml.learners.linear.own.checks import refuse_lost
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.guard import Watching
 from tuskml.learners.linear.planner.report import Timing, telling

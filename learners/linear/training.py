@@ -23,6 +23,13 @@ from tuskml.learners.classes import check_classes
 from tuskml.learners.linear import gpu as devices
 from tuskml.learners.linear.algorithms.parts.epochs import TRIAL_ROWS
 from tuskml.learners.linear.algorithms.parts.second_order.begun import leave
+from tuskml.learners.linear.check import (
+    many_classes,
+    refuse_extras,
+    refuse_labels,
+    refuse_together,
+    task_members,
+)
 from tuskml.learners.linear.gpu import trained_in_turns
 from tuskml.learners.linear.inference import determined, limit, outcome
 from tuskml.learners.linear.inference.covariance import covariances
@@ -32,7 +39,7 @@ from tuskml.learners.linear.inference.modelled import Ended, Inputs, models_of, 
 from tuskml.learners.linear.inference.ratios import Whole, likelihood_ratios, term_widths
 from tuskml.learners.linear.inference.threshold import has_threshold, with_threshold
 from tuskml.learners.linear.moved import moved, origins
-from tuskml.learners.linear.multinomial.training import many_classes, train_many
+from tuskml.learners.linear.multinomial.training import train_many
 from tuskml.learners.linear.objective import (
     beginning,
     counts_features,
@@ -41,12 +48,9 @@ from tuskml.learners.linear.objective import (
     start,
 )
 from tuskml.learners.linear.operators import State
-from tuskml.learners.linear.own.checks import refuse_labels, task_members
-from tuskml.learners.linear.own.tasks import refuse_together
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.choice import Choice
 from tuskml.learners.linear.planner.explanation import explained
-from tuskml.learners.linear.planner.extras import refuse_extras
 from tuskml.learners.linear.planner.planning import decide, first_plan
 from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.planner.report import Timing, resolved

@@ -31,7 +31,6 @@ from tuskml.learners.linear.planner.candidates import choose
 from tuskml.learners.linear.planner.planning import statistics
 from tuskml.learners.linear.planner.report import Timing, plan_line, resolved
 from tuskml.learners.linear.request import LinearOptions, Request
-from tuskml.learners.linear.tasks import LinearTask
 from tuskml.learners.models import Lists, Models, Strings, by_group, joined, thinned
 from tuskml.learners.options.kinds import ByClass, WarmStart
 from tuskml.learners.validation import shuffled
@@ -43,15 +42,6 @@ MOST_WEIGHTS = 2048
 """Of all classes, in systems of equations."""
 FEW_WEIGHTS = 128
 """Weights of all classes up to which systems of all of them take less than more iterations."""
-
-
-def many_classes(
-    task: LinearTask, options: LinearOptions, labels: NDArray[np.void]
-) -> NDArray[np.bool_]:
-    """Which groups (G,) have more than two classes, and a task that may have them."""
-    if not task.multinomial or options.classes is not None:
-        return np.zeros(len(labels), bool)
-    return np.asarray(labels["third_row"] > 0)
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,15 @@ from tuskml.learners.explaining.text import written
 from tuskml.learners.linear import gpu
 from tuskml.learners.linear import gpu as devices
 from tuskml.learners.linear.algorithms import REGISTERED
-from tuskml.learners.linear.multinomial.training import many_classes, plan_of_classes
+from tuskml.learners.linear.check import (
+    many_classes,
+    refuse_extras,
+    refuse_labels,
+    refuse_together,
+)
+from tuskml.learners.linear.multinomial.training import plan_of_classes
 from tuskml.learners.linear.objective import describe, start
 from tuskml.learners.linear.operators import State
-from tuskml.learners.linear.own.checks import refuse_labels
-from tuskml.learners.linear.own.tasks import refuse_together
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.choice import (
     ALL_ROWS,
@@ -34,7 +38,6 @@ from tuskml.learners.linear.planner.choice import (
     Choice,
     Speculated,
 )
-from tuskml.learners.linear.planner.extras import refuse_extras
 from tuskml.learners.linear.planner.planning import (
     LEAST_OVERHEAD,
     by_statistics,

@@ -95,6 +95,8 @@ def run_guarded(
     run: Run, problem: Problem, v: Floats, chosen: Choice, question: Question | None
 ) -> tuple[State, Choice]:
     """Where the training ended from weights v (G, p), and the choice with the last plan."""
+    if question is None or not chosen.candidates:  # there is no other plan to go on by
+        return run(problem, Beginning(v, chosen.kept), chosen.plan), chosen
     replanning = replanning_for(problem, chosen, question)
     try:
         return run_watched(run, problem, v, chosen, question, replanning)

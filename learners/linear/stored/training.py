@@ -23,12 +23,11 @@ from tuskml.kvstore import StoreRoot
 from tuskml.learners import events
 from tuskml.learners.classes import check_classes, class_names, named_classes
 from tuskml.learners.linear.algorithms import STORED
+from tuskml.learners.linear.check import many_classes, refuse_labels, refuse_together, task_members
 from tuskml.learners.linear.inference.modelled import classes_of, one_class
 from tuskml.learners.linear.multinomial.stored import Several, several_of, trains_in_store
-from tuskml.learners.linear.multinomial.training import many_classes, plan_of_classes
+from tuskml.learners.linear.multinomial.training import plan_of_classes
 from tuskml.learners.linear.objective import class_weights
-from tuskml.learners.linear.own.checks import refuse_labels, task_members
-from tuskml.learners.linear.own.tasks import refuse_together
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.choice import Choice, stored
 from tuskml.learners.linear.planner.planning import plan_for, statistics

@@ -1,8 +1,4 @@
-"""Options as text, which may have a model of millions of coefficients: what they take counts.
-
-Python's objects are in no account of NumPy's or of the kernels'. So as much as they can take is
-reserved beforehand, and what stays of them until the training ends.
-"""
+"""What a batch asks for: options as text, weights of rows, models that are finished already."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,9 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tuskml.errors import OptionError
 from tuskml.kernels.charged import look_at_limits
+from tuskml.kernels.passes import SQUARED, Floats, Pass
 from tuskml.learners import registry
+from tuskml.learners.learner import Request
+from tuskml.learners.models import Models
 from tuskml.learners.options.table import MAX_TEXT, Options
+from tuskml.learners.receiving import finished_of, numbered_of
+from tuskml.learners.registry import learner_of
 from tuskml.learners.tasks import Task
 
 READ_BYTES, KEPT_BYTES = 72, 32
@@ -57,3 +59,37 @@ def reserved(size: int, text: bytes) -> NDArray[Any]:
             f"no memory to read options of {len(text):,} characters, which take about "
             f"{size >> 20:,} MB: raise memory_limit, or start from a model in a store"
         ) from None
+
+
+# Rows with weights and offsets, which not every training can take.
+
+
+def refuse_weights(groups: NDArray[np.void], request: Request[Any, Any]) -> None:
+    """OptionError where rows have weights or offsets that their learner or a store cannot take."""
+    if not groups["extras"].any():
+        return
+    if not learner_of(request.task).weighs:
+        raise OptionError(
+            f"weight and offset are not available with task '{request.task.name}', expected "
+            "(task, label, features [, options])"
+        )
+    if request.options.store is not None:
+        raise OptionError("option 'store' is not available with weight, expected one of them")
+
+
+# Models that were made before a query asks for them, by the token in the place of its task.
+
+
+def made_for(task: str, groups: NDArray[np.void]) -> Models | None:
+    """Of a query's groups, whose rows say which; None for a task that is to be trained."""
+    made = finished_of(task)
+    if made is not None:
+        return made
+    numbered = numbered_of(task)
+    return None if numbered is None else numbered(first_labels(groups).astype(np.intp))
+
+
+def first_labels(groups: NDArray[np.void]) -> Floats:
+    """The least label of each group, (G,): the label of a group of one row."""
+    least = Pass(groups, SQUARED, None, None, True, 1).labels()["low"]
+    return np.ascontiguousarray(least)
