@@ -25,11 +25,11 @@ from tuskml.learners.linear.operators import (
 )
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.cost import TYPICAL, Cost, Costs
+from tuskml.learners.linear.planner.curves import Interval
 from tuskml.learners.linear.planner.iterations import ByModel, ByPenalty, Usual
 from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.problem import Found, Index, Problem
 from tuskml.learners.linear.tasks import LinearTask
-from tuskml.optimizer.curves import Interval
 
 MEMORY = 10
 

@@ -44,12 +44,12 @@ from tuskml.learners.linear.planner.cost import (
     Costs,
     Parts,
 )
+from tuskml.learners.linear.planner.curves import Interval
 from tuskml.learners.linear.planner.iterations import Usual
 from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.problem import Found, Index, Problem, add_to_diagonal, diagonal_of
 from tuskml.learners.linear.request import LinearOptions
 from tuskml.learners.linear.tasks import LinearTask
-from tuskml.optimizer.curves import Interval
 
 ILL_CONDITIONED = 1e-5
 """Relative pivot below which products of floats are no longer good enough."""

@@ -38,6 +38,7 @@ from tuskml.learners.linear.planner.choice import (
     Choice,
     Speculated,
 )
+from tuskml.learners.linear.planner.curves import Curve, Interval
 from tuskml.learners.linear.planner.planning import (
     LEAST_OVERHEAD,
     by_statistics,
@@ -53,7 +54,6 @@ from tuskml.learners.linear.renumbered import own_request
 from tuskml.learners.linear.request import Request
 from tuskml.learners.linear.stored.outgrown import outgrown
 from tuskml.learners.linear.stored.route import in_memory, without_store
-from tuskml.optimizer.curves import Curve, Interval
 
 CURVE_POINTS = 30
 

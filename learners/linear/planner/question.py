@@ -10,9 +10,9 @@ import numpy as np
 
 from tuskml.kernels.passes import Floats
 from tuskml.kernels.speculated import Method, Tridiagonal, speculate, speculate_apart
+from tuskml.learners.linear.planner.curves import Interval, fit
 from tuskml.learners.linear.request import LinearOptions
 from tuskml.learners.linear.tasks import LinearTask
-from tuskml.optimizer.curves import Interval, fit
 
 MOST = 400
 """Iterations of a method on the model; beyond, a curve that is fitted to them is continued."""

@@ -22,13 +22,13 @@ from tuskml.learners.linear.descent import deadline_of, descend
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.choice import Candidate, Choice, dependable
+from tuskml.learners.linear.planner.curves import Interval
 from tuskml.learners.linear.planner.guard import GUESSED, SURE, Guard, Watching
 from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.planner.replanning import Replanning, replanning_for, solves
 from tuskml.learners.linear.planner.report import Timing
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import LinearOptions
-from tuskml.optimizer.curves import Interval
 from tuskml.schedule import shares
 
 MOST_SWITCHES = 4

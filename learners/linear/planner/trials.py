@@ -21,6 +21,7 @@ from tuskml.learners.linear.operators import Budget, Loop, State, Tolerance, run
 from tuskml.learners.linear.own.assembled import operators_of
 from tuskml.learners.linear.own.operators import steps_in_python
 from tuskml.learners.linear.plan import Plan
+from tuskml.learners.linear.planner import constants
 from tuskml.learners.linear.planner.candidates import (
     CURVATURE,
     by_trial,
@@ -37,13 +38,12 @@ from tuskml.learners.linear.planner.choice import (
     dependable,
 )
 from tuskml.learners.linear.planner.cost import Costs, Work
+from tuskml.learners.linear.planner.curves import Curve, Interval, fit
 from tuskml.learners.linear.planner.iterations import SCARCE
 from tuskml.learners.linear.planner.question import AtCorner, Measured, Question
 from tuskml.learners.linear.problem import Found, Index, Problem
 from tuskml.learners.linear.request import Speculate
 from tuskml.learners.linear.tasks import LinearTask
-from tuskml.optimizer import constants
-from tuskml.optimizer.curves import Curve, Interval, fit
 
 STAND_INS = 4
 """Groups that are tried of a batch of many."""
@@ -215,7 +215,7 @@ def trial(
 
 # What passes and iterations of the user's own take: measured on some of the rows.
 #
-# The constants of `optimizer/constants.py` are of tuskml's own kernels. Here a task of the user's
+# The constants of `constants.py` are of tuskml's own kernels. Here a task of the user's
 # own, and each of their algorithms, is run for a moment on the first rows of the largest groups,
 # at two sizes, and a straight line through both tells what all rows take.
 

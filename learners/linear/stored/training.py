@@ -29,7 +29,9 @@ from tuskml.learners.linear.multinomial.stored import Several, several_of, train
 from tuskml.learners.linear.multinomial.training import plan_of_classes
 from tuskml.learners.linear.objective import class_weights
 from tuskml.learners.linear.plan import Plan
+from tuskml.learners.linear.planner import constants
 from tuskml.learners.linear.planner.choice import Choice, stored
+from tuskml.learners.linear.planner.curves import Interval
 from tuskml.learners.linear.planner.planning import plan_for, statistics
 from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.planner.report import resolved
@@ -44,8 +46,6 @@ from tuskml.learners.linear.stored.start import begun
 from tuskml.learners.models import Lists, Models, Strings, thinned
 from tuskml.learners.stored.defaults import CACHE
 from tuskml.learners.validation import shuffled
-from tuskml.optimizer import constants
-from tuskml.optimizer.curves import Interval
 
 EPSILON = 1e-4
 """Of the running loss, where none is asked for."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
+from tuskml.learners.linear.planner.reading import SPILL
 from tuskml.learners.linear.request import LinearOptions, Request
 from tuskml.learners.linear.streamed import skipping
 from tuskml.learners.linear.streamed.plans import (
@@ -20,7 +21,6 @@ from tuskml.learners.linear.streamed.plans import (
     best_part,
 )
 from tuskml.learners.row_groups import Layout, Storage
-from tuskml.optimizer.reading import SPILL
 
 
 @dataclass(frozen=True)

@@ -55,8 +55,7 @@ def calibrate() -> None:
     A pass that a training takes over is timed by the processor too.
     """
     from tuskml.learners.linear.algorithms.parts import kept
-    from tuskml.learners.linear.planner import calibration
-    from tuskml.optimizer import constants
+    from tuskml.learners.linear.planner import calibration, constants
 
     kept.time = _ProcessorTime  # type: ignore[attr-defined]
     if constants.host_file().exists():

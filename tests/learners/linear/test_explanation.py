@@ -13,8 +13,8 @@ from tuskml.groups import last_training
 from tuskml.learners.explaining.text import text_of
 from tuskml.learners.factorization import explanation as factorization_explanation
 from tuskml.learners.linear.planner import planning
+from tuskml.learners.linear.planner.curves import fit
 from tuskml.learners.linear.planner.explanation import continued
-from tuskml.optimizer.curves import fit
 
 pytestmark = pytest.mark.native
 

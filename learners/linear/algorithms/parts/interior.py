@@ -28,6 +28,7 @@ from tuskml.learners.linear.operators import (
 )
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.cost import LOSS_ALONE, Cost, Costs
+from tuskml.learners.linear.planner.curves import Interval
 from tuskml.learners.linear.problem import (
     ROUNDING,
     Found,
@@ -35,7 +36,6 @@ from tuskml.learners.linear.problem import (
     clear_last_row,
     diagonal,
 )
-from tuskml.optimizer.curves import Interval
 
 NOT_QUITE = 0.995
 """Of the step to the nearest bound."""

@@ -1,6 +1,6 @@
 import pytest
 
-from tuskml.optimizer import constants
+from tuskml.learners.linear.planner import constants
 
 
 @pytest.fixture(autouse=True)

@@ -9,8 +9,8 @@ from fitting import put
 
 from tuskml.learners.linear.algorithms import bgd, newton_cg
 from tuskml.learners.linear.planner import guard, switching
+from tuskml.learners.linear.planner.curves import Interval
 from tuskml.learners.linear.planner.iterations import iterations_left
-from tuskml.optimizer.curves import Interval
 
 pytestmark = pytest.mark.native
 

@@ -11,8 +11,9 @@ from rows import block, rows_pass
 
 from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.options import parse
-from tuskml.learners.linear.planner import calibration, choice, planning, report, trials
+from tuskml.learners.linear.planner import calibration, choice, constants, planning, report, trials
 from tuskml.learners.linear.planner.choice import ELSEWHERE, assess
+from tuskml.learners.linear.planner.constants import shipped
 from tuskml.learners.linear.planner.explanation import by_total
 from tuskml.learners.linear.planner.planning import (
     by_statistics,
@@ -23,8 +24,6 @@ from tuskml.learners.linear.planner.planning import (
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import Request
 from tuskml.learners.linear.tasks import LINEAR
-from tuskml.optimizer import constants, refinement
-from tuskml.optimizer.constants import shipped
 
 pytestmark = pytest.mark.native
 
@@ -166,7 +165,7 @@ def test_trainings_report_where_the_host_wants_to_know(con, everything_pays, mon
     put(con, *data("svm"))
     model = fit(con, "svm", epsilon=1e-2)
     fit(con, "svm", epsilon=1e-2, deterministic=True)
-    reports = refinement.read(refinement.reports_file(constants.host_file()))
+    reports = constants.read(constants.reports_file(constants.host_file()))
     assert len(reports) == refine
     for key, ratios in reports.items():
         assert key.startswith(f"{model.options['algorithm']} dense ")

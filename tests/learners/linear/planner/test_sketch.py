@@ -14,9 +14,9 @@ from tuskml.learners.linear.objective import describe, start
 from tuskml.learners.linear.options import parse
 from tuskml.learners.linear.planner import planning, sampling
 from tuskml.learners.linear.planner.calibration import groups_of
+from tuskml.learners.linear.planner.curves import decades
 from tuskml.learners.linear.planner.question import shrunk
 from tuskml.learners.linear.tasks import LINEAR
-from tuskml.optimizer.curves import decades
 
 
 def rows(condition, n=4000, d=20, seed=5):

@@ -16,10 +16,61 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import Any
 
-from tuskml.optimizer import disk
-from tuskml.optimizer.constants import host_file
+from tuskml.learners.linear.planner.constants import host_file
+from tuskml.schedule import budget
+
+PAGE_BYTES, PARTITION_BYTES = 4096, 2 << 20
+"""Of a page, and of a partition: a slab of spilled rows (`rowblock/memory.c`)."""
+PAGE_SECONDS = PAGE_BYTES / 1.27e9
+SEEK_SECONDS = 110e-6
+MEMINFO = Path("/proc/meminfo")
+
+
+def scan_seconds(size: float, partition: int = PARTITION_BYTES) -> float:
+    """Seconds to read so many bytes, partition after partition (equation 3)."""
+    whole, rest = divmod(size, partition)
+    seconds = whole * (SEEK_SECONDS + partition / PAGE_BYTES * PAGE_SECONDS)
+    if rest:
+        seconds += SEEK_SECONDS + math.ceil(rest / PAGE_BYTES) * PAGE_SECONDS
+    return seconds
+
+
+def draw_seconds(pieces: float, each: float) -> float:
+    """Seconds to read pieces of so many bytes that lie anywhere: a seek for each."""
+    return pieces * (SEEK_SECONDS + max(1, math.ceil(each / PAGE_BYTES)) * PAGE_SECONDS)
+
+
+def not_cached(spilled: int, room: float | None = None) -> float:
+    """Bytes of spilled rows that a pass reads from the disk; room: for files, None: as it is.
+
+    The kernel keeps them in memory as far as that is available. Where they are more, a pass over
+    all of them finds that those which come next have just been given up: it reads all.
+    """
+    if not spilled:  # as most rows are not, and to ask takes a moment
+        return 0.0
+    return float(spilled) if spilled > (available() if room is None else room) else 0.0
+
+
+def available() -> float:
+    """Bytes of memory that the kernel could give to files; infinite where it does not say.
+
+    The process's control groups, such as a container's, may leave it less than the system has.
+    """
+    return min(of_system(), budget.memory_left(budget.HERE))
+
+
+def of_system() -> float:
+    """The same without control groups."""
+    try:
+        lines = MEMINFO.read_text().splitlines()
+        found = next(line for line in lines if line.startswith("MemAvailable:"))
+        return float(found.split()[1]) * 1024
+    except (OSError, StopIteration, ValueError, IndexError):
+        return math.inf
+
 
 SPILL = "spill"
 KINDS = ("parquet", "table", "blocks", SPILL)
@@ -52,14 +103,13 @@ class Reading:
     pack: Mapping[str, float] = field(
         default_factory=lambda: by_kind(6.5e-9, 6.5e-9, 2.5e-8, 8.6e-9)
     )
-    seek: float = disk.SEEK_SECONDS
-    page: float = disk.PAGE_SECONDS
+    seek: float = SEEK_SECONDS
+    page: float = PAGE_SECONDS
 
     def from_disk(self, sizes: Mapping[float, int]) -> float:
         """Seconds to read partitions, how many by their bytes (equation 3)."""
         return sum(
-            n * (self.seek + math.ceil(size / disk.PAGE_BYTES) * self.page)
-            for size, n in sizes.items()
+            n * (self.seek + math.ceil(size / PAGE_BYTES) * self.page) for size, n in sizes.items()
         )
 
     def processing(self, kind: str, decoded: float, packed: float) -> float:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuskml.optimizer.curves import MOST_ITERATIONS, Interval, fit
+from tuskml.learners.linear.planner.curves import MOST_ITERATIONS, Interval, fit
 
 SCALES = st.floats(1e-3, 1e3)
 

@@ -8,11 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuskml.learners.linear.options import parse
+from tuskml.learners.linear.planner import constants
 from tuskml.learners.linear.planner.candidates import PlanCosts, candidate
-from tuskml.learners.linear.planner.question import Question, Statistics
-from tuskml.learners.linear.tasks import LINEAR
-from tuskml.optimizer import constants, refinement
-from tuskml.optimizer.refinement import (
+from tuskml.learners.linear.planner.constants import (
     LEAST_REPORTS,
     MOST_FACTOR,
     MOST_KEYS,
@@ -23,6 +21,8 @@ from tuskml.optimizer.refinement import (
     report,
     with_report,
 )
+from tuskml.learners.linear.planner.question import Question, Statistics
+from tuskml.learners.linear.tasks import LINEAR
 
 RATIOS = st.floats(1e-3, 1e3)
 
@@ -102,7 +102,7 @@ def test_a_folder_that_is_not_there_fails_nothing(tmp_path):
 
 def test_reports_of_this_host_change_costs_of_their_kind_alone(host):
     key = key_of("lbfgs", "dense", 5_000_000)
-    path = refinement.reports_file(host)
+    path = constants.reports_file(host)
     for _ in range(LEAST_REPORTS):
         report(path, key, 1.5)
     assert [file.name for file in sorted(host.parent.iterdir())] == [host.name, path.name]
@@ -119,7 +119,7 @@ def test_reports_of_this_host_change_costs_of_their_kind_alone(host):
 def test_hosts_that_do_not_refine_do_not_look(host):
     key = key_of("lbfgs", "dense", 5_000_000)
     for _ in range(LEAST_REPORTS):
-        report(refinement.reports_file(host), key, 1.5)
+        report(constants.reports_file(host), key, 1.5)
     constants.save(json.loads(constants.SHIPPED.read_text()), host)
     assert constants.of_host().factors == {}
     assert constants.shipped().factors == {}
@@ -129,5 +129,5 @@ def test_a_process_reads_reports_once(host):
     """So that within it the same statistics give the same plan."""
     before = constants.of_host()
     for _ in range(LEAST_REPORTS):
-        report(refinement.reports_file(host), "lbfgs dense 22", 1.5)
+        report(constants.reports_file(host), "lbfgs dense 22", 1.5)
     assert constants.of_host() is before

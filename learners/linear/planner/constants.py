@@ -17,9 +17,85 @@ from functools import cache
 from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
+from statistics import median
 from typing import Any
 
-from tuskml.optimizer import refinement
+REPORTS_VERSION = 1
+LEAST_REPORTS, MOST_REPORTS = 5, 15
+MOST_KEYS = 256
+MOST_FACTOR = 2.0
+LEAST_SECONDS = 0.05
+"""Of a training's iterations, below which clocks and neighbours tell more than the machine."""
+
+Reports = Mapping[str, tuple[float, ...]]
+
+
+def key_of(algorithm: str, layout: str, entries: float) -> str:
+    """Trainings of one family on rows of one layout, their entries within four times."""
+    return f"{algorithm} {layout} {int(math.log2(max(entries, 1))) // 2 * 2}"
+
+
+def reports_file(calibration: Path) -> Path:
+    """Beside the host's calibration."""
+    return calibration.with_name(calibration.name.replace("calibration-", "reports-", 1))
+
+
+def read(path: Path) -> dict[str, tuple[float, ...]]:
+    """What was reported; nothing where there is no such file, or a broken one."""
+    try:
+        value = json.loads(path.read_text())
+        if value["version"] != REPORTS_VERSION:
+            return {}
+        return {str(key): tuple(usable(ratios)) for key, ratios in list(value["ratios"].items())}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return {}
+
+
+def usable(ratios: object) -> list[float]:
+    """Those that are ratios."""
+    if not isinstance(ratios, list):
+        raise TypeError("ratios are a list")
+    found = [float(ratio) for ratio in ratios]
+    return [ratio for ratio in found if math.isfinite(ratio) and ratio > 0][-MOST_REPORTS:]
+
+
+def factors(reports: Reports) -> dict[str, float]:
+    """By key; none for those with too few reports."""
+    return {
+        key: min(max(median(ratios), 1 / MOST_FACTOR), MOST_FACTOR)
+        for key, ratios in reports.items()
+        if len(ratios) >= LEAST_REPORTS
+    }
+
+
+def with_report(reports: Reports, key: str, ratio: float) -> dict[str, tuple[float, ...]]:
+    """The reports and one more; the key that waited longest makes room."""
+    found = dict(reports)
+    ratios = found.pop(key, ())
+    while len(found) >= MOST_KEYS:
+        del found[next(iter(found))]
+    found[key] = (*ratios, ratio)[-MOST_REPORTS:]
+    return found
+
+
+def report(path: Path, key: str, ratio: float) -> None:
+    """Adds a report to the file, which is replaced as a whole; of two at a time one may be lost.
+
+    A folder that cannot be written to is no reason to fail a training.
+    """
+    if not (math.isfinite(ratio) and ratio > 0):
+        return
+    ratios = with_report(read(path), key, float(f"{ratio:.3g}"))
+    name = None
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+        with os.fdopen(handle, "w") as file:
+            json.dump({"version": REPORTS_VERSION, "ratios": ratios}, file)
+        Path(name).replace(path)
+    except OSError:
+        if name is not None:
+            Path(name).unlink(missing_ok=True)
+
 
 VERSION = 3
 SHIPPED = Path(__file__).with_name("shipped.json")
@@ -85,7 +161,7 @@ class Constants:
 
     def factor(self, algorithm: str, storage: str, entries: float) -> float:
         """Of an iteration, what trainings on this host reported."""
-        return self.factors.get(refinement.key_of(algorithm, layout_of(storage), entries), 1.0)
+        return self.factors.get(key_of(algorithm, layout_of(storage), entries), 1.0)
 
     def step(self, algorithm: str, weights: float) -> float:
         """Seconds of an iteration's work on so many weights."""
@@ -199,8 +275,8 @@ def of_host() -> Constants:
         known = parse(text, str(path))
         if not known.refine:
             return known
-        reports = refinement.read(refinement.reports_file(path))
-        return replace(known, factors=refinement.factors(reports))
+        reports = read(reports_file(path))
+        return replace(known, factors=factors(reports))
     except ValueError as error:
         warnings.warn(
             f"the calibration {path} is ignored: {error}; run 'tuskml calibrate' again",
