@@ -295,7 +295,7 @@ def answer_request(
         options = replace(options, threads=batch.threads)
         request = replace(request, options=options)
     refuse_weights(groups, request)
-    if options.store is None:
+    if options.store is None and groups["wide"].any():
         refuse_wide(groups)
     if batch.request == TRAIN:
         refuse_format(options)

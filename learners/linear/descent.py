@@ -55,7 +55,10 @@ def descend(
         within = replace(settings, max_iter=min(settings.max_iter, left))
         meter = Meter(whole=False) if watch is None else watch.meter
         timed = part.on(replace(part.rows, deadline=deadline, meter=meter))
-        chosen = operators_of(timed, within, v, deadline)
+        build = ALGORITHMS[plan.family].operators
+        if not plan.is_plain or problem.task.general:
+            build = operators_of
+        chosen = build(timed, within, v, deadline)
         if kept is not None:
             chosen, kept = kept.taken_over(chosen, timed), None
         if settings is plan and ends_by_gap(problem, plan):

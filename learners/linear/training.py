@@ -77,6 +77,15 @@ def train(groups: NDArray[np.void], request: Request, memory: int) -> Iterator[M
     refuse_extras(groups, request)
     if needs_much(groups):
         look_at_limits(memory)
+    if not (groups["kind"] >= 2).any():
+        for places in alike(groups, request, weights_at_once(memory)):
+            yield from train_in_parts(groups, places, request, memory)
+        return
+    yield from train_sparse(groups, request, memory)
+
+
+def train_sparse(groups: NDArray[np.void], request: Request, memory: int) -> Iterator[Models]:
+    """The same of groups with sparse ones among them, whose ids may be numbered anew."""
     with (
         renumbered(groups, memory, passes.cancel_mark()) as seen,
         parted_alike(request, seen, memory) as asked,

@@ -1,4 +1,4 @@
-"""The option `bounds`: bins that all groups share, for each feature or by the features' names."""
+"""What features and labels allow of trees: bounds of predictions and monotone signs."""
 
 import math
 from collections.abc import Iterator
@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError
+from tuskml.errors import DataError, nearest
 from tuskml.kernels.passes import Floats
 from tuskml.kernels.trees.boosting import MOST_BINS
 from tuskml.learners.learner import Request
 from tuskml.learners.options.kinds import Kind
-from tuskml.learners.trees.signs import by_signs, refuse_unknown
 
 Bounds = tuple[float, ...] | None
 """Of one feature, rising; None: each group finds its own."""
@@ -119,3 +118,99 @@ def listed_bounds(
     parts = [(math.nan,) if one is None else one for one in bounds]
     start = np.concatenate([[0], np.cumsum([len(one) for one in parts])]).astype(np.int64)
     return np.array([number for one in parts for number in one] or [math.nan]), start
+
+
+# The option `monotone`: a sign for each feature, as a list or by the features' names.
+
+MOST_SHOWN = 12
+"""Names of features that a sentence lists."""
+
+
+@dataclass(frozen=True)
+class ByName:
+    """Signs of some features; those of the others are 0."""
+
+    signs: tuple[tuple[str, int], ...]
+
+
+def _sign(value: Any) -> int:
+    if isinstance(value, bool) or value not in (-1, 0, 1):
+        raise ValueError
+    return int(value)
+
+
+def _signs(value: Any) -> tuple[int, ...] | ByName:
+    if not value or not isinstance(value, list | dict):
+        raise ValueError
+    if isinstance(value, dict):
+        return ByName(tuple((name, _sign(sign)) for name, sign in value.items()))
+    return tuple(map(_sign, value))
+
+
+SIGNS = Kind(
+    "a list with 1, 0 or -1 for each feature, such as [1, 0, -1], or such signs by name, "
+    'such as {"age": 1}',
+    _signs,
+)
+
+
+def listed(monotone: tuple[int, ...] | ByName | None) -> tuple[int, ...] | None:
+    """Signs of all features, of a request that `by_signs` has made."""
+    assert not isinstance(monotone, ByName)
+    return monotone
+
+
+def refuse_signed(by_level: NDArray[np.uint8] | None, signs: tuple[int, ...] | None) -> None:
+    """DataError for a sign of a category; by_level: (G, d), 1 where a feature is one."""
+    if by_level is None or not signs or len(signs) != by_level.shape[1]:
+        return
+    both = np.flatnonzero(by_level.any(axis=0) & (np.array(signs) != 0))
+    if len(both):
+        raise DataError(
+            f"option 'monotone' has a sign for feature {int(both[0]) + 1}, which is a category: "
+            "its levels have no order, leave it out or give it 0"
+        )
+
+
+def by_signs(
+    groups: NDArray[np.void], request: Request[Any, Any]
+) -> Iterator[tuple[NDArray[np.intp], Request[Any, Any]]]:
+    """Places of the groups whose features have the same signs, and a request that lists these.
+
+    One part with all groups where signs are not given by name. DataError for a name that no group
+    has, or for features without names.
+    """
+    wanted = request.options.monotone
+    if not isinstance(wanted, ByName):
+        yield np.arange(len(groups)), request
+        return
+    if request.feature_names is None:
+        raise DataError(
+            f"option 'monotone' names '{wanted.signs[0][0]}', but features are a list without "
+            "names: expected a list of signs, or option 'feature_names'"
+        )
+    names = [request.feature_names(place) for place in range(len(groups))]
+    refuse_unknown("monotone", [name for name, _ in wanted.signs], names)
+    found = signs_of(wanted, names)
+    for signs in dict.fromkeys(found):
+        places = np.array([i for i, one in enumerate(found) if one == signs], np.intp)
+        yield places, replace(request, options=replace(request.options, monotone=signs))
+
+
+def signs_of(wanted: ByName, names: list[tuple[str, ...]]) -> list[tuple[int, ...]]:
+    """For each group the signs of its features."""
+    by_name = dict(wanted.signs)
+    known = {each: tuple(by_name.get(name, 0) for name in each) for each in set(names)}
+    return [known[each] for each in names]
+
+
+def refuse_unknown(option: str, wanted: list[str], names: list[tuple[str, ...]]) -> None:
+    """DataError for a name that no group has."""
+    known = list(dict.fromkeys(name for each in set(names) for name in each))
+    for name in wanted:
+        if name not in known:
+            shown = ", ".join(known[:MOST_SHOWN]) + (", ..." if len(known) > MOST_SHOWN else "")
+            raise DataError(
+                f"option '{option}' names '{name}', which no feature is called: they are "
+                f"{shown}{nearest(name, known)}"
+            )
