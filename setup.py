@@ -50,7 +50,7 @@ setup(
         ],
         "tuskml.kernels.gpu": ["cuda/*.cu", "cuda/*.cuh"],
         "tuskml.kvstore": ["mapped/*.[ch]"],
-        "tuskml.learners.linear.planner": ["shipped.json"],
+        "tuskml.learners.machine": ["shipped.json"],
         DBT_PACKAGE: [
             "dbt_project.yml",
             *(

@@ -33,7 +33,6 @@ from tuskml.learners.linear.operators import (
 )
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner import iterations as spread
-from tuskml.learners.linear.planner.constants import interpolated
 from tuskml.learners.linear.planner.cost import SEARCHED, TYPICAL, Cost, Costs, Parts
 from tuskml.learners.linear.planner.curves import Interval, decades
 from tuskml.learners.linear.planner.iterations import Usual, by_density, narrow
@@ -41,6 +40,7 @@ from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.problem import Found, Index, Problem
 from tuskml.learners.linear.request import LinearOptions
 from tuskml.learners.linear.tasks import LinearTask
+from tuskml.learners.machine.constants import interpolated
 
 MOST_PRODUCTS = 500
 """In an iteration; what is missing is the next one's."""

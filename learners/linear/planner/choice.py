@@ -22,11 +22,11 @@ from tuskml.learners.linear.planner.candidates import (
     sampling_error,
     why_not,
 )
-from tuskml.learners.linear.planner.constants import Constants
 from tuskml.learners.linear.planner.cost import Cost, Costs, total_of
 from tuskml.learners.linear.planner.curves import Curve, Interval, decades
 from tuskml.learners.linear.planner.question import Question, Statistics
-from tuskml.learners.linear.planner.reading import draw_seconds, scan_seconds
+from tuskml.learners.machine.constants import Constants
+from tuskml.learners.machine.reading import draw_seconds, scan_seconds
 from tuskml.learners.row_groups import RUN_ROWS
 
 CERTAIN, CERTAIN_SEEN = 3.0, 10.0
@@ -327,7 +327,7 @@ SAMPLE_AT_LEAST = SAMPLE_ROWS // 8
 # and figure 5: BGD, and MGD and SGD by transform and sampler. Eagerly by shuffled partitions they
 # are candidates themselves. Here are the others, by equations 7 to 9. Reading and transforming
 # rows cost the eager ones what they cost for all rows, and the lazy ones their share of it, with
-# a seek for each piece (equation 3, `learners/linear/planner/reading.py`).
+# a seek for each piece (equation 3, `learners/machine/reading.py`).
 
 SHUFFLED = "shuffled-partition"
 ALL_ROWS = " on all rows"

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tuskml.kernels.rows.meter import Meter
-from tuskml.learners.linear.planner.constants import Constants
 from tuskml.learners.linear.planner.curves import Interval
 from tuskml.learners.linear.planner.question import Question, Statistics
-from tuskml.learners.linear.planner.reading import scan_seconds
+from tuskml.learners.machine.constants import Constants
+from tuskml.learners.machine.reading import scan_seconds
 
 LOSS_ALONE = 0.75
 """Of a gradient's pass, where the losses alone are wanted."""

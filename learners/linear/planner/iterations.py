@@ -13,10 +13,10 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from tuskml.kernels.speculated import Method
-from tuskml.learners.linear.planner.constants import interpolated
 from tuskml.learners.linear.planner.curves import Interval
 from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.tasks import LINEAR
+from tuskml.learners.machine.constants import interpolated
 
 SPREADS = (1.04, 1.72, 3.55, 7.77)
 DECADES = (1.0, 2.0, 3.0, 6.0)

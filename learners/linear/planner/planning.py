@@ -13,11 +13,10 @@ from tuskml.learners.linear.algorithms import ALGORITHMS, LAST_CHOICE
 from tuskml.learners.linear.algorithms.parts.kept import Kept
 from tuskml.learners.linear.own.operators import named
 from tuskml.learners.linear.plan import Plan
-from tuskml.learners.linear.planner import choice, constants, sampling, trials
+from tuskml.learners.linear.planner import choice, sampling, trials
 from tuskml.learners.linear.planner.candidates import choose, families
 from tuskml.learners.linear.planner.choice import Candidate, Choice, assess_elsewhere
 from tuskml.learners.linear.planner.question import Question, Statistics
-from tuskml.learners.linear.planner.reading import not_cached
 from tuskml.learners.linear.planner.sampling import with_rows_seen
 from tuskml.learners.linear.planner.trials import (
     SHARE,
@@ -28,6 +27,8 @@ from tuskml.learners.linear.planner.trials import (
 )
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import Request
+from tuskml.learners.machine import constants
+from tuskml.learners.machine.reading import not_cached
 from tuskml.schedule import shares
 from tuskml.schedule.phases import is_phase
 

@@ -13,21 +13,21 @@ from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.inference.names import CLASSIC
 from tuskml.learners.linear.operators import Loop, Operators, State
 from tuskml.learners.linear.plan import Plan
-from tuskml.learners.linear.planner import constants
 from tuskml.learners.linear.planner.candidates import PlanCosts
 from tuskml.learners.linear.planner.choice import Choice
-from tuskml.learners.linear.planner.constants import (
+from tuskml.learners.linear.planner.cost import LOSS_ALONE, Cost
+from tuskml.learners.linear.planner.iterations import Point, iterations_left
+from tuskml.learners.linear.planner.question import Question
+from tuskml.learners.linear.problem import Problem
+from tuskml.learners.linear.request import LinearOptions
+from tuskml.learners.machine import constants
+from tuskml.learners.machine.constants import (
     LEAST_SECONDS,
     key_of,
     layout_of,
     report,
     reports_file,
 )
-from tuskml.learners.linear.planner.cost import LOSS_ALONE, Cost
-from tuskml.learners.linear.planner.iterations import Point, iterations_left
-from tuskml.learners.linear.planner.question import Question
-from tuskml.learners.linear.problem import Problem
-from tuskml.learners.linear.request import LinearOptions
 from tuskml.learners.models import FORMAT
 from tuskml.learners.options.kinds import ByClass
 from tuskml.schedule import devices

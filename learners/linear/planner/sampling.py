@@ -15,11 +15,11 @@ from tuskml.learners.linear.algorithms import ALGORITHMS, REGISTERED
 from tuskml.learners.linear.algorithms.parts.kept import Kept, first_pass
 from tuskml.learners.linear.algorithms.parts.lipschitz import curvature_bound
 from tuskml.learners.linear.plan import Plan
-from tuskml.learners.linear.planner import constants
 from tuskml.learners.linear.planner.candidates import PlanCosts
 from tuskml.learners.linear.planner.iterations import SMOOTH
 from tuskml.learners.linear.planner.question import FEWER, MOST, Question, Sketch
 from tuskml.learners.linear.problem import Found, Index, Problem
+from tuskml.learners.machine import constants
 
 LEAST_ROWS, ROWS_A_WEIGHT = 1024, 8
 MOST_FEATURES = 1024

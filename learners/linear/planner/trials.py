@@ -21,7 +21,6 @@ from tuskml.learners.linear.operators import Budget, Loop, State, Tolerance, run
 from tuskml.learners.linear.own.assembled import operators_of
 from tuskml.learners.linear.own.operators import steps_in_python
 from tuskml.learners.linear.plan import Plan
-from tuskml.learners.linear.planner import constants
 from tuskml.learners.linear.planner.candidates import (
     CURVATURE,
     by_trial,
@@ -44,6 +43,7 @@ from tuskml.learners.linear.planner.question import AtCorner, Measured, Question
 from tuskml.learners.linear.problem import Found, Index, Problem
 from tuskml.learners.linear.request import Speculate
 from tuskml.learners.linear.tasks import LinearTask
+from tuskml.learners.machine import constants
 
 STAND_INS = 4
 """Groups that are tried of a batch of many."""

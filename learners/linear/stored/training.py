@@ -29,7 +29,6 @@ from tuskml.learners.linear.multinomial.stored import Several, several_of, train
 from tuskml.learners.linear.multinomial.training import plan_of_classes
 from tuskml.learners.linear.objective import class_weights
 from tuskml.learners.linear.plan import Plan
-from tuskml.learners.linear.planner import constants
 from tuskml.learners.linear.planner.choice import Choice, stored
 from tuskml.learners.linear.planner.curves import Interval
 from tuskml.learners.linear.planner.planning import plan_for, statistics
@@ -43,6 +42,7 @@ from tuskml.learners.linear.stored.outcome import Trained
 from tuskml.learners.linear.stored.route import in_memory, without_store
 from tuskml.learners.linear.stored.routed import RoutedRun
 from tuskml.learners.linear.stored.start import begun
+from tuskml.learners.machine import constants
 from tuskml.learners.models import Lists, Models, Strings, thinned
 from tuskml.learners.stored.defaults import CACHE
 from tuskml.learners.validation import shuffled

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
-from tuskml.learners.linear.planner.reading import SPILL
 from tuskml.learners.linear.request import LinearOptions, Request
 from tuskml.learners.linear.streamed import skipping
 from tuskml.learners.linear.streamed.plans import (
@@ -20,6 +19,7 @@ from tuskml.learners.linear.streamed.plans import (
     because,
     best_part,
 )
+from tuskml.learners.machine.reading import SPILL
 from tuskml.learners.row_groups import Layout, Storage
 
 

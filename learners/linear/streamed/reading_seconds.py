@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from tuskml.learners.linear.planner.calibration import groups_of
-from tuskml.learners.linear.planner.reading import LEAST, SPILL, TABLES
 from tuskml.learners.linear.streamed.spilled import spilled_rows
+from tuskml.learners.machine.reading import LEAST, SPILL, TABLES
 from tuskml.learners.row_groups import Piece
 
 ROWS, WIDTH = 15_360, 28

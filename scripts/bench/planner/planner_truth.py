@@ -55,7 +55,8 @@ def calibrate() -> None:
     A pass that a training takes over is timed by the processor too.
     """
     from tuskml.learners.linear.algorithms.parts import kept
-    from tuskml.learners.linear.planner import calibration, constants
+    from tuskml.learners.linear.planner import calibration
+    from tuskml.learners.machine import constants
 
     kept.time = _ProcessorTime  # type: ignore[attr-defined]
     if constants.host_file().exists():

@@ -19,12 +19,13 @@ from tuskml.learners.linear import training
 from tuskml.learners.linear.algorithms import ALGORITHMS, REGISTERED
 from tuskml.learners.linear.objective import describe, start
 from tuskml.learners.linear.options import parse
-from tuskml.learners.linear.planner import choice, constants, planning, sampling
+from tuskml.learners.linear.planner import choice, planning, sampling
 from tuskml.learners.linear.planner.calibration import groups_of
 from tuskml.learners.linear.planner.choice import Candidate, Choice
 from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.tasks import LINEAR
+from tuskml.learners.machine import constants
 
 RUNS, SHORT = 3, 0.1
 """How often what takes less than so many seconds is run."""

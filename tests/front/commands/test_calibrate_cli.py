@@ -5,7 +5,8 @@ import json
 import pytest
 
 from tuskml.commands import cli
-from tuskml.learners.linear.planner import calibration, constants, reading
+from tuskml.learners.linear.planner import calibration
+from tuskml.learners.machine import constants, reading
 from tuskml.training import reading_seconds
 
 

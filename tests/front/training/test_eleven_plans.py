@@ -13,9 +13,9 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import tuskml
-from tuskml.learners.linear.planner import constants, reading
 from tuskml.learners.linear.streamed import skipping
 from tuskml.learners.linear.streamed import training as streaming
+from tuskml.learners.machine import constants, reading
 
 N, GROUP = 400_000, 4096
 EPSILON, L2 = 0.02, 0.001

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tuskml.learners.linear.planner import reading
 from tuskml.learners.linear.streamed import reading_seconds as of_spilled
+from tuskml.learners.machine import reading
 from tuskml.training import reading_seconds
 
 ROWS = "CREATE TABLE nothing ()"

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import tuskml
-from tuskml.learners.linear.planner import constants, reading
 from tuskml.learners.linear.streamed import skipping
 from tuskml.learners.linear.streamed import training as streaming
 from tuskml.learners.linear.streamed.spilled import Spilled
+from tuskml.learners.machine import constants, reading
 
 ROWS, D = 400_000, 8
 LIMIT = 2 << 20

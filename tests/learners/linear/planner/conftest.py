@@ -1,6 +1,6 @@
 import pytest
 
-from tuskml.learners.linear.planner import constants
+from tuskml.learners.machine import constants
 
 
 @pytest.fixture(autouse=True)

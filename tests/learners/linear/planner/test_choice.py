@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from tuskml.learners.explaining.shown import shown_seconds
 from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.options import parse
-from tuskml.learners.linear.planner import reading
 from tuskml.learners.linear.planner.candidates import PlanCosts, candidate, choose
 from tuskml.learners.linear.planner.choice import (
     BATCH,
@@ -25,12 +24,13 @@ from tuskml.learners.linear.planner.choice import (
     select,
     trivial,
 )
-from tuskml.learners.linear.planner.constants import shipped
 from tuskml.learners.linear.planner.curves import Interval, fit
 from tuskml.learners.linear.planner.question import Question, Statistics
-from tuskml.learners.linear.planner.reading import scan_seconds
 from tuskml.learners.linear.planner.report import plan_line
 from tuskml.learners.linear.tasks import LINEAR
+from tuskml.learners.machine import reading
+from tuskml.learners.machine.constants import shipped
+from tuskml.learners.machine.reading import scan_seconds
 
 RECORDED = json.loads(Path(__file__).with_name("recorded.json").read_text())
 

@@ -8,16 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuskml.learners.linear.planner import constants
 from tuskml.learners.linear.planner.calibration import EPOCHS, PASSES
-from tuskml.learners.linear.planner.constants import (
-    STORAGE,
-    interpolated,
-    of_host,
-    parse,
-    save,
-    shipped,
-)
+from tuskml.learners.machine import constants
+from tuskml.learners.machine.constants import STORAGE, interpolated, of_host, parse, save, shipped
 
 
 @pytest.fixture

@@ -14,12 +14,13 @@ from tuskml.kernels.speculated import Method
 from tuskml.learners.linear import training
 from tuskml.learners.linear.objective import describe, start
 from tuskml.learners.linear.options import parse
-from tuskml.learners.linear.planner import choice, constants, planning, trials
+from tuskml.learners.linear.planner import choice, planning, trials
 from tuskml.learners.linear.planner.calibration import groups_of
 from tuskml.learners.linear.planner.candidates import corners
 from tuskml.learners.linear.planner.choice import assess
 from tuskml.learners.linear.request import Request
 from tuskml.learners.linear.tasks import LINEAR
+from tuskml.learners.machine import constants
 
 pytestmark = pytest.mark.native
 METHODS = {"lbfgs": Method.QUASI_NEWTON, "bgd": Method.SPECTRAL_STEPS}

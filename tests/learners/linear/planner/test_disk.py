@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tuskml.learners.linear.planner import reading
+from tuskml.learners.machine import reading
 from tuskml.schedule import budget
 
 

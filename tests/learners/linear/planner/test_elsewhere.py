@@ -21,11 +21,11 @@ from tuskml.learners.linear.planner.choice import (
     requests_of,
     seconds,
 )
-from tuskml.learners.linear.planner.constants import shipped
 from tuskml.learners.linear.planner.cost import Cost
 from tuskml.learners.linear.planner.question import Question, Statistics
-from tuskml.learners.linear.planner.reading import scan_seconds
 from tuskml.learners.linear.tasks import LINEAR
+from tuskml.learners.machine.constants import shipped
+from tuskml.learners.machine.reading import scan_seconds
 
 SAMPLERS = (SHUFFLED, *DRAWN)
 

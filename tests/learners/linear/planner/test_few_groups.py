@@ -9,7 +9,6 @@ import pytest
 from tuskml.kernels.rows.meter import Meter
 from tuskml.learners.linear.algorithms import newton_cg
 from tuskml.learners.linear.options import parse
-from tuskml.learners.linear.planner import constants
 from tuskml.learners.linear.planner import trials as few_groups
 from tuskml.learners.linear.planner.candidates import choose
 from tuskml.learners.linear.planner.choice import Candidate
@@ -18,6 +17,7 @@ from tuskml.learners.linear.planner.curves import Interval
 from tuskml.learners.linear.planner.question import Question, Statistics
 from tuskml.learners.linear.planner.trials import AT_LEAST, Tried
 from tuskml.learners.linear.tasks import LINEAR
+from tuskml.learners.machine import constants
 
 pytestmark = pytest.mark.native
 

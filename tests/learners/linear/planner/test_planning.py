@@ -11,9 +11,8 @@ from rows import block, rows_pass
 
 from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.options import parse
-from tuskml.learners.linear.planner import calibration, choice, constants, planning, report, trials
+from tuskml.learners.linear.planner import calibration, choice, planning, report, trials
 from tuskml.learners.linear.planner.choice import ELSEWHERE, assess
-from tuskml.learners.linear.planner.constants import shipped
 from tuskml.learners.linear.planner.explanation import by_total
 from tuskml.learners.linear.planner.planning import (
     by_statistics,
@@ -24,6 +23,8 @@ from tuskml.learners.linear.planner.planning import (
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import Request
 from tuskml.learners.linear.tasks import LINEAR
+from tuskml.learners.machine import constants
+from tuskml.learners.machine.constants import shipped
 
 pytestmark = pytest.mark.native
 

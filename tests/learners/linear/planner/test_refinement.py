@@ -8,9 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuskml.learners.linear.options import parse
-from tuskml.learners.linear.planner import constants
 from tuskml.learners.linear.planner.candidates import PlanCosts, candidate
-from tuskml.learners.linear.planner.constants import (
+from tuskml.learners.linear.planner.question import Question, Statistics
+from tuskml.learners.linear.tasks import LINEAR
+from tuskml.learners.machine import constants
+from tuskml.learners.machine.constants import (
     LEAST_REPORTS,
     MOST_FACTOR,
     MOST_KEYS,
@@ -21,8 +23,6 @@ from tuskml.learners.linear.planner.constants import (
     report,
     with_report,
 )
-from tuskml.learners.linear.planner.question import Question, Statistics
-from tuskml.learners.linear.tasks import LINEAR
 
 RATIOS = st.floats(1e-3, 1e3)
 

@@ -16,10 +16,10 @@ from tuskml.learners.linear.planner import planning, switching
 from tuskml.learners.linear.planner.calibration import groups_of
 from tuskml.learners.linear.planner.candidates import choose
 from tuskml.learners.linear.planner.choice import assess, select
-from tuskml.learners.linear.planner.constants import shipped
 from tuskml.learners.linear.planner.curves import decades
 from tuskml.learners.linear.planner.switching import Before, next_best
 from tuskml.learners.linear.tasks import LINEAR
+from tuskml.learners.machine.constants import shipped
 
 FEATURES, EACH = 700, 12
 

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from tuskml.learners.linear.algorithms.newton import NewtonStep
-from tuskml.learners.linear.planner import constants, planning, reading, replanning
+from tuskml.learners.linear.planner import planning, replanning
 from tuskml.learners.linear.planner.cost import Costs
 from tuskml.learners.linear.planner.question import Measured, Question, Statistics
+from tuskml.learners.machine import constants, reading
 from tuskml.schedule import replay, shares
 
 pytestmark = pytest.mark.native

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuskml.learners.linear.options import parse
-from tuskml.learners.linear.planner import constants, reading
 from tuskml.learners.linear.planner.candidates import PlanCosts
 from tuskml.learners.linear.request import Request
 from tuskml.learners.linear.streamed import skipping
@@ -20,6 +19,7 @@ from tuskml.learners.linear.streamed.plans import (
     best_part,
 )
 from tuskml.learners.linear.tasks import LINEAR
+from tuskml.learners.machine import constants, reading
 from tuskml.learners.row_groups import RUN_ROWS, Piece, Storage, lay_out
 
 SAMPLERS = ("bernoulli", "random-partition", "shuffled-partition")

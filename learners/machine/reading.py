@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tuskml.learners.linear.planner.constants import host_file
+from tuskml.learners.machine.constants import host_file
 from tuskml.schedule import budget
 
 PAGE_BYTES, PARTITION_BYTES = 4096, 2 << 20
