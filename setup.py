@@ -17,7 +17,6 @@ FOLDERS = {
     "groups": "tuskml.groups",
     "learners": "tuskml.learners",
     "schedule": "tuskml.schedule",
-    "optimizer": "tuskml.optimizer",
     "kernels": "tuskml.kernels",
     "kvstore": "tuskml.kvstore",
     "partitioner": "tuskml.partitioner",
@@ -51,7 +50,7 @@ setup(
         ],
         "tuskml.kernels.gpu": ["cuda/*.cu", "cuda/*.cuh"],
         "tuskml.kvstore": ["mapped/*.[ch]"],
-        "tuskml.optimizer": ["shipped.json"],
+        "tuskml.learners.machine": ["shipped.json"],
         DBT_PACKAGE: [
             "dbt_project.yml",
             *(

@@ -8,6 +8,7 @@ group. The other groups are trained as if that one were not there.
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,13 @@ from numpy.typing import NDArray
 from tuskml.errors import RowsError
 from tuskml.kernels import passes
 from tuskml.kernels.passes import SQUARED, Floats, Pass
-from tuskml.kernels.rows.choose import chosen_rows
+from tuskml.kernels.rows.choose import chosen_rows, leaks
 from tuskml.kernels.segments import chunks, labels_of
 from tuskml.learners.labels import Allowed
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models, Strings, options_text
 from tuskml.learners.registry import learner_of
-from tuskml.learners.statuses import INVALID
+from tuskml.learners.statuses import INVALID, LEAK, MEANINGS
 from tuskml.schedule import budget
 
 Groups = NDArray[np.void]
@@ -165,3 +166,23 @@ def mask_of(group: np.void, request: Request[Any, Any]) -> NDArray[np.bool_]:
     """Whether a training can use each row of a group, (n,)."""
     learner = learner_of(request.task)
     return np.concatenate([learner.usable(request, x, y) for _, x, y in chunks(group)])
+
+
+# Labels among the features that they are to be predicted from.
+
+LEAST_ROWS = 10
+"""In fewer rows a feature is easily the label by chance."""
+LESSER = frozenset(list(MEANINGS)[: list(MEANINGS).index(LEAK)])
+"""Statuses that matter less."""
+
+
+def with_leaks(models: Models, groups: NDArray[np.void]) -> Models:
+    """The models of dense groups (kernels.GROUP), whose status says where a feature is the label;
+    models carry their groups' places in `groups`."""
+    found = np.flatnonzero(leaks(groups[models.group], LEAST_ROWS))
+    if not len(found):
+        return models
+    pool, code = models.status.pool, models.status.code.copy()
+    lesser = np.array([pool[one] in LESSER for one in code[found]])
+    code[found[lesser]] = len(pool)
+    return replace(models, status=Strings((*pool, LEAK), code))

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from tuskml.groups.contract.requests import refuse_weights
 from tuskml.groups.contract.trainer import named
-from tuskml.groups.contract.weights import refuse_weights
 from tuskml.groups.preparation import Readable, kinds_of, refuse_options, told, with_names
 from tuskml.kernels.parts.sharded import Parts
 from tuskml.learners.learner import Request

@@ -78,7 +78,7 @@ class Readable:
         of their terms.
         """
         if self.prepared is None:
-            return with_terms(models)
+            return with_terms(models) if len(models.covariance.values) else models
         places = models.group.tolist()
         found: dict[str, Any] = {}
         if self.prepared.text(prepare.JSON, places[0]):

@@ -1,6 +1,8 @@
 """The learners, and which of them a task belongs to."""
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
 from tuskml.errors import OptionError, nearest, one_of
 from tuskml.learners.factorization.learner import Factorization
@@ -42,8 +44,14 @@ for _name in [name for learner in LEARNERS for name in learner.tasks if name in 
     TASKS[_name] = TASKS.pop(_name)  # in this order, whichever learner was imported first
 
 
+OWNERS: dict[str, Learner] = {name: learner for learner in LEARNERS for name in learner.tasks}
+"""The learner of each task that learners come with."""
+
+
 def task_named(name: str) -> Task:
     """The task, or an OptionError that names those there are."""
+    if name in TASKS:
+        return TASKS[name]
     found: dict[str, Task] = {}
     for learner in LEARNERS:
         found |= learner.tasks
@@ -59,7 +67,22 @@ def task_named(name: str) -> Task:
 
 def learner_of(task: Task) -> Learner:
     """The learner that has a task."""
-    return next(learner for learner in LEARNERS if task.name in learner.tasks)
+    found = _owner_of(task.name)
+    assert found is not None
+    return found
+
+
+def _owner_of(name: str) -> Learner | None:
+    """The learner of a task, which may be registered since; None where there is no such task."""
+    if name in OWNERS:
+        return OWNERS[name]
+    return next((learner for learner in LEARNERS if name in learner.tasks), None)
+
+
+def _classifying(name: str) -> Mapping[str, Any]:
+    """The options with which a task has classes, if it has them by option."""
+    owner = _owner_of(name)
+    return {} if owner is None else owner.classifying
 
 
 def how_to_classify(task: Task) -> str:
@@ -73,13 +96,12 @@ def how_to_classify(task: Task) -> str:
 def of_classes(task: str, text: str) -> str:
     """The options of a training whose labels are booleans or texts: tasks that have classes by
     option get it, unless it is given. A text that is no JSON object stays as it is."""
-    own = {name: learner.classifying for learner in LEARNERS for name in learner.tasks}
     try:
         given = object_in(text)
     except OptionError:
         return text
     if task != "auto":
-        lacking = {k: v for k, v in own.get(task, {}).items() if k not in given}
+        lacking = {k: v for k, v in _classifying(task).items() if k not in given}
         return json.dumps(given | lacking, ensure_ascii=False) if lacking else text
     listed = given.get("tasks")
     if not isinstance(listed, list):
@@ -88,7 +110,7 @@ def of_classes(task: str, text: str) -> str:
     for one in listed:
         spec = {"task": one} if isinstance(one, str) else one
         name = spec.get("task") if isinstance(spec, dict) else None
-        more = own.get(name, {}) if isinstance(name, str) else {}
+        more = _classifying(name) if isinstance(name, str) else {}
         lacking = {k: v for k, v in more.items() if k not in given and k not in spec}
         found.append(spec | lacking if lacking else one)
     return json.dumps(given | {"tasks": found}, ensure_ascii=False) if found != listed else text

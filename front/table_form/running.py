@@ -16,7 +16,7 @@ from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.duckdb_rounds import Unloaded
 from tuskml.databases.limits import cursor_of
 from tuskml.errors import DataError, Interrupted, TuskError
-from tuskml.groups.contract.made import first_labels
+from tuskml.groups.contract.requests import first_labels
 from tuskml.kernels import passes
 from tuskml.learners.models import Models, Strings
 from tuskml.learners.receiving import numbered

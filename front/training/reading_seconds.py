@@ -1,9 +1,9 @@
 """Measures what reading and packing rows takes in each database, for plans by row group.
 
-The seconds are those of `optimizer/reading.py`, of one thread: a query of one row; a value of rows
-that are scanned; and what packing a value takes beyond that. Rows are packed by the aggregate that
-explains a training, which does nothing else with rows when the plan is given. Seconds are those of
-the processor, which other work on the machine changes little.
+The seconds are those of `learners/machine/reading.py`, of one thread: a query of one row; a
+value of rows that are scanned; and what packing a value takes beyond that. Rows are packed by the
+aggregate that explains a training, which does nothing else with rows when the plan is given.
+Seconds are those of the processor, which other work on the machine changes little.
 """
 
 import statistics
@@ -18,7 +18,7 @@ from tuskml.databases.database import Database
 from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.opening import opened
 from tuskml.databases.postgres import Postgres
-from tuskml.optimizer.reading import LEAST, TABLES
+from tuskml.learners.machine.reading import LEAST, TABLES
 
 ROWS, WIDTHS = 122_880, (4, 28)
 RUNS = 3

@@ -12,18 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import DataError, RowsError
-from tuskml.groups import last_training, tracing, training_log
+from tuskml.groups import last_training, training_log
 from tuskml.groups.contract.emission import Emission
-from tuskml.groups.contract.long_options import options_of
-from tuskml.groups.contract.made import made_for
 from tuskml.groups.contract.refusal import refuse
-from tuskml.groups.contract.weights import refuse_weights
+from tuskml.groups.contract.requests import made_for, options_of, refuse_weights
 from tuskml.groups.holding import with_held_out
-from tuskml.groups.invalid import invalid_models, trained_apart, usable
-from tuskml.groups.leaks import with_leaks
+from tuskml.groups.invalid import invalid_models, trained_apart, usable, with_leaks
 from tuskml.groups.outgrown import outgrown
 from tuskml.groups.preparation import readable
-from tuskml.groups.selection.asked import Search, search_of
+from tuskml.groups.selection.asked import ANY_TASK, Search, search_of
 from tuskml.groups.selection.explaining import explained_search
 from tuskml.groups.selection.searching import searched
 from tuskml.groups.wide import narrow, refuse_wide
@@ -153,16 +150,11 @@ def answer_training(
     batch = pointer.contents
     task = texts.task.decode()
     flaws = flaws_of(batch, places)
-    if batch.request == EXPLAIN and (receive := receiver_of(task)) is not None:
-        refuse_wide(groups)
-        said = invalid(task, flaws[0]) if flaws else receive(groups, batch.memory)
-        emit_texts(library, pointer, places, [said] * len(places))
-        return
-    if batch.request == TRAIN and (made := made_for(task, groups)) is not None:
-        last_training.note(made, None, batch.statement)
-        emit_models(library, pointer, places, made)
-        return
-    task, source = compared_of(task)
+    source = None
+    if " " in task:  # no task's name has one
+        if answer_token(library, pointer, task, groups, places, flaws):
+            return
+        task, source = compared_of(task)
     text: bytes = texts.options
     if batch.labels != NUMBERS and len(text) <= MAX_TEXT:
         text = of_classes(task, text.decode()).encode()
@@ -186,6 +178,28 @@ def answer_training(
     with options_of(chosen, text, batch.memory or 0) as options:
         request = Request(chosen, options, reading_seconds(batch), source=source)
         answer_sound(library, pointer, request, groups, places, account, flaws)
+
+
+def answer_token(
+    library: ctypes.CDLL,
+    pointer: Any,
+    task: str,
+    groups: NDArray[np.void],
+    places: NDArray[np.intp],
+    flaws: Mapping[int, str],
+) -> bool:
+    """Hands rows to their receiver, or returns models that are finished; False for other texts."""
+    batch = pointer.contents
+    if batch.request == EXPLAIN and (receive := receiver_of(task)) is not None:
+        refuse_wide(groups)
+        said = invalid(task, flaws[0]) if flaws else receive(groups, batch.memory)
+        emit_texts(library, pointer, places, [said] * len(places))
+        return True
+    if batch.request == TRAIN and (made := made_for(task, groups)) is not None:
+        last_training.note(made, None, batch.statement)
+        emit_models(library, pointer, places, made)
+        return True
+    return False
 
 
 def answer_sound(
@@ -231,6 +245,8 @@ def answer_flaws(
 
 def search_in(task: str, options: bytes) -> Search | None:
     """The search that options ask for; those with a model in them ask for none."""
+    if not options and task != ANY_TASK:
+        return None
     return search_of(task, options.decode()) if len(options) <= MAX_TEXT else None
 
 
@@ -280,7 +296,7 @@ def answer_request(
         options = replace(options, threads=batch.threads)
         request = replace(request, options=options)
     refuse_weights(groups, request)
-    if options.store is None:
+    if options.store is None and groups["wide"].any():
         refuse_wide(groups)
     if batch.request == TRAIN:
         refuse_format(options)
@@ -405,12 +421,14 @@ def trained(
 def trained_on(
     groups: NDArray[np.void], request: Request[Any, Any], batch: Any, account: int | None
 ) -> Iterator[Models]:
-    """The same of rows that are numbers."""
+    """The same of rows that are numbers; a model of sparse rows may outgrow the memory."""
     learner, memory = learner_of(request.task), batch.memory or 0
     if request.options.store is not None:
         return stored(groups, request, batch, account)
-    if not groups["extras"].any() and (
-        large := outgrown(groups, learner, request, memory, root_of(batch), account)
+    if (
+        (groups["kind"] >= 2).any()
+        and not groups["extras"].any()
+        and (large := outgrown(groups, learner, request, memory, root_of(batch), account))
     ):
         return apart(groups, request, batch, account, large)
     return learner.train(groups, request, memory)
@@ -504,7 +522,7 @@ def library() -> ctypes.CDLL:
 def attach(library: ctypes.CDLL, path: str) -> None:
     """Gives the database's library the trainer, once a process."""
     training_log.to_standard_error()
-    tracing.follow_environment()
+    training_log.follow_environment()
     with _lock:
         if path not in _attached:
             callback = trainer(library)

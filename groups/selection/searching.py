@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from tuskml.errors import OptionError
 from tuskml.groups.holding import NOT_COMPARED, with_column, with_status
-from tuskml.groups.leaks import with_leaks
+from tuskml.groups.invalid import with_leaks
 from tuskml.groups.selection.asked import Search
 from tuskml.groups.selection.drawing.tpe import Estimate, axes_of, chosen
 from tuskml.groups.selection.halving import racing

@@ -37,10 +37,9 @@ from tuskml.learners.factorization.vectors import (
     pairs_of_vectors,
 )
 from tuskml.learners.models import Lists, Models, thinned
-from tuskml.learners.stored.counters import Clock, Counters
 from tuskml.learners.stored.defaults import CACHE, CHECKPOINT_SECONDS
 from tuskml.learners.stored.layout import cost_of
-from tuskml.learners.stored.progress import Facts
+from tuskml.learners.stored.progress import Clock, Counters, Facts
 from tuskml.partitioner import WARM_LEVELDB, Cost
 
 DTYPE = "float32"

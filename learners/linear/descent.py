@@ -12,14 +12,13 @@ from tuskml.learners import events
 from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.algorithms.parts.epochs import finish as finish_epochs
 from tuskml.learners.linear.algorithms.parts.kept import Beginning
-from tuskml.learners.linear.explaining.timing import Timing
+from tuskml.learners.linear.check import refuse_lost
 from tuskml.learners.linear.gap import WithinGap, settle_gap, wants_gap
-from tuskml.learners.linear.guard.pace import telling
-from tuskml.learners.linear.guard.watching import Watching
 from tuskml.learners.linear.operators import State, run
 from tuskml.learners.linear.own.assembled import operators_of
-from tuskml.learners.linear.own.checks import refuse_lost
 from tuskml.learners.linear.plan import Plan
+from tuskml.learners.linear.planner.guard import Watching
+from tuskml.learners.linear.planner.report import Timing, telling
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import LinearOptions
 from tuskml.learners.linear.validation import EarlyStop
@@ -56,7 +55,10 @@ def descend(
         within = replace(settings, max_iter=min(settings.max_iter, left))
         meter = Meter(whole=False) if watch is None else watch.meter
         timed = part.on(replace(part.rows, deadline=deadline, meter=meter))
-        chosen = operators_of(timed, within, v, deadline)
+        build = ALGORITHMS[plan.family].operators
+        if not plan.is_plain or problem.task.general:
+            build = operators_of
+        chosen = build(timed, within, v, deadline)
         if kept is not None:
             chosen, kept = kept.taken_over(chosen, timed), None
         if settings is plan and ends_by_gap(problem, plan):

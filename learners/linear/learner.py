@@ -21,12 +21,12 @@ from tuskml.learners.learner import (
 from tuskml.learners.linear import training
 from tuskml.learners.linear.algorithms import ALGORITHMS, FIRST_CHOICE, REGISTERED
 from tuskml.learners.linear.algorithms.parts.algorithm import Algorithm
-from tuskml.learners.linear.estimates.question import Statistics
-from tuskml.learners.linear.explaining import explain
+from tuskml.learners.linear.check import allowed_by
 from tuskml.learners.linear.inference import determined
 from tuskml.learners.linear.options import OPTIONS
-from tuskml.learners.linear.own.checks import allowed_by
-from tuskml.learners.linear.planner.rule import FEW_FEATURES, choose
+from tuskml.learners.linear.planner import explanation
+from tuskml.learners.linear.planner.candidates import FEW_FEATURES, choose
+from tuskml.learners.linear.planner.question import Statistics
 from tuskml.learners.linear.request import LinearOptions, Request
 from tuskml.learners.linear.stored.outgrown import outgrown
 from tuskml.learners.linear.tasks import LINEAR, OWN, LinearTask
@@ -127,7 +127,7 @@ class Linear(Learner):
         return train_pooled(rows, request)
 
     def explain(self, groups: Groups, request: Request, memory: int = 0) -> Iterator[str]:
-        return explain.explain(groups, request, memory)
+        return explanation.explain(groups, request, memory)
 
     def train_stored(
         self, group: Groups, request: Request, memory: int, root: StoreRoot

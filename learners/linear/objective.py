@@ -11,10 +11,10 @@ from tuskml.kernels.open_rows import Open
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.algorithms.parts.second_order.begun import knowing, stepped
+from tuskml.learners.linear.check import constant
 from tuskml.learners.linear.inference.dispersion import by_moments
 from tuskml.learners.linear.inference.names import CLUSTERED
 from tuskml.learners.linear.own.assembled import transformed
-from tuskml.learners.linear.own.checks import constant
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import LinearOptions, Request

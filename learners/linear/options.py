@@ -9,8 +9,7 @@ from tuskml.learners.linear.algorithms import ALGORITHMS, REGISTERED
 from tuskml.learners.linear.algorithms.parts.algorithm import Unfit
 from tuskml.learners.linear.algorithms.parts.drawn import DRAWN, EAGER
 from tuskml.learners.linear.inference.names import CLASSIC, COVARIANCES
-from tuskml.learners.linear.planner.asked import SPECULATE
-from tuskml.learners.linear.request import LinearOptions
+from tuskml.learners.linear.request import SPECULATE, LinearOptions
 from tuskml.learners.linear.tasks import LINEAR
 from tuskml.learners.options.kinds import (
     BOOLEAN,

@@ -43,6 +43,11 @@ class Plan:
     after: str | None = None
 
     @property
+    def is_plain(self) -> bool:
+        """Whether all of its operators are built in."""
+        return self.base is None and not self.own_parts()
+
+    @property
     def family(self) -> str:
         """The built-in algorithm that it is, or is made of."""
         return self.base or self.algorithm

@@ -20,15 +20,17 @@ from tuskml.kernels.rows.gather import gathered
 from tuskml.kernels.rows.renumber import renumbered
 from tuskml.learners import events
 from tuskml.learners.classes import check_classes
-from tuskml.learners.linear import devices
+from tuskml.learners.linear import gpu as devices
 from tuskml.learners.linear.algorithms.parts.epochs import TRIAL_ROWS
 from tuskml.learners.linear.algorithms.parts.second_order.begun import leave
-from tuskml.learners.linear.estimates.question import Question
-from tuskml.learners.linear.explaining.plan_text import resolved
-from tuskml.learners.linear.explaining.timing import Timing
-from tuskml.learners.linear.explaining.trained import explained
-from tuskml.learners.linear.guard.moving import trained_in_turns
-from tuskml.learners.linear.guard.switching import Run, run_guarded
+from tuskml.learners.linear.check import (
+    many_classes,
+    refuse_extras,
+    refuse_labels,
+    refuse_together,
+    task_members,
+)
+from tuskml.learners.linear.gpu import trained_in_turns
 from tuskml.learners.linear.inference import determined, limit, outcome
 from tuskml.learners.linear.inference.covariance import covariances
 from tuskml.learners.linear.inference.dispersed import estimates_dispersion, with_dispersion
@@ -37,7 +39,7 @@ from tuskml.learners.linear.inference.modelled import Ended, Inputs, models_of, 
 from tuskml.learners.linear.inference.ratios import Whole, likelihood_ratios, term_widths
 from tuskml.learners.linear.inference.threshold import has_threshold, with_threshold
 from tuskml.learners.linear.moved import moved, origins
-from tuskml.learners.linear.multinomial.training import many_classes, train_many
+from tuskml.learners.linear.multinomial.training import train_many
 from tuskml.learners.linear.objective import (
     beginning,
     counts_features,
@@ -46,12 +48,13 @@ from tuskml.learners.linear.objective import (
     start,
 )
 from tuskml.learners.linear.operators import State
-from tuskml.learners.linear.own.checks import refuse_labels, task_members
-from tuskml.learners.linear.own.tasks import refuse_together
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.choice import Choice
-from tuskml.learners.linear.planner.extras import refuse_extras
+from tuskml.learners.linear.planner.explanation import explained
 from tuskml.learners.linear.planner.planning import decide, first_plan
+from tuskml.learners.linear.planner.question import Question
+from tuskml.learners.linear.planner.report import Timing, resolved
+from tuskml.learners.linear.planner.switching import Run, run_guarded
 from tuskml.learners.linear.problem import Index, Problem
 from tuskml.learners.linear.renumbered import apart, own_request, restored
 from tuskml.learners.linear.request import LinearOptions, Request
@@ -74,6 +77,15 @@ def train(groups: NDArray[np.void], request: Request, memory: int) -> Iterator[M
     refuse_extras(groups, request)
     if needs_much(groups):
         look_at_limits(memory)
+    if not (groups["kind"] >= 2).any():
+        for places in alike(groups, request, weights_at_once(memory)):
+            yield from train_in_parts(groups, places, request, memory)
+        return
+    yield from train_sparse(groups, request, memory)
+
+
+def train_sparse(groups: NDArray[np.void], request: Request, memory: int) -> Iterator[Models]:
+    """The same of groups with sparse ones among them, whose ids may be numbered anew."""
     with (
         renumbered(groups, memory, passes.cancel_mark()) as seen,
         parted_alike(request, seen, memory) as asked,

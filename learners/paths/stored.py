@@ -19,7 +19,7 @@ from tuskml.learners.paths.by_number import copied, features_asked, of_numbers, 
 from tuskml.learners.paths.options import PathOptions
 from tuskml.learners.paths.tasks import PathTask
 from tuskml.learners.paths.training import train_groups
-from tuskml.learners.stored.values import DTYPE, about, pairs_of, stored
+from tuskml.learners.stored.progress import DTYPE, about, pairs_of, stored
 
 Asked = Request[PathTask, PathOptions]
 Group = NDArray[np.void]

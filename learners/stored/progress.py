@@ -1,16 +1,162 @@
-"""How far the training of a stored model is: what a checkpoint keeps beside the weights."""
+"""Progress of a training whose weights are in a store: counters, values and reports."""
 
-from collections.abc import Callable
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import StoreError
+from tuskml.errors import DataError, StoreError
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.stored.training import Model
+from tuskml.kvstore.working.frames import FrameCounters
+from tuskml.learners.models import Lists, Models, Strings
 from tuskml.learners.tasks import Task
+
+
+class Clock:
+    """Seconds by phase."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Adds the time of the context."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self.add(name, time.monotonic() - began)
+
+    def add(self, name: str, seconds: float) -> None:
+        """Adds to a phase."""
+        self.seconds[name] = self.seconds.get(name, 0.0) + seconds
+
+    def spent(self, *names: str) -> float:
+        """Seconds of some phases so far."""
+        return sum(self.seconds.get(name, 0.0) for name in names)
+
+
+@dataclass(frozen=True)
+class Counters:
+    """Of one training, since it began or was resumed; trials of steps have memory of their own.
+
+    Every distinct feature of a chunk of rows, in every epoch, is either saved by partitioning,
+    saved by pushing, a cache hit or a request: these four add up to `features`.
+
+    features: distinct features of the chunks, summed over chunks and epochs: the requests of a
+    store with a key per feature and without a cache (Qin, Torres, Rusu, VLDB 2017, fig. 4d); with
+    l1 or l2 also the keys that are brought up to date at checkpoints and at the end;
+    saved_by_partitioning: features less the keys that hold them; saved_by_pushing: keys that
+    another worker read and handed to this one before it asked for them, with option 'sharing' of
+    'push'; cache_hits: keys that were in memory otherwise, or that another worker was reading;
+    requests: keys read from the store;
+    found: of them, those it had; writes: keys written; bytes_read, bytes_written: of payloads;
+    seconds: by phase; of the phases that workers share, summed over the workers.
+    """
+
+    features: int
+    saved_by_partitioning: int
+    saved_by_pushing: int
+    cache_hits: int
+    requests: int
+    found: int
+    writes: int
+    bytes_read: int
+    bytes_written: int
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of_frames(cls, counted: FrameCounters, features: int, saved: int, clock: Clock) -> Self:
+        """What the cache counted, and the phases of the clock with its own.
+
+        features, saved: as `features` and `saved_by_partitioning`.
+        """
+        waits = {"read": counted.reading, "write": counted.writing, "wait": counted.waiting}
+        return cls(
+            features=features,
+            saved_by_partitioning=saved,
+            saved_by_pushing=counted.pushed,
+            cache_hits=counted.hits,
+            requests=counted.requests,
+            found=counted.found,
+            writes=counted.written,
+            bytes_read=counted.bytes_read,
+            bytes_written=counted.bytes_written,
+            seconds=clock.seconds | {name: ns / 1e9 for name, ns in waits.items()},
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON; seconds to the microsecond."""
+        shown = asdict(self)
+        shown["seconds"] = {name: round(value, 6) for name, value in self.seconds.items()}
+        return shown
+
+
+# Models that trained in memory as values of a store: their weights, and what names them.
+
+DTYPE = "float64"
+SUFFIX = ", trained in memory"
+WINDOW = 1 << 20
+
+
+def pairs_of(
+    weights: NDArray[np.float64], ids: NDArray[np.integer] | None
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
+    """(ids, weights) of the weights that are not 0, by rising id, in parts; ids None: 0, 1, ...
+
+    Raises DataError where one is not a number.
+    """
+    for first in range(0, len(weights), WINDOW):
+        part = weights[first : first + WINDOW]
+        if not np.isfinite(part).all():
+            raise DataError("the training diverged: scale the features' values to about 1")
+        places = np.flatnonzero(part)
+        named = places + first if ids is None else ids[first : first + WINDOW][places]
+        yield named.astype(np.int64), np.ascontiguousarray(part[places])
+
+
+def about(model: Models) -> dict[str, Any]:
+    """What the sealed file says of itself."""
+    classes = model.classes.values.tolist()
+    return {
+        "task": model.task.pool[model.task.code[0]],
+        "intercept": None if len(classes) > 2 else float(model.intercept[0]),
+        "classes": classes or None,
+        "n_rows": int(model.n_rows[0]),
+        "loss": float(model.loss[0]),
+        "epochs": int(model.iterations[0]),
+    }
+
+
+def stored(
+    model: Models, reference: str, width: int, given: Mapping[str, Any] | None = None
+) -> Models:
+    """The model's value: all but the coefficients and their errors, and where they are.
+
+    given: options that the value has in place of the training's.
+    """
+    none = Lists(np.empty(0), np.zeros(2, np.int64))
+    options = json.loads(model.options.pool[model.options.code[0]])
+    options |= {**(given or {}), "store": reference}
+    plan = model.plan.pool[model.plan.code[0]]
+    return replace(
+        model,
+        coef=none,
+        std_err=none,
+        n_features=np.array([width], np.int64),
+        options=Strings.same(json.dumps(options, separators=(",", ":")), 1),
+        plan=Strings.same(plan if plan.startswith("{") or "\n" in plan else plan + SUFFIX, 1),
+        store=Strings.same(reference, 1),
+    )
+
+
+# How far the training of a stored model is: what a checkpoint keeps beside the weights.
 
 Facts = dict[str, Any]
 

@@ -10,14 +10,18 @@ its rank by its place when that is known.
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.passes import Pass
+from tuskml.kernels.segments import sparse_segments
 from tuskml.kernels.stored.chunks import NUMBER_BYTES, Chunks
 from tuskml.kvstore import pages
 from tuskml.kvstore.working.quiet import QuietThreads
@@ -31,13 +35,270 @@ from tuskml.kvstore.working.route_plan import (
     ranks,
     resting,
 )
+from tuskml.kvstore.working.route_range import Range
 from tuskml.kvstore.working.routes import Routes
-from tuskml.learners.stored.linking import Linking, made, range_bytes
-from tuskml.learners.stored.ranges import GRAIN_BITS, Ranges
-from tuskml.learners.stored.resting import PART_WEIGHTS, Pairs, Resting, Shelves, parts
 
 Ids = NDArray[np.int64]
+Some = tuple[int, int, Ids, Ids]
+GRAIN_BITS = 12
+"""Ranges begin at multiples of 2^12, so that no block of a store is in two."""
+PAIR_BYTES, SORTED_BYTES = 12, 16
+"""Of memory for each pair of a range that is linked by a table, and by a sort."""
+SPARSE = 8
+"""Ids for each pair of a range from which on its pairs are sorted."""
+FINER = 4
+"""Parts that a range is put together of, about: so much may the sample be wrong."""
+PER_PART = 64
+"""Entries of the sample for each part."""
+
+
+class Ranges:
+    """Ranges, and where they begin in each chunk, which `add` tells."""
+
+    def __init__(self, group: np.void, entries: int, memory: int, folder: Path) -> None:
+        """group: of sparse rows; entries: of them; memory: bytes that a range is to take."""
+        self.memory, self._cuts = max(1, memory), Records(folder, "u4")
+        parts = FINER * max(1, -(-entries * SORTED_BYTES // self.memory))
+        self._bounds = _bounds(group, entries, parts)
+        self.begin()
+
+    def begin(self) -> None:
+        """There is no chunk yet."""
+        self.dimension, self._first = 0, [0]
+        self._totals = np.zeros(len(self._bounds) + 1, np.int64)
+
+    def add(self, ids: NDArray[np.int32]) -> None:
+        """Takes the next chunk's ids, which rise."""
+        inner = np.searchsorted(ids, self._bounds)
+        cut = np.concatenate(([0], inner, [len(ids)]))
+        self._cuts.write(self.n_chunks * len(cut), cut)
+        self._totals += np.diff(cut)
+        self._first.append(self._first[-1] + len(ids))
+        if len(ids):
+            self.dimension = max(self.dimension, int(ids[-1]) + 1)
+
+    def close(self) -> None:
+        """Forgets the file."""
+        self._cuts.file.close()
+
+    @property
+    def n_chunks(self) -> int:
+        """Chunks that were added."""
+        return len(self._first) - 1
+
+    @property
+    def first(self) -> Ids:
+        """Pairs of the chunks before each, and of all, (n_chunks + 1,)."""
+        return np.array(self._first, np.int64)
+
+    @property
+    def largest(self) -> int:
+        """Pairs of the largest range."""
+        return int(np.add.reduceat(self._totals, self._edges()[:-1]).max())
+
+    def each(self, memory: int) -> Iterator[Some]:
+        """Of each range its first id and how many there may be; where it begins in the list of
+        each chunk's ids, all lists one after the other, and how many ids it has there.
+
+        memory: bytes for where some of them begin, about.
+        """
+        n, width, edges = self.n_chunks, len(self._totals) + 1, self._edges()
+        first, some = self.first[:-1], max(1, memory // (8 * n * FINER))
+        spans = self.spans()
+        for r in range(0, len(edges) - 1, some):
+            at = edges[r : r + some + 1]
+            span, inner = int(at[-1] - at[0]) + 1, at - at[0]
+            slab = np.stack(
+                [self._cuts.read(j * width + int(at[0]), span)[inner] for j in range(n)]
+            )
+            for k in range(len(at) - 1):
+                begins = slab[:, k].astype(np.int64)
+                yield *next(spans), first + begins, slab[:, k + 1] - begins
+
+    def spans(self) -> Iterator[tuple[int, int]]:
+        """Of each range its first id, and how many there may be."""
+        for low, high in pairwise(self._lows()[self._edges()].tolist()):
+            yield low, high - low
+
+    def _lows(self) -> Ids:
+        """The first id of each part, and one above all."""
+        return np.concatenate(([0], self._bounds, [max(self.dimension, 1)])).astype(np.int64)
+
+    def _edges(self) -> Ids:
+        """The parts at which ranges begin, and their number."""
+        edges, total, lows = [0], 0, self._lows().tolist()
+        for part, n in enumerate(self._totals.tolist()):
+            if total and bytes_of(total + n, lows[part + 1] - lows[edges[-1]]) > self.memory:
+                edges.append(part)
+                total = 0
+            total += n
+        return np.array([*edges, len(self._totals)])
+
+
+def is_sparse(pairs: int, width: int) -> bool:
+    """Whether the pairs of a range of so many ids are to be sorted."""
+    return width > SPARSE * pairs
+
+
+def bytes_of(pairs: int, width: int) -> int:
+    """Of memory that a range of so many ids takes."""
+    return pairs * (SORTED_BYTES if is_sparse(pairs, width) else PAIR_BYTES)
+
+
+def _bounds(group: np.void, entries: int, parts: int) -> NDArray[np.int32]:
+    """Ids between parts with about as many entries each."""
+    rng, n = np.random.default_rng(0), min(entries, PER_PART * parts)
+    drawn = [
+        ids[rng.integers(0, len(ids), -(-n * len(ids) // entries))]
+        for _, ids in sparse_segments(group)
+        if len(ids)
+    ]
+    sample = np.sort(np.concatenate([np.zeros(0, np.int32), *drawn]))
+    bounds = sample[len(sample) * np.arange(1, parts if len(sample) else 1) // parts]
+    bounds = np.unique(bounds >> GRAIN_BITS << GRAIN_BITS)
+    return bounds[bounds > 0]
+
+
+# The weights of a range of ids by rising id: how a model leaves the chunks of rows.
+
 Array = NDArray[Any]
+Pairs = Iterator[tuple[Ids, Array]]
+PART_WEIGHTS = 1 << 17
+"""Weights that are handed out together, about."""
+
+
+@dataclass(frozen=True)
+class Resting:
+    """Of a range, low .. low + width - 1: where those of its weights begin that rest with each
+    chunk, and how many they are, both (C,).
+    """
+
+    number: int
+    low: int
+    width: int
+    begins: Ids
+    lengths: Ids
+
+
+class Shelves:
+    """Memory for the weights of ranges while they are put in order: 16 bytes for each."""
+
+    def __init__(self, most: int) -> None:
+        """most: weights of a range."""
+        self._ids = pages.empty((2, most), np.int32)
+        self._weights = pages.empty((2, most), np.float32)
+
+    def of(self, number: int, n: int) -> tuple[Array, Array]:
+        """Room for n ids and weights of a range; those of the range before stay."""
+        return self._ids[number % 2, :n], self._weights[number % 2, :n]
+
+
+def parts(of: Resting, ids: Array, weights: Array) -> Pairs:
+    """(ids, weights) by rising id, in parts of PART_WEIGHTS at most, but for a block of ids."""
+    yield from Range(ids, of.lengths, of.low, of.width).by_id(weights, PART_WEIGHTS)
+
+
+# For each feature of a chunk of rows the chunks that have it before and after, range by range.
+
+LINK_SHARE, TAKES_SHARE, CUTS_SHARE = 3 / 4, 1 / 8, 1 / 16
+"""Of memory for the ranges in hand, for pairs of chunks, and for where ranges begin."""
+
+
+def range_bytes(memory: int, lanes: int) -> int:
+    """Of memory that a range may take, where each of so many threads has one.
+
+    As sealing has two, of 16 bytes per pair at most, one thread gets no more.
+    """
+    return int(memory * LINK_SHARE) // max(2, lanes)
+
+
+class Linking:
+    """The links of all pairs, in files; to be closed.
+
+    around: uint32, as of `Range`, by chunk and by rising id; takes: how many weights each
+    chunk takes over from each, uint32 of shape (chunks, chunks), None where that is too much;
+    most_resting: features that rest in a range, at most.
+    """
+
+    def __init__(
+        self, ids: Records, ranges: Ranges, memory: int, lanes: int, check: Callable[[], None]
+    ) -> None:
+        """ids: of each chunk, rising; memory: bytes; check: what it raises ends the work."""
+        self._ids, self.n_chunks, self._lock = ids, ranges.n_chunks, Lock()
+        fits = 4 * self.n_chunks**2 <= memory * TAKES_SHARE
+        shape = self.n_chunks, self.n_chunks
+        self.takes = np.zeros(shape, np.uint32) if fits else None
+        with ExitStack() as stack:
+            self.around, self._rests, self._counts = (
+                made(stack, ids.folder, dtype) for dtype in ("u4", "i4", "u4")
+            )
+            self._lanes = [_Lane(ranges.largest) for _ in range(lanes)]
+            each = enumerate(ranges.each(int(memory * CUTS_SHARE)))
+            self._at: list[int] = []  # of the features that rest in each range, in `_rests`
+            self.most_resting = 0
+            for at, n in ahead(self._link, each, lanes):
+                check()
+                self._at.append(at)
+                self.most_resting = max(self.most_resting, n)
+            del self._lanes
+            self._close = stack.pop_all()
+
+    def close(self) -> None:
+        """Forgets the files."""
+        self._close.close()
+
+    def _link(self, item: tuple[int, Some]) -> tuple[int, int]:
+        number, (low, width, begins, lengths) = item
+        lane, n = self._lanes.pop(), int(lengths.sum())  # there is one for each thread
+        try:
+            of, around = Range(lane.ids[:n], lengths, low, width), lane.around[:n]
+            self._ids.read_runs(begins, lengths, of.ids)
+            if is_sparse(n, width):
+                of.sorted(around, lane.scratch[:n])
+            else:
+                of.linked(around)
+            self.around.write_runs(begins, lengths, around)
+            ids, counts = of.resting(around)
+            with self._lock:
+                at, self._rests.count = self._rests.count, self._rests.count + len(ids)
+                if self.takes is not None:
+                    of.tally(around, self.takes)
+            self._rests.write(at, ids)
+            self._counts.write(number * self.n_chunks, counts)
+            return at, len(ids)
+        finally:
+            self._lanes.append(lane)
+
+    def resting_lengths(self, number: int) -> Ids:
+        """How many features of a range rest with each chunk, (chunks,)."""
+        return self._counts.read(number * self.n_chunks, self.n_chunks).astype(np.int64)
+
+    def resting(self, of: Resting, weights: Records, to: Shelves) -> tuple[Array, Array]:
+        """Of a range the ids of the features that rest with each chunk, int32, chunk after chunk,
+        and their weights; weights: of all that rest with each chunk, by rising id.
+        """
+        ids, found = to.of(of.number, int(of.lengths.sum()))
+        self._rests.read(self._at[of.number], len(ids), ids)
+        return ids, weights.read_runs(of.begins, of.lengths, found)
+
+
+class _Lane:
+    """What a thread has for the pairs of a range: made once, as memory that a thread frees stays
+    with the process. What is not used takes none.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.ids, self.around = pages.empty(most, np.int32), pages.empty(most, np.uint32)
+        self.scratch = pages.empty(most, np.uint64)
+
+
+def made(stack: ExitStack, folder: Path, dtype: str) -> Records:
+    """An array in a file, which the stack closes."""
+    records = Records(folder, dtype)
+    stack.callback(records.file.close)
+    return records
+
+
 WEIGHT_BYTES = 4
 BUFFER_SHARE = 1 / 2
 """Of memory for the regions of chunks; what is written behind them takes the rest."""

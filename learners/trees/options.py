@@ -29,8 +29,7 @@ from tuskml.learners.options.kinds import (
 )
 from tuskml.learners.options.other_names import objective_hint
 from tuskml.learners.options.table import Options, OptionTable, acts_on_missing
-from tuskml.learners.trees.bounds import BOUNDS, Bounds, BoundsByName
-from tuskml.learners.trees.signs import SIGNS, ByName
+from tuskml.learners.trees.constraints import BOUNDS, SIGNS, Bounds, BoundsByName, ByName
 from tuskml.learners.trees.warm_start import TREES_BEFORE
 
 OBJECTIVES = {

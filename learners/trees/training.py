@@ -34,14 +34,12 @@ from tuskml.learners.learner import Request
 from tuskml.learners.models import Lists, Models, Strings, joined, options_text, thinned
 from tuskml.learners.offsets import refuse_offsets
 from tuskml.learners.tasks import Task
-from tuskml.learners.trees.bounds import listed_bounds, without_names
+from tuskml.learners.trees.constraints import listed, listed_bounds, refuse_signed, without_names
 from tuskml.learners.trees.forest import as_numbers
 from tuskml.learners.trees.forest_options import FOREST_OPTIONS, ForestOptions
-from tuskml.learners.trees.levels_before import by_numbering
 from tuskml.learners.trees.options import OPTIONS, TreeOptions
 from tuskml.learners.trees.rules import averaged, classifies, rules_of
-from tuskml.learners.trees.signs import listed, refuse_signed
-from tuskml.learners.trees.warm_start import joined_trees, refuse_start, started
+from tuskml.learners.trees.warm_start import by_numbering, joined_trees, refuse_start, started
 from tuskml.learners.validation import shuffled
 from tuskml.schedule import budget
 

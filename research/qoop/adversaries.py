@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from research.qoop.model import Queries, Standing
-from tuskml.schedule.replanning.policy import Floats
+from tuskml.kernels.passes import Floats
 
 
 @dataclass

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.schedule.replanning.policy import Floats, choices, worth_considering
+from tuskml.kernels.passes import Floats
+from tuskml.learners.linear.planner.replanning import choices, worth_considering
 
 Counts = NDArray[np.int64]
 

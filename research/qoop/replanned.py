@@ -32,10 +32,9 @@ from numpy.typing import NDArray
 import tuskml
 from research.qoop.adversaries import Profile
 from research.qoop.model import Queries, Rules, simulate
-from tuskml.learners.linear.guard import replanning, switching
-from tuskml.learners.linear.guard.resources import Resources
+from tuskml.learners.linear.planner import replanning, switching
+from tuskml.learners.linear.planner.replanning import Resources, next_plan
 from tuskml.schedule import replay
-from tuskml.schedule.replanning.policy import next_plan
 
 PROFILES = {"low": (0.02, 0.1), "medium": (0.1, 0.2), "high": (0.2, 0.6)}
 """Parts of a cluster by which a share changes at once (section 2.6.2.1)."""

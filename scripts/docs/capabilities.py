@@ -15,7 +15,7 @@ from catalogue import ROOT, duckdb_functions, postgres_functions
 from reference import kind_of, table
 
 from tuskml.learners.learner import Learner, Request
-from tuskml.learners.linear.planner.extras import takes_offsets
+from tuskml.learners.linear.check import takes_offsets
 from tuskml.learners.linear.tasks import LinearTask
 from tuskml.learners.options.kinds import ROW
 from tuskml.learners.options.table import acts_on

@@ -17,7 +17,7 @@ from tuskml.kernels.trees.boosting import (
     Targets,
     boosted,
 )
-from tuskml.learners.trees.bounds import listed_bounds
+from tuskml.learners.trees.constraints import listed_bounds
 
 RULES = Rules(
     objective=SQUARED,

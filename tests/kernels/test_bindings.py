@@ -149,7 +149,7 @@ def test_the_compiler_sees_the_same_layout(tmp_path):
 
 
 def test_no_type_is_declared_where_a_kernel_is_called():
-    folders = ("kernels", "learners", "groups", "optimizer")
+    folders = ("kernels", "learners", "groups")
     paths = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
     declaring = [
         str(path.relative_to(ROOT))

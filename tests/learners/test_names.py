@@ -9,9 +9,9 @@ import pytest
 from tuskml.learners.factorization.algorithms import ALGORITHMS as OF_RATINGS
 from tuskml.learners.linear.algorithms import ALGORITHMS
 
-ROOMS = ("front", "groups", "kernels", "learners", "optimizer", "schedule", "udas")
+ROOMS = ("front", "groups", "kernels", "learners", "schedule", "udas")
 OF_LINEAR, OF_FACTORIZATION = (f"learners/{one}/algorithms" for one in ("linear", "factorization"))
-COSTS = "learners/linear/estimates/costs.py"
+COSTS = "learners/linear/planner/cost.py"
 """Two kinds of steps have the names of algorithms in calibrations."""
 OUTCOME = "learners/linear/inference/outcome.py"
 """Takes one more of an algorithm's passes."""

@@ -24,7 +24,6 @@ import psycopg
 
 import tuskml
 import tuskml.groups
-import tuskml.optimizer
 import tuskml.schedule
 import tuskml.sql
 import tuskml.udas
@@ -306,7 +305,7 @@ def copy_packages(folders: list[str], site: Path) -> None:
         for entry in folder.iterdir():
             if entry.name.startswith(wanted) and not (site / entry.name).exists():
                 copy_entry(entry, site / entry.name)
-    packages = (tuskml, tuskml.groups, tuskml.optimizer, tuskml.schedule, tuskml.sql, tuskml.udas)
+    packages = (tuskml, tuskml.groups, tuskml.schedule, tuskml.sql, tuskml.udas)
     for package in packages:
         assert package.__file__ is not None
         copy_entry(Path(package.__file__).parent, site / Path(*package.__name__.split(".")))

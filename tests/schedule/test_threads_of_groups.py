@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tuskml.kernels.passes import Pass
-from tuskml.learners.linear.planner.made_rows import groups_of
+from tuskml.learners.linear.planner.calibration import groups_of
 
 pytestmark = pytest.mark.native
 

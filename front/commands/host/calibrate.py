@@ -41,8 +41,8 @@ def add_calibrate(commands: "Commands[Any]") -> None:
 
 def show_calibration(given: argparse.Namespace) -> None:
     """Measures, saves and prints."""
+    from tuskml.learners.machine.constants import host_file, save
     from tuskml.learners.registry import LEARNERS
-    from tuskml.optimizer.constants import host_file, save
     from tuskml.training import reading_seconds
 
     told = sys.stderr.isatty()

@@ -15,9 +15,6 @@ from tuskml.learners.linear.algorithms.parts.algorithm import VECTOR_WIDTHS, Alg
 from tuskml.learners.linear.algorithms.parts.batch import Evaluate, cost_of_passes, settle_move
 from tuskml.learners.linear.algorithms.parts.lipschitz import curvature_bound
 from tuskml.learners.linear.algorithms.parts.search import Bounds, backtrack
-from tuskml.learners.linear.estimates.costs import TYPICAL, Cost, Costs
-from tuskml.learners.linear.estimates.iterations import ByModel, Usual
-from tuskml.learners.linear.estimates.question import Question
 from tuskml.learners.linear.operators import (
     Budget,
     Operators,
@@ -28,9 +25,12 @@ from tuskml.learners.linear.operators import (
     as_given,
 )
 from tuskml.learners.linear.plan import Plan
+from tuskml.learners.linear.planner.cost import TYPICAL, Cost, Costs
+from tuskml.learners.linear.planner.curves import Interval
+from tuskml.learners.linear.planner.iterations import ByModel, Usual
+from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.problem import Found, Index, Problem
 from tuskml.learners.options.schedules import POWERS
-from tuskml.optimizer.curves import Interval
 
 
 def first_steps(plan: Plan, problem: Problem) -> Floats:

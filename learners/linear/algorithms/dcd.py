@@ -27,9 +27,6 @@ from numpy.typing import NDArray
 from tuskml.kernels.hinge.dual import Dual
 from tuskml.kernels.passes import Floats
 from tuskml.learners.linear.algorithms.parts.algorithm import Algorithm, Unfit
-from tuskml.learners.linear.estimates.costs import LOSS_ALONE, TYPICAL, Cost, Costs
-from tuskml.learners.linear.estimates.iterations import by_decade
-from tuskml.learners.linear.estimates.question import Question
 from tuskml.learners.linear.operators import (
     Budget,
     Operators,
@@ -39,10 +36,13 @@ from tuskml.learners.linear.operators import (
     as_given,
 )
 from tuskml.learners.linear.plan import Plan
+from tuskml.learners.linear.planner.cost import LOSS_ALONE, TYPICAL, Cost, Costs
+from tuskml.learners.linear.planner.curves import Interval
+from tuskml.learners.linear.planner.iterations import by_decade
+from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.problem import ROUNDING, Found, Problem
 from tuskml.learners.linear.request import LinearOptions
 from tuskml.learners.linear.tasks import LINEAR, LinearTask
-from tuskml.optimizer.curves import Interval
 
 SELDOM = 5
 """Epochs between two looks at the gap."""

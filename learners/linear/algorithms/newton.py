@@ -23,17 +23,6 @@ from tuskml.learners.linear.algorithms.parts.second_order import fused, small
 from tuskml.learners.linear.algorithms.parts.second_order.begun import EvaluateNear
 from tuskml.learners.linear.algorithms.parts.second_order.chord import Chord, Steepness
 from tuskml.learners.linear.algorithms.parts.second_order.pairs import LastStep, Pairs, Steps
-from tuskml.learners.linear.estimates.costs import (
-    DOUBLE,
-    SEARCHED,
-    SYSTEM_STEP,
-    TYPICAL,
-    Cost,
-    Costs,
-    Parts,
-)
-from tuskml.learners.linear.estimates.iterations import Usual
-from tuskml.learners.linear.estimates.question import Question
 from tuskml.learners.linear.operators import (
     Budget,
     Compute,
@@ -46,10 +35,21 @@ from tuskml.learners.linear.operators import (
     as_given,
 )
 from tuskml.learners.linear.plan import Plan
+from tuskml.learners.linear.planner.cost import (
+    DOUBLE,
+    SEARCHED,
+    SYSTEM_STEP,
+    TYPICAL,
+    Cost,
+    Costs,
+    Parts,
+)
+from tuskml.learners.linear.planner.curves import Interval
+from tuskml.learners.linear.planner.iterations import Usual
+from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.problem import Found, Index, Problem, add_to_diagonal, diagonal_of
 from tuskml.learners.linear.request import LinearOptions
 from tuskml.learners.linear.tasks import LinearTask
-from tuskml.optimizer.curves import Interval
 
 ILL_CONDITIONED = 1e-5
 """Relative pivot below which products of floats are no longer good enough."""

@@ -22,10 +22,6 @@ from tuskml.learners.linear.algorithms.parts.algorithm import Algorithm, Unfit
 from tuskml.learners.linear.algorithms.parts.batch import Evaluate, settle_move
 from tuskml.learners.linear.algorithms.parts.curvature import Curvature
 from tuskml.learners.linear.algorithms.parts.search import backtrack
-from tuskml.learners.linear.estimates import spread
-from tuskml.learners.linear.estimates.costs import SEARCHED, TYPICAL, Cost, Costs, Parts
-from tuskml.learners.linear.estimates.iterations import Usual, by_density, narrow
-from tuskml.learners.linear.estimates.question import Question
 from tuskml.learners.linear.operators import (
     Budget,
     Operators,
@@ -36,11 +32,15 @@ from tuskml.learners.linear.operators import (
     as_given,
 )
 from tuskml.learners.linear.plan import Plan
+from tuskml.learners.linear.planner import iterations as spread
+from tuskml.learners.linear.planner.cost import SEARCHED, TYPICAL, Cost, Costs, Parts
+from tuskml.learners.linear.planner.curves import Interval, decades
+from tuskml.learners.linear.planner.iterations import Usual, by_density, narrow
+from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.problem import Found, Index, Problem
 from tuskml.learners.linear.request import LinearOptions
 from tuskml.learners.linear.tasks import LinearTask
-from tuskml.optimizer.constants import interpolated
-from tuskml.optimizer.curves import Interval, decades
+from tuskml.learners.machine.constants import interpolated
 
 MOST_PRODUCTS = 500
 """In an iteration; what is missing is the next one's."""
@@ -175,7 +175,7 @@ ones, of which all but one took 8 to 47 products to 1e-6."""
 OF_DENSITY = 0.11, 0.19
 """Of losses that are not quadratic: of 63 logistic trainings on sparse rows, where each is judged
 by a fit without it, 89 % take half to twice as many products. Without that power 68 % did."""
-PRODUCTS_BY_SPREAD: dict[str, spread.Rows] = {
+PRODUCTS_BY_SPREAD: dict[str, spread.BySpreads] = {
     "linear": (
         (1.0, 3.7, 4.5, 3.1),
         (2.0, 5.8, 8.4, 11.0),

@@ -19,10 +19,6 @@ from tuskml.learners.linear.algorithms.parts.epochs import (
     StageEpochs,
     epoch_of,
 )
-from tuskml.learners.linear.estimates.costs import Costs
-from tuskml.learners.linear.estimates.iterations import Usual, by_decade, few_rows
-from tuskml.learners.linear.estimates.question import Question, Statistics
-from tuskml.learners.linear.estimates.sketch import Sketch
 from tuskml.learners.linear.operators import (
     Budget,
     Operators,
@@ -32,8 +28,11 @@ from tuskml.learners.linear.operators import (
     as_given,
 )
 from tuskml.learners.linear.plan import Plan
+from tuskml.learners.linear.planner.cost import Costs
+from tuskml.learners.linear.planner.curves import Interval
+from tuskml.learners.linear.planner.iterations import Usual, by_decade, few_rows
+from tuskml.learners.linear.planner.question import Question, Sketch, Statistics
 from tuskml.learners.linear.problem import Found, Index, Problem
-from tuskml.optimizer.curves import Interval
 
 GROW = 1.1
 """Of the step, after an epoch that lowered the objective."""

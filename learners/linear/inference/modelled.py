@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 
 from tuskml.kernels.passes import Pass
 from tuskml.learners.classes import margin_of_one_class, named_classes
-from tuskml.learners.linear.explaining.plan_text import plan_line, resolved
+from tuskml.learners.linear.check import loss_of_one_class, task_members
 from tuskml.learners.linear.inference import finite, outcome
 from tuskml.learners.linear.inference.tempered import solver
 from tuskml.learners.linear.operators import State
-from tuskml.learners.linear.own.checks import loss_of_one_class, task_members
 from tuskml.learners.linear.plan import Plan
+from tuskml.learners.linear.planner.report import plan_line, resolved
 from tuskml.learners.linear.problem import Index, Problem
 from tuskml.learners.linear.request import Request
 from tuskml.learners.linear.tasks import LinearTask

@@ -17,8 +17,6 @@ from tuskml.learners.classes import named_classes, refuse_large, refuse_no_class
 from tuskml.learners.linear.algorithms import ALGORITHMS, FIRST_CHOICE, LAST_CHOICE
 from tuskml.learners.linear.algorithms.parts.kept import Beginning
 from tuskml.learners.linear.descent import deadline_of, descend
-from tuskml.learners.linear.explaining.plan_text import plan_line, resolved
-from tuskml.learners.linear.explaining.timing import Timing
 from tuskml.learners.linear.inference.limit import greatest
 from tuskml.learners.linear.inference.modelled import Inputs
 from tuskml.learners.linear.inference.tempered import strength
@@ -29,10 +27,10 @@ from tuskml.learners.linear.multinomial.problem import SoftmaxProblem
 from tuskml.learners.linear.objective import describe
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.plan import Plan
+from tuskml.learners.linear.planner.candidates import choose
 from tuskml.learners.linear.planner.planning import statistics
-from tuskml.learners.linear.planner.rule import choose
+from tuskml.learners.linear.planner.report import Timing, plan_line, resolved
 from tuskml.learners.linear.request import LinearOptions, Request
-from tuskml.learners.linear.tasks import LinearTask
 from tuskml.learners.models import Lists, Models, Strings, by_group, joined, thinned
 from tuskml.learners.options.kinds import ByClass, WarmStart
 from tuskml.learners.validation import shuffled
@@ -44,15 +42,6 @@ MOST_WEIGHTS = 2048
 """Of all classes, in systems of equations."""
 FEW_WEIGHTS = 128
 """Weights of all classes up to which systems of all of them take less than more iterations."""
-
-
-def many_classes(
-    task: LinearTask, options: LinearOptions, labels: NDArray[np.void]
-) -> NDArray[np.bool_]:
-    """Which groups (G,) have more than two classes, and a task that may have them."""
-    if not task.multinomial or options.classes is not None:
-        return np.zeros(len(labels), bool)
-    return np.asarray(labels["third_row"] > 0)
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,6 @@ import numpy as np
 
 from tuskml.errors import OptionError, nearest, one_of
 from tuskml.kernels.open_rows import CALL, Floats, OwnLoss, Values
-from tuskml.learners.linear.algorithms import ALGORITHMS
-from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
-from tuskml.learners.linear.own.operators import base_of, refuse_sampler
-from tuskml.learners.linear.request import LinearOptions
 from tuskml.learners.linear.tasks import OWN, RESPONSES, LinearTask
 from tuskml.learners.names import check_new
 from tuskml.learners.tasks import TASKS, other_names
@@ -202,22 +198,3 @@ def check_derivatives(own: OwnLoss, labels: Floats) -> None:
                 f"task '{own.name}': {above} is {given[worst]:.6g} at margin {m[worst]:g} and "
                 f"label {y[worst]:g}, where the {below} changes by {expected[worst]:.6g}"
             )
-
-
-def refuse_together(task: LinearTask, options: LinearOptions) -> None:
-    """An error where algorithm, task and sampler cannot go together."""
-    refuse_sampler(options)
-    if options.sampler in DRAWN and task.general:
-        raise OptionError(
-            f"sampler '{options.sampler}' is not available with task '{task.name}', whose steps "
-            "are not compiled, expected 'shuffled-partition' or a sampler of your own"
-        )
-    algorithm = options.algorithm
-    known = ALGORITHMS.get(base_of(algorithm))
-    reason = None if known is None else known.refusal(task)
-    if reason is not None:
-        possible = ["auto", *(name for name, one in ALGORITHMS.items() if not one.refusal(task))]
-        raise OptionError(
-            f"algorithm '{algorithm}' is not available with task '{task.name}', {reason}, "
-            f"expected {one_of(possible)}"
-        )

@@ -16,11 +16,9 @@ import numpy as np
 from tuskml.kernels import passes
 from tuskml.kernels.parts.sharded import Parts, ShardedPass, of_parts
 from tuskml.learners.linear.algorithms import ALGORITHMS
+from tuskml.learners.linear.check import refuse_extras, refuse_labels, refuse_together
 from tuskml.learners.linear.inference.modelled import Inputs
-from tuskml.learners.linear.own.checks import refuse_labels
 from tuskml.learners.linear.own.operators import named
-from tuskml.learners.linear.own.tasks import refuse_together
-from tuskml.learners.linear.planner.extras import refuse_extras
 from tuskml.learners.linear.planner.planning import first_plan
 from tuskml.learners.linear.request import Request
 from tuskml.learners.linear.training import by_classes

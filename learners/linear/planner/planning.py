@@ -11,23 +11,24 @@ from tuskml.kernels.charged import memory_use, room_beside
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.learners.linear.algorithms import ALGORITHMS, LAST_CHOICE
 from tuskml.learners.linear.algorithms.parts.kept import Kept
-from tuskml.learners.linear.estimates.question import Question, Statistics
-from tuskml.learners.linear.guard import cornered
-from tuskml.learners.linear.guard.few_groups import with_groups_tried
 from tuskml.learners.linear.own.operators import named
 from tuskml.learners.linear.plan import Plan
-from tuskml.learners.linear.planner import choice, sketching
-from tuskml.learners.linear.planner.choice import Candidate, Choice
-from tuskml.learners.linear.planner.elsewhere import assess_elsewhere
-from tuskml.learners.linear.planner.own_costs import measured
-from tuskml.learners.linear.planner.rows_seen import with_rows_seen
-from tuskml.learners.linear.planner.rule import choose
-from tuskml.learners.linear.planner.space import families
-from tuskml.learners.linear.planner.speculation import SHARE, budget, speculate
+from tuskml.learners.linear.planner import choice, sampling, trials
+from tuskml.learners.linear.planner.candidates import choose, families
+from tuskml.learners.linear.planner.choice import Candidate, Choice, assess_elsewhere
+from tuskml.learners.linear.planner.question import Question, Statistics
+from tuskml.learners.linear.planner.sampling import with_rows_seen
+from tuskml.learners.linear.planner.trials import (
+    SHARE,
+    budget,
+    measured,
+    speculate,
+    with_groups_tried,
+)
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import Request
-from tuskml.optimizer import constants
-from tuskml.optimizer.disk import not_cached
+from tuskml.learners.machine import constants
+from tuskml.learners.machine.reading import not_cached
 from tuskml.schedule import shares
 from tuskml.schedule.phases import is_phase
 
@@ -195,11 +196,11 @@ def decide(problem: Problem, start: Floats, own: Plan, question: Question) -> Ch
         seconds -= LEAST_OVERHEAD
     instant = choice.takes_less(first.candidates, own, choice.INSTANT)
     if not instant and kept is None and seconds > LEAST_OVERHEAD:
-        tried = cornered.tried_at_corner(problem, start, question, seconds)
+        tried = trials.tried_at_corner(problem, start, question, seconds)
         if tried is not question:
             question, seconds = tried, 0.0
             first = by_statistics(own, question, None if question.measured else choice.BATCH)
-    if not instant and kept is None and sketching.finer(question, first.plan, seconds):
+    if not instant and kept is None and sampling.finer(question, first.plan, seconds):
         seen, kept = looked_closer(problem, start, question, first.plan, seconds)
         if seen is not question:
             question = seen
@@ -224,7 +225,7 @@ def looked_first(
     narrow = NARROW_QUADRATIC if question.task.quadratic else NARROW
     if question.seen.n_features <= narrow:
         return looked_closer(problem, start, question, own, LEAST_OVERHEAD)
-    return sketching.sketched(problem, start, question, LEAST_OVERHEAD), None
+    return sampling.sketched(problem, start, question, LEAST_OVERHEAD), None
 
 
 def looked_closer(
@@ -234,10 +235,10 @@ def looked_closer(
 
     plan: the likeliest.
     """
-    seen, kept = sketching.begun(problem, start, question, plan, seconds)
+    seen, kept = sampling.begun(problem, start, question, plan, seconds)
     if kept is not None:
         return seen, kept
-    return sketching.sketched(problem, start, question, seconds), None
+    return sampling.sketched(problem, start, question, seconds), None
 
 
 def after_trials(
@@ -260,7 +261,7 @@ def after_trials(
     if not tried:
         return first
     if question.options.time is not None:
-        allowed = min(allowed, sketching.OF_TIME * question.options.time)
+        allowed = min(allowed, sampling.OF_TIME * question.options.time)
     known = speculate(problem, start, tried, allowed, asked)
     if not known:
         return first

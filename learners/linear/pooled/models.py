@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from tuskml.kernels.passes import Floats
 from tuskml.learners.classes import named_classes
-from tuskml.learners.linear.explaining.plan_text import resolved
-from tuskml.learners.linear.own.checks import task_members
+from tuskml.learners.linear.check import task_members
 from tuskml.learners.linear.planner.planning import first_plan
+from tuskml.learners.linear.planner.report import resolved
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import Request
 from tuskml.learners.models import Lists, Models, Strings, joined

@@ -20,7 +20,7 @@ from tuskml.learners.linear.request import LinearOptions, Request
 from tuskml.learners.linear.training import train_in_parts
 from tuskml.learners.models import Models
 from tuskml.learners.options.kinds import WarmStart
-from tuskml.learners.stored.values import DTYPE, about, pairs_of, stored
+from tuskml.learners.stored.progress import DTYPE, about, pairs_of, stored
 
 MOST_START = 1 << 24
 """Weights of a stored model that a training in memory can begin with."""

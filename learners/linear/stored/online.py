@@ -12,9 +12,8 @@ from tuskml.kvstore import Frames, ModelStore
 from tuskml.kvstore.working.routes import Routes
 from tuskml.learners import events
 from tuskml.learners.linear.operators import LEAST_SIZE
-from tuskml.learners.linear.stored.early_stop import HeldOut
 from tuskml.learners.linear.stored.outcome import Diverged
-from tuskml.learners.linear.stored.pace import Pace
+from tuskml.learners.linear.stored.step import HeldOut, Pace
 from tuskml.learners.stored.progress import Progress
 
 if TYPE_CHECKING:

@@ -7,12 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kvstore import ModelStore
-from tuskml.learners.linear.explaining.plan_text import plan_line
 from tuskml.learners.linear.plan import Plan
+from tuskml.learners.linear.planner.report import plan_line
 from tuskml.learners.linear.stored.estimate import StoreUse
 from tuskml.learners.linear.tasks import LinearTask
-from tuskml.learners.stored.counters import Counters
-from tuskml.learners.stored.progress import Progress
+from tuskml.learners.stored.progress import Counters, Progress
 
 
 class Diverged(Exception):

@@ -38,7 +38,6 @@ from tuskml.learners.linear.stored.outcome import (
 from tuskml.learners.linear.stored.start import DTYPE, Start, first_intercept
 from tuskml.learners.linear.stored.step import Trials, penalties_of
 from tuskml.learners.stored.affinity import Arranging
-from tuskml.learners.stored.counters import Clock, Counters
 from tuskml.learners.stored.defaults import CACHE, CHECKPOINT_SECONDS
 from tuskml.learners.stored.layout import (
     Arranged,
@@ -51,7 +50,7 @@ from tuskml.learners.stored.layout import (
     given_layout,
     live_features,
 )
-from tuskml.learners.stored.progress import Progress, facts_of
+from tuskml.learners.stored.progress import Clock, Counters, Progress, facts_of
 from tuskml.partitioner import IndexMap, LiveFeatures
 
 CHUNK_ENTRIES = 1 << 20

@@ -12,7 +12,7 @@ from tuskml.kernels import passes
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.segments import sparse_segments
 from tuskml.kvstore import StoreRoot
-from tuskml.learners.linear.own.checks import constant
+from tuskml.learners.linear.check import constant
 from tuskml.learners.linear.request import LinearOptions
 from tuskml.learners.linear.tasks import LinearTask
 

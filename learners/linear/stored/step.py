@@ -1,13 +1,9 @@
-"""The first step of a stored model: the best of a geometric race on a sample of the rows.
-
-Bottou, Stochastic gradient descent tricks, 2012, section 4.2; as for sparse rows in memory
-(`first_step` of `algorithms/parts/epochs.py`). A row is judged before it is stepped on, so by
-steps on other rows, unless all rows are in the sample. The trials' weights lie in plain memory.
-"""
+"""Steps of a stored training, their pace, and when rows that are held out end it."""
 
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -15,6 +11,101 @@ from tuskml.kernels.passes import Pass
 from tuskml.kernels.stored.sample import sample_of
 from tuskml.kernels.stored.training import Model, ScratchFrames, Training
 from tuskml.learners.linear.stored.start import Start
+from tuskml.learners.validation import PATIENCE
+
+LEAST_GAIN = 1e-6
+"""Of the best loss so far, by which another one is lower."""
+
+
+@dataclass
+class HeldOut:
+    """The held-out rows of one group, in chunks of the same store.
+
+    training: of these rows, with the frames of the other rows' training; best: their lowest mean
+    loss so far, without penalties; since: epochs without a gain.
+    """
+
+    training: Training
+    n_rows: int
+    best: float = math.inf
+    since: int = 0
+    passes: int = field(default=0, init=False)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the training ends, at the weights that did best."""
+        return self.since >= PATIENCE
+
+    def improves(self, model: Model) -> bool:
+        """Whether a model's loss is the lowest so far."""
+        loss = self.training.loss(model).loss / self.n_rows
+        self.passes += 1
+        better = loss < self.best * (1 - LEAST_GAIN)
+        self.since = 0 if better else self.since + 1
+        self.best = loss if better else self.best
+        return better
+
+
+# How many threads the epochs of a stored model run on: all, or one where that is faster.
+#
+# Where all weights fit into a core's cache, threads that write to the same lines may take longer
+# together than one alone (Niu, Recht, Re, Wright, Hogwild!, NIPS 2011, section 6, tells of the
+# same for dense data). Short epochs are tried both ways, as no rule tells on every machine: by
+# one thread, by all, and once more by one if all were faster, as the first epoch finds nothing in
+# the caches. So where threads are in each other's way, one epoch alone is slower for the trial.
+
+MOST_ENTRIES = 1 << 24
+"""Of the rows, where an epoch is tried on one thread, so that trials cost little."""
+LONGEST = 0.25
+"""Seconds of an epoch on one thread after which there is no other trial."""
+LEAST_EPOCHS = 8
+"""Epochs that a training may take, so that the faster way is worth trials."""
+LEAST_ALONE = 2
+"""Epochs by one thread before all threads are said to be faster."""
+
+
+class Pace:
+    """The threads of the next epoch, by the seconds of those before."""
+
+    def __init__(self, most: int, epochs: int, entries: int = 0) -> None:
+        """most: threads, 1 at least; epochs: that the training may take; entries: of its rows."""
+        self.most = most
+        self._seconds: dict[int, list[float]] = {most: [], 1: []}
+        tried = most > 1 and epochs >= LEAST_EPOCHS and entries <= MOST_ENTRIES
+        self._chosen = None if tried else most
+
+    @property
+    def threads(self) -> int:
+        """For the next epoch."""
+        if self._chosen is not None:
+            return self._chosen
+        return self.most if len(self._seconds[1]) > len(self._seconds[self.most]) else 1
+
+    @property
+    def told(self) -> str:
+        """In words, for the model's `plan`."""
+        alone = self.most > 1 and self._chosen == 1
+        return f", by 1 of {self.most} threads, which is faster" if alone else ""
+
+    def took(self, seconds: float) -> None:
+        """The seconds of an epoch on `threads`."""
+        if self._chosen is not None:
+            return
+        self._seconds[self.threads].append(seconds)
+        alone, together = self._seconds[1], self._seconds[self.most]
+        if min(alone) > LONGEST:
+            self._chosen = self.most
+        elif together:
+            faster = min(together) < min(alone)
+            if not faster or len(alone) == LEAST_ALONE:
+                self._chosen = self.most if faster else 1
+
+
+# The first step of a stored model: the best of a geometric race on a sample of the rows.
+#
+# Bottou, Stochastic gradient descent tricks, 2012, section 4.2; as for sparse rows in memory
+# (`first_step` of `algorithms/parts/epochs.py`). A row is judged before it is stepped on, so by
+# steps on other rows, unless all rows are in the sample. The trials' weights lie in plain memory.
 
 TRIAL_ROWS = 16_384
 TRIAL_ENTRIES = 1 << 17

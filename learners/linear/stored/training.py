@@ -23,18 +23,17 @@ from tuskml.kvstore import StoreRoot
 from tuskml.learners import events
 from tuskml.learners.classes import check_classes, class_names, named_classes
 from tuskml.learners.linear.algorithms import STORED
-from tuskml.learners.linear.estimates.question import Question
-from tuskml.learners.linear.explaining.plan_text import resolved
+from tuskml.learners.linear.check import many_classes, refuse_labels, refuse_together, task_members
 from tuskml.learners.linear.inference.modelled import classes_of, one_class
 from tuskml.learners.linear.multinomial.stored import Several, several_of, trains_in_store
-from tuskml.learners.linear.multinomial.training import many_classes, plan_of_classes
+from tuskml.learners.linear.multinomial.training import plan_of_classes
 from tuskml.learners.linear.objective import class_weights
-from tuskml.learners.linear.own.checks import refuse_labels, task_members
-from tuskml.learners.linear.own.tasks import refuse_together
 from tuskml.learners.linear.plan import Plan
-from tuskml.learners.linear.planner.choice import Choice
-from tuskml.learners.linear.planner.elsewhere import stored
+from tuskml.learners.linear.planner.choice import Choice, stored
+from tuskml.learners.linear.planner.curves import Interval
 from tuskml.learners.linear.planner.planning import plan_for, statistics
+from tuskml.learners.linear.planner.question import Question
+from tuskml.learners.linear.planner.report import resolved
 from tuskml.learners.linear.request import Request
 from tuskml.learners.linear.stored.estimate import expected_epochs
 from tuskml.learners.linear.stored.foreseen import foreseen
@@ -43,11 +42,10 @@ from tuskml.learners.linear.stored.outcome import Trained
 from tuskml.learners.linear.stored.route import in_memory, without_store
 from tuskml.learners.linear.stored.routed import RoutedRun
 from tuskml.learners.linear.stored.start import begun
+from tuskml.learners.machine import constants
 from tuskml.learners.models import Lists, Models, Strings, thinned
 from tuskml.learners.stored.defaults import CACHE
 from tuskml.learners.validation import shuffled
-from tuskml.optimizer import constants
-from tuskml.optimizer.curves import Interval
 
 EPSILON = 1e-4
 """Of the running loss, where none is asked for."""

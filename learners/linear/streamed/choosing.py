@@ -19,8 +19,8 @@ from tuskml.learners.linear.streamed.plans import (
     because,
     best_part,
 )
+from tuskml.learners.machine.reading import SPILL
 from tuskml.learners.row_groups import Layout, Storage
-from tuskml.optimizer.reading import SPILL
 
 
 @dataclass(frozen=True)

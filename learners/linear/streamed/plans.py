@@ -5,7 +5,7 @@ figure 5: batch gradient descent, and stochastic steps by row or by batch, by ea
 transformation, by three samplers; beside these the best of tuskml's other algorithms on all rows.
 An eager plan reads and transforms all rows and then costs what it costs on packed rows (equations
 7 and 8). A lazy one pays for the row groups that it reads (equation 9). Reading and transforming
-are of `optimizer/reading.py`.
+are of `learners/machine/reading.py`.
 
 How many rows a lazy plan reads only trying tells. It reads those that are held out, and a chunk at
 a time as many as the usual steps to the tolerance. Where it does not get there all rows are read
@@ -28,16 +28,23 @@ from tuskml.learners.linear.algorithms.parts.epochs import (
     STEPS_A_DECADE,
     EpochAlgorithm,
 )
-from tuskml.learners.linear.estimates.question import Question, Statistics
-from tuskml.learners.linear.estimates.ways import ALL_ROWS, SHUFFLED, Way, drawing
-from tuskml.learners.linear.planner.choice import BATCH, Candidate, assess, rounded
-from tuskml.learners.linear.planner.costs import PlanCosts
+from tuskml.learners.linear.planner.candidates import PlanCosts
+from tuskml.learners.linear.planner.choice import (
+    ALL_ROWS,
+    BATCH,
+    SHUFFLED,
+    Candidate,
+    Way,
+    assess,
+    drawing,
+    rounded,
+)
+from tuskml.learners.linear.planner.curves import decades
+from tuskml.learners.linear.planner.question import Question, Statistics
 from tuskml.learners.linear.request import Request
+from tuskml.learners.machine import constants, reading
+from tuskml.learners.machine.reading import Reading, not_cached
 from tuskml.learners.row_groups import Layout, Piece, Storage
-from tuskml.optimizer import constants, reading
-from tuskml.optimizer.curves import decades
-from tuskml.optimizer.disk import not_cached
-from tuskml.optimizer.reading import Reading
 from tuskml.schedule import budget
 
 UNSURE = 0.25

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tuskml.learners.linear.planner.made_rows import groups_of
+from tuskml.learners.linear.planner.calibration import groups_of
 from tuskml.learners.linear.streamed.spilled import spilled_rows
+from tuskml.learners.machine.reading import LEAST, SPILL, TABLES
 from tuskml.learners.row_groups import Piece
-from tuskml.optimizer.reading import LEAST, SPILL, TABLES
 
 ROWS, WIDTH = 15_360, 28
 RUNS = 3

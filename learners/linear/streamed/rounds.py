@@ -21,7 +21,7 @@ from tuskml.kernels.passes import KINDS
 from tuskml.kernels.segments import chunks
 from tuskml.learners.classes import check_classes
 from tuskml.learners.learner import ALL, DONE, MORE
-from tuskml.learners.linear.planner.made_rows import groups_of
+from tuskml.learners.linear.planner.calibration import groups_of
 from tuskml.learners.linear.request import Request
 from tuskml.learners.linear.streamed import skipping
 from tuskml.learners.linear.streamed import training as by_row_group

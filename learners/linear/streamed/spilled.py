@@ -14,15 +14,14 @@ from numpy.typing import NDArray
 from tuskml.errors import RowsError
 from tuskml.kernels.passes import KINDS
 from tuskml.kernels.segments import chunks, dense_row_bytes
-from tuskml.learners.linear.planner.made_rows import groups_of
+from tuskml.learners.linear.planner.calibration import groups_of
 from tuskml.learners.linear.request import Request
 from tuskml.learners.linear.streamed.skipping import may_skip
 from tuskml.learners.linear.streamed.training import train_streamed, wanted
+from tuskml.learners.machine.reading import PAGE_BYTES, SPILL
 from tuskml.learners.models import Models
 from tuskml.learners.receiving import Receiver
 from tuskml.learners.row_groups import Piece, SeveralClasses, Storage
-from tuskml.optimizer.disk import PAGE_BYTES
-from tuskml.optimizer.reading import SPILL
 
 Part = tuple[NDArray[np.float64], NDArray[np.float64]]
 """Features (n, d) and labels (n,) of a partition, as views."""

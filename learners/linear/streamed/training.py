@@ -39,7 +39,6 @@ from tuskml.learners.linear.algorithms.parts.epochs import (
     finish,
 )
 from tuskml.learners.linear.descent import deadline_of, report, settle_unknown
-from tuskml.learners.linear.explaining.plan_text import plan_line, resolved
 from tuskml.learners.linear.gap import wants_gap
 from tuskml.learners.linear.inference.finite import settle_lost, with_lost
 from tuskml.learners.linear.inference.modelled import classes_of
@@ -59,6 +58,7 @@ from tuskml.learners.linear.options import OPTIONS
 from tuskml.learners.linear.own.operators import named
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.planning import plan_for
+from tuskml.learners.linear.planner.report import plan_line, resolved
 from tuskml.learners.linear.problem import Found, Problem
 from tuskml.learners.linear.request import LinearOptions, Request
 from tuskml.learners.linear.streamed import skipping

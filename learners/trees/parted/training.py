@@ -25,13 +25,11 @@ from tuskml.learners.learner import Request
 from tuskml.learners.models import Models, Strings, joined
 from tuskml.learners.tasks import Task
 from tuskml.learners.trees import training
-from tuskml.learners.trees.bounds import listed_bounds, without_names
+from tuskml.learners.trees.constraints import listed, listed_bounds, refuse_signed, without_names
 from tuskml.learners.trees.forest_options import NO_LIMIT, ForestOptions
-from tuskml.learners.trees.levels_before import by_numbering
 from tuskml.learners.trees.options import TreeOptions
 from tuskml.learners.trees.rules import averaged, classifies, in_units_of, rules_of
-from tuskml.learners.trees.signs import listed, refuse_signed
-from tuskml.learners.trees.warm_start import refuse_start, started
+from tuskml.learners.trees.warm_start import by_numbering, refuse_start, started
 from tuskml.schedule import budget
 
 CELL = 24

@@ -30,7 +30,7 @@ from planner_figures import show, summary, summary_of_peers
 import tuskml
 from tuskml.learners import events
 from tuskml.learners.linear.algorithms import ALGORITHMS
-from tuskml.optimizer import constants
+from tuskml.learners.machine import constants
 
 TOLERANCES = (0.1, 0.01, 0.001)
 TASKS = ("linear", "logistic", "svm")

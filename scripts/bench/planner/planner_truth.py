@@ -56,7 +56,7 @@ def calibrate() -> None:
     """
     from tuskml.learners.linear.algorithms.parts import kept
     from tuskml.learners.linear.planner import calibration
-    from tuskml.optimizer import constants
+    from tuskml.learners.machine import constants
 
     kept.time = _ProcessorTime  # type: ignore[attr-defined]
     if constants.host_file().exists():

@@ -17,15 +17,15 @@ from tuskml.kernels.passes import Pass
 from tuskml.learners.learner import Request
 from tuskml.learners.linear import training
 from tuskml.learners.linear.algorithms import ALGORITHMS, REGISTERED
-from tuskml.learners.linear.estimates.question import Question
 from tuskml.learners.linear.objective import describe, start
 from tuskml.learners.linear.options import parse
-from tuskml.learners.linear.planner import choice, planning, sketching
+from tuskml.learners.linear.planner import choice, planning, sampling
+from tuskml.learners.linear.planner.calibration import groups_of
 from tuskml.learners.linear.planner.choice import Candidate, Choice
-from tuskml.learners.linear.planner.made_rows import groups_of
+from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.tasks import LINEAR
-from tuskml.optimizer import constants
+from tuskml.learners.machine import constants
 
 RUNS, SHORT = 3, 0.1
 """How often what takes less than so many seconds is run."""
@@ -151,7 +151,7 @@ def every_candidate(problem: Problem, begin: Any, question: Question, chosen: Ch
     asked = chosen.asked
     if asked is None:
         asked = planning.with_rows_seen(problem, question)
-        asked = sketching.sketched(problem, begin, asked, planning.most_overhead(seen))
+        asked = sampling.sketched(problem, begin, asked, planning.most_overhead(seen))
     names = {one.plan.algorithm for one in seen}
     more = choice.assess(asked, constants.of_host(), chosen.known)
     return *seen, *(one for one in more if one.plan.algorithm not in names)

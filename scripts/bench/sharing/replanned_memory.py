@@ -28,7 +28,7 @@ import numpy as np
 from plans_by_resources import PROBLEMS, ROOM, UNLIMITED, each_in_a_group, limit, spilling
 
 from tuskml.learners.linear import training
-from tuskml.learners.linear.guard import replanning
+from tuskml.learners.linear.planner import replanning
 
 PARTS = (0.1, 0.4)
 """Of the seconds that a training takes alone, after which memory falls."""

@@ -27,7 +27,7 @@ from replanned import ASKED, CORES, PROBLEMS, PROFILES, STEPS, Estimated, estima
 
 import tuskml
 from tuskml.kernels.gpu.placement import BUS_BANDWIDTH, SHAPE, THREAD_BANDWIDTH
-from tuskml.schedule.replanning.policy import HYSTERESIS
+from tuskml.learners.linear.planner.replanning import HYSTERESIS
 
 Floats = NDArray[np.float64]
 ROWS_BYTES = 40e9

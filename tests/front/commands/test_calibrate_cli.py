@@ -6,7 +6,7 @@ import pytest
 
 from tuskml.commands import cli
 from tuskml.learners.linear.planner import calibration
-from tuskml.optimizer import constants, reading
+from tuskml.learners.machine import constants, reading
 from tuskml.training import reading_seconds
 
 

@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 import tuskml
 from tuskml.learners.linear.streamed import skipping
 from tuskml.learners.linear.streamed import training as streaming
-from tuskml.optimizer import constants, reading
+from tuskml.learners.machine import constants, reading
 
 N, GROUP = 400_000, 4096
 EPSILON, L2 = 0.02, 0.001

@@ -3,7 +3,7 @@
 import pytest
 
 from tuskml.learners.linear.streamed import reading_seconds as of_spilled
-from tuskml.optimizer import reading
+from tuskml.learners.machine import reading
 from tuskml.training import reading_seconds
 
 ROWS = "CREATE TABLE nothing ()"

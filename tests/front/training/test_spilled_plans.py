@@ -14,7 +14,7 @@ import tuskml
 from tuskml.learners.linear.streamed import skipping
 from tuskml.learners.linear.streamed import training as streaming
 from tuskml.learners.linear.streamed.spilled import Spilled
-from tuskml.optimizer import constants, disk, reading
+from tuskml.learners.machine import constants, reading
 
 ROWS, D = 400_000, 8
 LIMIT = 2 << 20
@@ -44,7 +44,7 @@ def con(
 ) -> duckdb.DuckDBPyConnection:
     """Memory that holds nothing of the spill file, and trainings to 0.01 read 40,000 rows."""
     filled.execute("SELECT tuskml_set_memory(?, ?)", [LIMIT, str(tmp_path)]).fetchall()
-    monkeypatch.setattr(disk, "available", lambda: 0.0)
+    monkeypatch.setattr(reading, "available", lambda: 0.0)
     monkeypatch.setattr(skipping, "USUAL_ROWS", 40_000)
     monkeypatch.setattr(streaming, "CHUNK_ROWS", 10_000)
     return filled
@@ -54,8 +54,8 @@ def machine(
     monkeypatch: pytest.MonkeyPatch, slow: str, page: float, seek: float, request: float = 1e-12
 ) -> None:
     """A disk, and steps of one algorithm that take a million times as long."""
-    monkeypatch.setattr(disk, "PAGE_SECONDS", page)
-    monkeypatch.setattr(disk, "SEEK_SECONDS", seek)
+    monkeypatch.setattr(reading, "PAGE_SECONDS", page)
+    monkeypatch.setattr(reading, "SEEK_SECONDS", seek)
     query = dict.fromkeys(reading.KINDS, request)
     monkeypatch.setattr(
         reading, "of_host", lambda: reading.Reading(query=query, page=page, seek=seek)
@@ -149,7 +149,7 @@ def test_all_rows_train_where_requests_take_long(
 
 def test_rows_in_memory_train_as_before(con: duckdb.DuckDBPyConnection, monkeypatch) -> None:
     machine(monkeypatch, "sgd", SLOW, 10.0)
-    monkeypatch.setattr(disk, "available", lambda: 1e12)
+    monkeypatch.setattr(reading, "available", lambda: 1e12)
     assert train(con).n_rows == ROWS
 
 

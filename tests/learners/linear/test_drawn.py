@@ -12,7 +12,7 @@ from tuskml.connection import rows_read
 from tuskml.kernels.epochs import Drawn, Epoch
 from tuskml.kernels.passes import Pass
 from tuskml.learners.linear.algorithms.parts import drawn
-from tuskml.learners.linear.planner.made_rows import groups_of
+from tuskml.learners.linear.planner.calibration import groups_of
 from tuskml.learners.row_groups import Layout, Piece
 
 ROWS = 40_000

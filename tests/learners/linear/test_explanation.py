@@ -12,9 +12,9 @@ import tuskml
 from tuskml.groups import last_training
 from tuskml.learners.explaining.text import text_of
 from tuskml.learners.factorization import explanation as factorization_explanation
-from tuskml.learners.linear.explaining.explanation import continued
 from tuskml.learners.linear.planner import planning
-from tuskml.optimizer.curves import fit
+from tuskml.learners.linear.planner.curves import fit
+from tuskml.learners.linear.planner.explanation import continued
 
 pytestmark = pytest.mark.native
 

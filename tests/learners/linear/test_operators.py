@@ -8,7 +8,6 @@ import pytest
 from rows import block, rows_pass, together
 
 from tuskml.learners.linear.algorithms import ALGORITHMS
-from tuskml.learners.linear.estimates.question import Statistics
 from tuskml.learners.linear.operators import (
     Budget,
     Operators,
@@ -20,7 +19,8 @@ from tuskml.learners.linear.operators import (
     run,
 )
 from tuskml.learners.linear.options import parse
-from tuskml.learners.linear.planner.rule import choose
+from tuskml.learners.linear.planner.candidates import choose
+from tuskml.learners.linear.planner.question import Statistics
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.tasks import LINEAR
 

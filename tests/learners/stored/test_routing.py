@@ -20,8 +20,7 @@ from tuskml.kvstore.working.records import give_back
 from tuskml.kvstore.working.route_plan import gathered
 from tuskml.kvstore.working.route_range import Range
 from tuskml.kvstore.working.routes import Routes
-from tuskml.learners.stored.resting import PART_WEIGHTS
-from tuskml.learners.stored.routing import Routing, TooWide
+from tuskml.learners.stored.routing import PART_WEIGHTS, Routing, TooWide
 
 pytestmark = pytest.mark.native
 

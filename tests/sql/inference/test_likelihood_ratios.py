@@ -15,8 +15,8 @@ import statsmodels.api as sm
 import statsmodels.formula.api as smf
 from scipy.stats import chi2
 
-from tuskml.learners.linear.guard import switching
 from tuskml.learners.linear.inference import ratios as term_ratios
+from tuskml.learners.linear.planner import switching
 
 sys.path.append(str(Path(__file__).parent))
 

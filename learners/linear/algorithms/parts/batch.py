@@ -4,10 +4,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.passes import Floats
-from tuskml.learners.linear.estimates.costs import LOSS_ALONE, Cost, Costs, Parts
 from tuskml.learners.linear.gap import SELDOM
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.plan import Plan
+from tuskml.learners.linear.planner.cost import LOSS_ALONE, Cost, Costs, Parts
 from tuskml.learners.linear.problem import Found, Problem
 
 LOOK_PASSES = 2 + LOSS_ALONE

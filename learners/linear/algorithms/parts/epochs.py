@@ -17,8 +17,6 @@ from tuskml.kernels.passes import Epoch, Floats, most_rows
 from tuskml.learners.linear.algorithms.parts.algorithm import Algorithm
 from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
 from tuskml.learners.linear.algorithms.parts.lipschitz import curvature_bound
-from tuskml.learners.linear.estimates.costs import LOSS_ALONE, TYPICAL, Cost, Costs
-from tuskml.learners.linear.estimates.question import Question
 from tuskml.learners.linear.operators import (
     Budget,
     Operators,
@@ -29,8 +27,10 @@ from tuskml.learners.linear.operators import (
     as_given,
 )
 from tuskml.learners.linear.plan import Plan
+from tuskml.learners.linear.planner.cost import LOSS_ALONE, TYPICAL, Cost, Costs
+from tuskml.learners.linear.planner.curves import Interval
+from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.problem import Found, Problem
-from tuskml.optimizer.curves import Interval
 
 TRIAL_ROWS = 4096
 TRIAL_EPOCHS = 16

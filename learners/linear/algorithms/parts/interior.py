@@ -17,7 +17,6 @@ import numpy as np
 
 from tuskml.kernels.hinge.interior import AFFINE, CORRECTED, DUAL_HIGH, DUAL_LOW, Interior
 from tuskml.kernels.passes import Floats, solve
-from tuskml.learners.linear.estimates.costs import LOSS_ALONE, Cost, Costs
 from tuskml.learners.linear.gap import DualPoint, balanced, keep_bound, move_bound
 from tuskml.learners.linear.operators import (
     Budget,
@@ -28,6 +27,8 @@ from tuskml.learners.linear.operators import (
     as_given,
 )
 from tuskml.learners.linear.plan import Plan
+from tuskml.learners.linear.planner.cost import LOSS_ALONE, Cost, Costs
+from tuskml.learners.linear.planner.curves import Interval
 from tuskml.learners.linear.problem import (
     ROUNDING,
     Found,
@@ -35,7 +36,6 @@ from tuskml.learners.linear.problem import (
     clear_last_row,
     diagonal,
 )
-from tuskml.optimizer.curves import Interval
 
 NOT_QUITE = 0.995
 """Of the step to the nearest bound."""

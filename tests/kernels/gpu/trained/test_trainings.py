@@ -22,7 +22,7 @@ from tuskml.kernels.gpu import cuda, placement
 from tuskml.kernels.nets.training import ByGroup
 from tuskml.learners import events, registry
 from tuskml.learners.learner import Request
-from tuskml.learners.linear.devices import patience
+from tuskml.learners.linear.gpu import patience
 from tuskml.learners.models import joined
 from tuskml.learners.nets.devices import trained_somewhere
 from tuskml.schedule import devices as turns

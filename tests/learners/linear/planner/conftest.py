@@ -1,6 +1,6 @@
 import pytest
 
-from tuskml.optimizer import constants
+from tuskml.learners.machine import constants
 
 
 @pytest.fixture(autouse=True)

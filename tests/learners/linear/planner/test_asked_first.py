@@ -2,7 +2,7 @@
 
 import pytest
 
-from tuskml.learners.linear.planner import own_costs
+from tuskml.learners.linear.planner import trials
 from tuskml.learners.linear.tasks import LINEAR
 
 LABELS = {"classifies": "i % 3 = 0", "numbers": "1 + i % 7"}
@@ -27,13 +27,13 @@ def test_a_task_trains_on_thousands_of_features(new_con, task, tmp_path):
 
 def test_a_pass_is_timed_where_its_plan_may_be_chosen(new_con, monkeypatch):
     timed = []
-    plain = own_costs.timed_pass
+    plain = trials.timed_pass
 
     def noted(problem, start, question, curvature):
         timed.append((problem.d, curvature))
         return plain(problem, start, question, curvature)
 
-    monkeypatch.setattr(own_costs, "timed_pass", noted)
+    monkeypatch.setattr(trials, "timed_pass", noted)
     for width, rows in ((100, 3000), (5000, 60)):
         new_con.execute(
             f"SELECT train_model('poisson', i % 7, {DENSE.format(width=width)}) "

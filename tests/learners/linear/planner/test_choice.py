@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from tuskml.learners.explaining.shown import shown_seconds
 from tuskml.learners.linear.algorithms import ALGORITHMS
-from tuskml.learners.linear.estimates.question import Question, Statistics
-from tuskml.learners.linear.explaining.plan_text import plan_line
 from tuskml.learners.linear.options import parse
+from tuskml.learners.linear.planner.candidates import PlanCosts, candidate, choose
 from tuskml.learners.linear.planner.choice import (
     BATCH,
     FAR,
@@ -25,14 +24,13 @@ from tuskml.learners.linear.planner.choice import (
     select,
     trivial,
 )
-from tuskml.learners.linear.planner.costs import PlanCosts
-from tuskml.learners.linear.planner.rule import choose
-from tuskml.learners.linear.planner.space import candidate
+from tuskml.learners.linear.planner.curves import Interval, fit
+from tuskml.learners.linear.planner.question import Question, Statistics
+from tuskml.learners.linear.planner.report import plan_line
 from tuskml.learners.linear.tasks import LINEAR
-from tuskml.optimizer import disk
-from tuskml.optimizer.constants import shipped
-from tuskml.optimizer.curves import Interval, fit
-from tuskml.optimizer.disk import scan_seconds
+from tuskml.learners.machine import reading
+from tuskml.learners.machine.constants import shipped
+from tuskml.learners.machine.reading import scan_seconds
 
 RECORDED = json.loads(Path(__file__).with_name("recorded.json").read_text())
 
@@ -320,7 +318,7 @@ def test_spilled_rows_are_costed_as_such(con, tmp_path, monkeypatch):
         return {c["algorithm"]: c["seconds_per_iteration"] for c in found if c["seconds"]}
 
     cached = seconds()
-    monkeypatch.setattr(disk, "available", lambda: 0.0)
+    monkeypatch.setattr(reading, "available", lambda: 0.0)
     read = seconds()
     rows = 300_000 * 24 - 1_000_000
     assert read["lbfgs"] - cached["lbfgs"] >= 0.8 * scan_seconds(rows)

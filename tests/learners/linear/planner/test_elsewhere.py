@@ -11,20 +11,21 @@ from hypothesis import strategies as st
 
 from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
-from tuskml.learners.linear.estimates.costs import Cost
-from tuskml.learners.linear.estimates.question import Question, Statistics
-from tuskml.learners.linear.estimates.ways import SHUFFLED, seconds
 from tuskml.learners.linear.options import parse
-from tuskml.learners.linear.planner.elsewhere import (
+from tuskml.learners.linear.planner.choice import (
     ELSEWHERE,
+    SHUFFLED,
     WAYS,
     assess_elsewhere,
     distinct,
     requests_of,
+    seconds,
 )
+from tuskml.learners.linear.planner.cost import Cost
+from tuskml.learners.linear.planner.question import Question, Statistics
 from tuskml.learners.linear.tasks import LINEAR
-from tuskml.optimizer.constants import shipped
-from tuskml.optimizer.disk import scan_seconds
+from tuskml.learners.machine.constants import shipped
+from tuskml.learners.machine.reading import scan_seconds
 
 SAMPLERS = (SHUFFLED, *DRAWN)
 

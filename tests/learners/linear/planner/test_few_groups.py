@@ -8,16 +8,16 @@ import pytest
 
 from tuskml.kernels.rows.meter import Meter
 from tuskml.learners.linear.algorithms import newton_cg
-from tuskml.learners.linear.estimates.costs import Cost, Costs, Parts
-from tuskml.learners.linear.estimates.question import Question, Statistics
-from tuskml.learners.linear.guard import few_groups
-from tuskml.learners.linear.guard.few_groups import AT_LEAST, Tried
 from tuskml.learners.linear.options import parse
+from tuskml.learners.linear.planner import trials as few_groups
+from tuskml.learners.linear.planner.candidates import choose
 from tuskml.learners.linear.planner.choice import Candidate
-from tuskml.learners.linear.planner.rule import choose
+from tuskml.learners.linear.planner.cost import Cost, Costs, Parts
+from tuskml.learners.linear.planner.curves import Interval
+from tuskml.learners.linear.planner.question import Question, Statistics
+from tuskml.learners.linear.planner.trials import AT_LEAST, Tried
 from tuskml.learners.linear.tasks import LINEAR
-from tuskml.optimizer import constants
-from tuskml.optimizer.curves import Interval
+from tuskml.learners.machine import constants
 
 pytestmark = pytest.mark.native
 
@@ -31,14 +31,14 @@ NAMES = [f"c{j}" for j in range(len(CATEGORIES))] + [f"z{j}" for j in range(NUMB
 def trials(monkeypatch):
     """The plans that were tried on a group, by name."""
     found = []
-    trial = few_groups.trial
+    trial = few_groups.trial_of_groups
 
     def noted(part, start, one, most):
         found.append(one.plan.algorithm)
-        assert (part.n_groups, part.rows.threads) == (few_groups.STAND_INS, 2)  # side by side
+        assert (part.n_groups, part.rows.threads) == (few_groups.TRIED_GROUPS, 2)  # side by side
         return trial(part, start, one, most)
 
-    monkeypatch.setattr(few_groups, "trial", noted)
+    monkeypatch.setattr(few_groups, "trial_of_groups", noted)
     return found
 
 

@@ -8,9 +8,9 @@ import pytest
 from fitting import put
 
 from tuskml.learners.linear.algorithms import bgd, newton_cg
-from tuskml.learners.linear.guard import behind, switching
-from tuskml.learners.linear.guard.progress import iterations_left
-from tuskml.optimizer.curves import Interval
+from tuskml.learners.linear.planner import guard, switching
+from tuskml.learners.linear.planner.curves import Interval
+from tuskml.learners.linear.planner.iterations import iterations_left
 
 pytestmark = pytest.mark.native
 
@@ -113,7 +113,7 @@ def test_a_plan_that_used_up_its_iterations_is_not_the_last(con, monkeypatch):
     plan is the last."""
     put(con, *ill_conditioned("linear"), storage="FLOAT")
     believing(monkeypatch, "bgd")
-    monkeypatch.setattr(behind, "LEAST_SECONDS", 1e9)  # no look at errors tells
+    monkeypatch.setattr(guard, "LEAST_SECONDS", 1e9)  # no look at errors tells
     monkeypatch.setattr(type(bgd.ALGORITHM), "max_iter", 30)
     model = train(con, "linear")
     assert model["plan"].startswith("newton, after 30 iterations of bgd, ")

@@ -13,7 +13,7 @@ from tuskml.learners.linear.objective import describe, start
 from tuskml.learners.linear.options import parse
 from tuskml.learners.linear.own.assembled import operators_of
 from tuskml.learners.linear.planner import planning
-from tuskml.learners.linear.planner.made_rows import groups_of
+from tuskml.learners.linear.planner.calibration import groups_of
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.tasks import LINEAR
 

@@ -12,12 +12,12 @@ from scipy.optimize import minimize
 
 import tuskml
 from tuskml.kernels.passes import Pass
-from tuskml.learners.linear.estimates.question import Measured
 from tuskml.learners.linear.objective import describe, start
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.options import parse
-from tuskml.learners.linear.planner import own_costs, planning
+from tuskml.learners.linear.planner import planning, trials
 from tuskml.learners.linear.planner.planning import first_plan
+from tuskml.learners.linear.planner.question import Measured
 from tuskml.learners.linear.request import Request
 from tuskml.learners.registry import task_named
 
@@ -68,7 +68,7 @@ def test_one_that_fails_is_none_and_harms_nobody(con, counts):
 def test_costs_grow_with_the_rows(con, counts, monkeypatch):
     """By a clock that the rows drive: two seconds of setup, a second for each row and pass."""
     clock = [0.0]
-    monkeypatch.setattr(own_costs.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(trials.time, "perf_counter", lambda: clock[0])
     real = Pass.gradient
 
     def gradient(rows, weights):
@@ -84,8 +84,8 @@ def test_costs_grow_with_the_rows(con, counts, monkeypatch):
 
     monkeypatch.setattr(Pass, "gradient", gradient)
     tuskml.register_algorithm("mine", "bgd", stage=stage, update=lambda s: lambda *given: None)
-    monkeypatch.setattr(own_costs, "FEW", 500)
-    monkeypatch.setattr(own_costs, "MORE", 1000)
+    monkeypatch.setattr(trials, "FEW", 500)
+    monkeypatch.setattr(trials, "MORE", 1000)
     x, y = counts
     groups = together([block(x, y.astype(float))])
     request = Request(task_named("own_poisson"), parse("{}"))
@@ -93,7 +93,7 @@ def test_costs_grow_with_the_rows(con, counts, monkeypatch):
     rows = Pass(groups, 0, None, None, True, 1)
     labels = rows.labels()
     problem = describe(rows, labels, plan, request)
-    found = own_costs.measured(problem, start(problem, labels, request.options), question).measured
+    found = trials.measured(problem, start(problem, labels, request.options), question).measured
     assert found["pass gradient"].iteration == pytest.approx(4000)
     assert found["mine"].iteration == pytest.approx(4000)
     assert found["mine"].setup == pytest.approx(4000 + 2)  # the first look, before any iteration

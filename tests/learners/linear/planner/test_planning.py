@@ -10,12 +10,10 @@ from fitting import fit, put
 from rows import block, rows_pass
 
 from tuskml.learners.linear.algorithms import ALGORITHMS
-from tuskml.learners.linear.explaining import timing
-from tuskml.learners.linear.explaining.explanation import by_total
 from tuskml.learners.linear.options import parse
-from tuskml.learners.linear.planner import calibration, choice, planning, speculation
-from tuskml.learners.linear.planner.choice import assess
-from tuskml.learners.linear.planner.elsewhere import ELSEWHERE
+from tuskml.learners.linear.planner import calibration, choice, planning, report, trials
+from tuskml.learners.linear.planner.choice import ELSEWHERE, assess
+from tuskml.learners.linear.planner.explanation import by_total
 from tuskml.learners.linear.planner.planning import (
     by_statistics,
     decide,
@@ -25,8 +23,8 @@ from tuskml.learners.linear.planner.planning import (
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import Request
 from tuskml.learners.linear.tasks import LINEAR
-from tuskml.optimizer import constants, refinement
-from tuskml.optimizer.constants import shipped
+from tuskml.learners.machine import constants
+from tuskml.learners.machine.constants import shipped
 
 pytestmark = pytest.mark.native
 
@@ -162,13 +160,13 @@ def test_models_tell_what_iterations_took(con, everything_pays):
 
 @pytest.mark.parametrize("refine", [True, False])
 def test_trainings_report_where_the_host_wants_to_know(con, everything_pays, monkeypatch, refine):
-    monkeypatch.setattr(timing, "LEAST_SECONDS", 0.0)
+    monkeypatch.setattr(report, "LEAST_SECONDS", 0.0)
     wanted = json.loads(constants.SHIPPED.read_text()) | {"refine": refine}
     constants.save(wanted, constants.host_file())
     put(con, *data("svm"))
     model = fit(con, "svm", epsilon=1e-2)
     fit(con, "svm", epsilon=1e-2, deterministic=True)
-    reports = refinement.read(refinement.reports_file(constants.host_file()))
+    reports = constants.read(constants.reports_file(constants.host_file()))
     assert len(reports) == refine
     for key, ratios in reports.items():
         assert key.startswith(f"{model.options['algorithm']} dense ")
@@ -243,7 +241,7 @@ def test_speculation_sees_what_training_sees():
     candidates = [
         one for one in assess(question, shipped()) if one.plan.algorithm in ("newton", "lbfgs")
     ]
-    known = speculation.speculate(rows, np.zeros((1, 21)), candidates, 60.0)
+    known = trials.speculate(rows, np.zeros((1, 21)), candidates, 60.0)
     assert set(known) == {"newton", "lbfgs"}
     for one in candidates:
         errors = known[one.plan.algorithm].curve.errors
@@ -259,7 +257,7 @@ def test_speculation_without_time_tries_nothing():
     groups, rows = problem(n=3000, d=20)
     _, question = first_plan(groups, Request(LINEAR["logistic"], parse("{}")))
     candidates = assess(question, shipped())
-    assert speculation.speculate(rows, np.zeros((1, 21)), candidates, 0.0) == {}
+    assert trials.speculate(rows, np.zeros((1, 21)), candidates, 0.0) == {}
 
 
 def test_speculation_ends_when_its_time_does():
@@ -268,7 +266,7 @@ def test_speculation_ends_when_its_time_does():
     request = Request(LINEAR["logistic"], parse('{"epsilon": 1e-9}'))
     _, question = first_plan(groups, request)
     plan = next(one.plan for one in assess(question, shipped()) if one.plan.algorithm == "bgd")
-    errors = speculation.trial(rows, np.zeros((1, 21)), plan, 1, time.monotonic() - 1)
+    errors = trials.trial(rows, np.zeros((1, 21)), plan, 1, time.monotonic() - 1)
     assert len(errors) == 1
 
 
@@ -278,10 +276,10 @@ def test_a_trial_of_the_hinge_that_cannot_end_in_time_is_not_begun(monkeypatch):
     _, question = first_plan(groups, Request(LINEAR["svm"], parse("{}")))
     one = next(c for c in assess(question, shipped()) if c.plan.algorithm == "lbfgs")
     begun = []
-    monkeypatch.setattr(speculation, "to_the_gap", lambda *args: begun.append(args))
+    monkeypatch.setattr(trials, "to_the_gap", lambda *args: begun.append(args))
     least = one.iterations.low * one.cost.iteration
     for seconds, tried in ((0.01 * least, 0), (2 * least, 1)):
-        speculation.speculate(rows, np.zeros((1, 21)), [one], seconds)
+        trials.speculate(rows, np.zeros((1, 21)), [one], seconds)
         assert len(begun) == tried
 
 
@@ -297,9 +295,9 @@ def test_only_what_may_matter_is_tried():
 
 def test_budgets():
     """5 % of the training, or 2 ms."""
-    assert speculation.budget(10.0) == pytest.approx(0.5)
-    assert speculation.budget(0.2) == pytest.approx(0.01)
-    assert speculation.budget(0.01) == pytest.approx(0.002)
+    assert trials.budget(10.0) == pytest.approx(0.5)
+    assert trials.budget(0.2) == pytest.approx(0.01)
+    assert trials.budget(0.01) == pytest.approx(0.002)
 
 
 def test_a_calibration_measures_what_constants_need(monkeypatch):

@@ -9,17 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tuskml.learners.learner import Request
-from tuskml.learners.linear.estimates.costs import Cost, Parts
-from tuskml.learners.linear.guard.behind import GUESSED, LOOK, SURE, Guard
-from tuskml.learners.linear.guard.progress import fewest_left, iterations_left
-from tuskml.learners.linear.guard.switching import Before, next_best, returning
 from tuskml.learners.linear.operators import Operators, State
 from tuskml.learners.linear.options import parse
 from tuskml.learners.linear.planner import planning
+from tuskml.learners.linear.planner.calibration import groups_of
 from tuskml.learners.linear.planner.choice import Choice
-from tuskml.learners.linear.planner.made_rows import groups_of
+from tuskml.learners.linear.planner.cost import Cost, Parts
+from tuskml.learners.linear.planner.curves import Interval
+from tuskml.learners.linear.planner.guard import GUESSED, LOOK, SURE, Guard
+from tuskml.learners.linear.planner.iterations import fewest_left, iterations_left
+from tuskml.learners.linear.planner.switching import Before, next_best, returning
 from tuskml.learners.linear.tasks import LINEAR
-from tuskml.optimizer.curves import Interval
 
 pytestmark = pytest.mark.native
 

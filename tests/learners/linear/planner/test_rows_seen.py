@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from rows import block, rows_pass
 
-from tuskml.learners.linear.planner.rows_seen import penalised, spread_of
+from tuskml.learners.linear.planner.sampling import penalised, spread_of
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.tasks import LINEAR
 

@@ -7,11 +7,11 @@ import pytest
 
 from tuskml.errors import OptionError
 from tuskml.learners.linear.algorithms import ALGORITHMS
-from tuskml.learners.linear.estimates.question import Statistics
-from tuskml.learners.linear.explaining.plan_text import plan_line
 from tuskml.learners.linear.options import parse
-from tuskml.learners.linear.planner import rule
-from tuskml.learners.linear.planner.rule import choose
+from tuskml.learners.linear.planner import candidates
+from tuskml.learners.linear.planner.candidates import choose
+from tuskml.learners.linear.planner.question import Statistics
+from tuskml.learners.linear.planner.report import plan_line
 from tuskml.learners.linear.tasks import LINEAR
 from tuskml.schedule import budget
 
@@ -206,7 +206,7 @@ def test_large_groups_start_on_a_sample(seen, options, sampled):
     assert (chosen.sample_stride > 1) is sampled
     assert ("of the rows" in plan_line(chosen)) is sampled
     assert chosen.sample_stride <= 64
-    assert not sampled or seen.most_rows // chosen.sample_stride >= rule.SAMPLE_ROWS
+    assert not sampled or seen.most_rows // chosen.sample_stride >= candidates.SAMPLE_ROWS
 
 
 def test_threads_are_those_of_the_machine_unless_asked(monkeypatch):

@@ -10,13 +10,13 @@ from tuskml.kernels.passes import Pass
 from tuskml.learners.learner import Request
 from tuskml.learners.linear import training
 from tuskml.learners.linear.algorithms import ALGORITHMS
-from tuskml.learners.linear.estimates.sketch import shrunk
 from tuskml.learners.linear.objective import describe, start
 from tuskml.learners.linear.options import parse
-from tuskml.learners.linear.planner import planning, sketching
-from tuskml.learners.linear.planner.made_rows import groups_of
+from tuskml.learners.linear.planner import planning, sampling
+from tuskml.learners.linear.planner.calibration import groups_of
+from tuskml.learners.linear.planner.curves import decades
+from tuskml.learners.linear.planner.question import shrunk
 from tuskml.learners.linear.tasks import LINEAR
-from tuskml.optimizer.curves import decades
 
 
 def rows(condition, n=4000, d=20, seed=5):
@@ -44,7 +44,7 @@ def question_of(groups, request, seconds=1.0):
     labels = given.labels()
     problem = describe(given, labels, plan, request)
     begin = start(problem, labels, request.options)
-    return question, sketching.sketched(problem, begin, question, seconds)
+    return question, sampling.sketched(problem, begin, question, seconds)
 
 
 def taken(groups, request, algorithm):

@@ -8,7 +8,7 @@ import pytest
 import tuskml
 from tuskml.errors import OptionError
 from tuskml.learners.linear.options import parse
-from tuskml.learners.linear.planner.asked import Speculate
+from tuskml.learners.linear.request import Speculate
 
 
 @pytest.fixture(scope="module")

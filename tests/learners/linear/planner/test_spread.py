@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from tuskml.learners.linear.algorithms import bgd, lbfgs, newton
 from tuskml.learners.linear.algorithms.newton_cg import PRODUCTS_BY_SPREAD as PRODUCTS
-from tuskml.learners.linear.estimates import spread
-from tuskml.learners.linear.estimates.spread import DECADES, FEWER, MORE, SPREADS
+from tuskml.learners.linear.planner import iterations
+from tuskml.learners.linear.planner.iterations import DECADES, FEWER, MORE, SPREADS
 
 ITERATIONS = {
     (family.ALGORITHM.name, task): rows
@@ -21,7 +21,7 @@ ITERATIONS = {
 @pytest.mark.parametrize(("family", "task"), ITERATIONS)
 def test_as_given_at_the_tables_points(family, task):
     for (i, decade), (j, known) in itertools.product(enumerate(DECADES), enumerate(SPREADS)):
-        found = spread.iterations(ITERATIONS[family, task], known, decade)
+        found = iterations.iterations_by_spread(ITERATIONS[family, task], known, decade)
         assert found.point == pytest.approx(ITERATIONS[family, task][i][j])
         assert (found.low, found.high) == pytest.approx((found.point / FEWER, MORE * found.point))
 
@@ -34,7 +34,8 @@ def test_as_given_at_the_tables_points(family, task):
 )
 def test_a_tighter_tolerance_takes_no_fewer(key, known, decade, more):
     loose, tight = (
-        spread.iterations(ITERATIONS[key], known, k).point for k in (decade, decade + more)
+        iterations.iterations_by_spread(ITERATIONS[key], known, k).point
+        for k in (decade, decade + more)
     )
     assert 0 < loose <= tight * (1 + 1e-9)
 
@@ -43,7 +44,7 @@ def test_a_tighter_tolerance_takes_no_fewer(key, known, decade, more):
 def test_below_its_ends_a_table_is_as_at_them(task, known):
     rows = PRODUCTS[task]
     for i, decade in enumerate(DECADES):
-        found = spread.by_spread(PRODUCTS[task], known, decade)
+        found = iterations.by_spread(PRODUCTS[task], known, decade)
         assert min(rows[i]) * (1 - 1e-9) <= found <= max(rows[i]) * (1 + 1e-9)
 
 
@@ -55,8 +56,8 @@ def test_below_its_ends_a_table_is_as_at_them(task, known):
 )
 def test_beyond_the_table_correlated_features_take_longer(task, known, by, decade):
     """Of what was measured the last step is continued, at most in proportion to the spread."""
-    here, there = (spread.by_spread(PRODUCTS[task], at, decade) for at in (known, by * known))
+    here, there = (iterations.by_spread(PRODUCTS[task], at, decade) for at in (known, by * known))
     assert here * (1 - 1e-9) <= there <= by * here * (1 + 1e-9)
-    assert spread.by_spread(PRODUCTS[task], 10 * known, 6.0) > spread.by_spread(
+    assert iterations.by_spread(PRODUCTS[task], 10 * known, 6.0) > iterations.by_spread(
         PRODUCTS[task], known, 6.0
     )

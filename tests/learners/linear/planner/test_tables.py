@@ -10,17 +10,16 @@ from tuskml.kernels.passes import Pass
 from tuskml.learners.learner import Request
 from tuskml.learners.linear import training
 from tuskml.learners.linear.algorithms import ALGORITHMS, newton_cg
-from tuskml.learners.linear.guard import switching
-from tuskml.learners.linear.guard.switching import Before, next_best
 from tuskml.learners.linear.objective import describe, start
 from tuskml.learners.linear.options import parse
-from tuskml.learners.linear.planner import planning
+from tuskml.learners.linear.planner import planning, switching
+from tuskml.learners.linear.planner.calibration import groups_of
+from tuskml.learners.linear.planner.candidates import choose
 from tuskml.learners.linear.planner.choice import assess, select
-from tuskml.learners.linear.planner.made_rows import groups_of
-from tuskml.learners.linear.planner.rule import choose
+from tuskml.learners.linear.planner.curves import decades
+from tuskml.learners.linear.planner.switching import Before, next_best
 from tuskml.learners.linear.tasks import LINEAR
-from tuskml.optimizer.constants import shipped
-from tuskml.optimizer.curves import decades
+from tuskml.learners.machine.constants import shipped
 
 FEATURES, EACH = 700, 12
 

@@ -2,9 +2,14 @@
 test_judged_beside.py is about the thread that does so otherwise. Nor does a plan that takes over
 wait: test_waiting.py is about that."""
 
+import sys
+from pathlib import Path
+
 import pytest
 
-from tuskml.learners.linear.guard import beside, replanning
+from tuskml.learners.linear.planner import replanning
+
+sys.path.append(str(Path(__file__).parent))  # for the helper of this folder
 
 N, D = 40_000, 24
 ROWS = f"""
@@ -20,7 +25,7 @@ FROM (SELECT i, [(hash(i, j) % 1000 + 5 * (hash(i) % 1000)) / 3000 - 1
 @pytest.fixture(autouse=True)
 def judged_at_once(request, monkeypatch):
     if "beside" not in request.node.fspath.basename:
-        monkeypatch.setattr(beside.Beside, "answer", lambda self, key, ask: ask())
+        monkeypatch.setattr(replanning.Beside, "answer", lambda self, key, ask: ask())
 
 
 @pytest.fixture(autouse=True)

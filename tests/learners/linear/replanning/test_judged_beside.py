@@ -9,8 +9,8 @@ import threading
 import pytest
 
 from tuskml.errors import Interrupted
-from tuskml.learners.linear.estimates.costs import Costs
-from tuskml.learners.linear.guard import beside, replanning
+from tuskml.learners.linear.planner import replanning
+from tuskml.learners.linear.planner.cost import Costs
 from tuskml.schedule import budget, shares
 
 pytestmark = pytest.mark.native
@@ -82,7 +82,7 @@ def trained(con):
 
 
 def no_thread_is_left():
-    return not [one for one in threading.enumerate() if one.name.startswith(beside.NAME)]
+    return not [one for one in threading.enumerate() if one.name.startswith(replanning.NAME)]
 
 
 def test_the_training_goes_on_while_plans_are_judged(rows, judge):
@@ -97,7 +97,7 @@ def test_the_training_goes_on_while_plans_are_judged(rows, judge):
     model = trained(rows)
     assert "lbfgs -> newton at iteration 4: share 2 -> 1" in model["plan"]  # 2 asked, 5 took up
     assert model["converged"]
-    assert judge.threads[0].startswith(beside.NAME)
+    assert judge.threads[0].startswith(replanning.NAME)
     assert no_thread_is_left()
 
 
@@ -119,13 +119,13 @@ def test_an_answer_to_an_older_question_is_dropped(rows, judge):
 
 
 def test_an_answer_after_the_end_is_dropped(rows, judge, monkeypatch):
-    usual = beside.Beside.end
+    usual = replanning.Beside.end
 
     def end(self):
         judge.may.set()
         usual(self)
 
-    monkeypatch.setattr(beside.Beside, "end", end)
+    monkeypatch.setattr(replanning.Beside, "end", end)
 
     def at(seen, iteration):
         judge.share = 1 if iteration == 2 else judge.share
@@ -159,7 +159,7 @@ def test_without_a_thread_the_plan_stays(rows, judge, monkeypatch):
     def refuse(*given):
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(beside.QuietThreads, "submit", refuse)
+    monkeypatch.setattr(replanning.QuietThreads, "submit", refuse)
 
     def at(seen, iteration):
         judge.share = 1 if iteration == 2 else judge.share

@@ -9,7 +9,7 @@ import pytest
 from tuskml.kernels.gpu import placement
 from tuskml.learners import registry
 from tuskml.learners.learner import Request
-from tuskml.learners.linear.guard.moving import MOST_MOVES, Moving
+from tuskml.learners.linear.gpu import MOST_MOVES, Moving
 from tuskml.learners.linear.plan import Plan
 from tuskml.schedule import devices
 

@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 
 from tuskml.learners.linear.algorithms.newton import NewtonStep
-from tuskml.learners.linear.estimates.costs import Costs
-from tuskml.learners.linear.estimates.question import Measured, Question, Statistics
-from tuskml.learners.linear.guard import replanning
-from tuskml.learners.linear.planner import planning
-from tuskml.optimizer import constants, disk
+from tuskml.learners.linear.planner import planning, replanning
+from tuskml.learners.linear.planner.cost import Costs
+from tuskml.learners.linear.planner.question import Measured, Question, Statistics
+from tuskml.learners.machine import constants, reading
 from tuskml.schedule import replay, shares
 
 pytestmark = pytest.mark.native
@@ -43,7 +42,7 @@ def rows(con, tmp_path, monkeypatch):
     monkeypatch.setattr(replanning, "LOOK_EVERY", 0.0)
     monkeypatch.setattr(shares, "now", lambda wanted: wanted)  # whatever else trains
     monkeypatch.setattr(Costs, "speedup", lambda self, kind, alone=False: SPEED.get(kind, 1.0))
-    monkeypatch.setattr(disk, "PAGE_SECONDS", 0.1)
+    monkeypatch.setattr(reading, "PAGE_SECONDS", 0.1)
     con.execute("SET threads = 2")
     con.execute(ROWS)
     con.execute("SELECT tuskml_set_memory(?, ?)", [LIMIT, str(tmp_path)]).fetchall()
@@ -180,4 +179,4 @@ def test_passes_that_were_timed_on_a_few_rows_read_the_disk_too():
     seen = Statistics(1 << 20, 10, False, 1 << 20, 10 << 20, on_disk=float(1 << 30))
     timed = {"pass gradient": Measured(0.0, 0.5, None)}
     costs = Costs(Question(None, None, seen, 2, measured=timed), constants.shipped())
-    assert costs.rows_pass("gradient") == 0.5 + disk.scan_seconds(1 << 30)
+    assert costs.rows_pass("gradient") == 0.5 + reading.scan_seconds(1 << 30)

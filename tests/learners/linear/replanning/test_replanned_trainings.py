@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from tuskml.kernels.structures import MemoryUse
-from tuskml.learners.linear.estimates.costs import Costs
-from tuskml.learners.linear.guard import replanning
+from tuskml.learners.linear.planner import replanning
+from tuskml.learners.linear.planner.cost import Costs
 from tuskml.schedule import budget, replay
 
 pytestmark = pytest.mark.native

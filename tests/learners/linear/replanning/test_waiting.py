@@ -9,7 +9,7 @@ import math
 import numpy as np
 import pytest
 
-from tuskml.learners.linear.guard import replanning
+from tuskml.learners.linear.planner import replanning
 
 
 @pytest.fixture

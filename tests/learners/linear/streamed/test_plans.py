@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuskml.learners.linear.options import parse
-from tuskml.learners.linear.planner.costs import PlanCosts
+from tuskml.learners.linear.planner.candidates import PlanCosts
 from tuskml.learners.linear.request import Request
 from tuskml.learners.linear.streamed import skipping
 from tuskml.learners.linear.streamed.plans import (
@@ -19,8 +19,8 @@ from tuskml.learners.linear.streamed.plans import (
     best_part,
 )
 from tuskml.learners.linear.tasks import LINEAR
+from tuskml.learners.machine import constants, reading
 from tuskml.learners.row_groups import RUN_ROWS, Piece, Storage, lay_out
-from tuskml.optimizer import constants, disk, reading
 
 SAMPLERS = ("bernoulli", "random-partition", "shuffled-partition")
 ELEVEN = {
@@ -89,7 +89,7 @@ def test_reading_all_rows_is_equation_3_and_waves_of_equation_4() -> None:
     asked = source(parquet(), reads=reads, threads=2)
     pages = math.ceil(122_880 * 112 / 4096)
     each = 29 * 122_880 * (reads.decode["parquet"] + reads.pack["parquet"])
-    expected = 0.5 + 200 * (disk.SEEK_SECONDS + pages * disk.PAGE_SECONDS) + 100 * each
+    expected = 0.5 + 200 * (reading.SEEK_SECONDS + pages * reading.PAGE_SECONDS) + 100 * each
     assert asked.all_rows() == pytest.approx(expected)
 
 

@@ -1,1 +1,0 @@
-"""What is estimated of a training before it runs: what algorithms' descriptors work with."""

@@ -1,1 +1,0 @@
-"""What is said of a training: explanations, the plan in a line, options in force, time."""

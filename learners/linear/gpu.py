@@ -1,0 +1,140 @@
+"""Where a batch trains: one answer for the training, its explanation and the planner's table."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.gpu import placement
+from tuskml.kernels.gpu.cuda import unless_it_fails
+from tuskml.kernels.gpu.placement import Answer
+from tuskml.kernels.passes import Floats, Pass
+from tuskml.learners.linear.algorithms import ALGORITHMS as BUILT_IN
+from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
+from tuskml.learners.linear.own.operators import ALGORITHMS, named
+from tuskml.learners.linear.plan import Plan
+from tuskml.learners.linear.planner.candidates import corners
+from tuskml.learners.linear.request import Request
+from tuskml.learners.linear.tasks import LinearTask
+from tuskml.learners.models import Models
+from tuskml.learners.near import Near
+from tuskml.schedule.devices import BusyError, TurnError, gpu_in_turn, hoping
+
+
+def answer(groups: NDArray[np.void], request: Request) -> Answer:
+    """Whether groups of one kind (kernels.GROUP) train on the GPU, and why not; never an error."""
+    extras = groups["extras"].any()
+    what = "a training with weight or cluster" if extras else without_kernels(request)
+    if what is not None:
+        return placement.without_kernels(what)
+    return placement.answer(request.options.device, groups)
+
+
+def wants_gpu(groups: NDArray[np.void], request: Request) -> bool:
+    """The same as yes or no. OptionError where 'gpu' is asked for and cannot be."""
+    return answer(groups, request).taken(request.options.device)
+
+
+def patience(groups: NDArray[np.void], request: Request) -> float | None:
+    """Seconds to wait for a turn at the GPU until the CPU trains: as many as the GPU spares.
+
+    So waiting and training take at most twice what the better choice would have taken (Karlin et
+    al., Competitive snoopy caching, 1988). None where `device` asks for the GPU, or where bits
+    must not depend on what others do.
+    """
+    options = request.options
+    return None if options.device == "gpu" or options.deterministic else placement.spared(groups)
+
+
+def placed(plan: Plan, task: LinearTask) -> Plan:
+    """The plan on the GPU, where an algorithm may have to follow smoothed corners."""
+    if BUILT_IN[plan.family].smoothed_on_gpu(task):
+        plan = replace(plan, smoothing=corners(plan.epsilon, task), max_iter=5 * plan.max_iter)
+    return replace(plan, device=placement.gpu_name())
+
+
+def without_kernels(request: Request) -> str | None:
+    """What of a request the GPU has no kernels for, as a sentence's subject."""
+    if request.task.general:
+        return f"task '{request.task.name}'"
+    if request.options.sampler in DRAWN:
+        return f"sampler '{request.options.sampler}'"
+    if request.options.algorithm in ALGORITHMS or named(request.options):
+        return "an operator of your own"
+    known = BUILT_IN.get(request.options.algorithm)
+    if known is not None and not known.on_gpu:
+        return f"algorithm '{request.options.algorithm}'"
+    return None
+
+
+# A linear training that moves between the GPU and the CPU, as it loses and gets its turn.
+#
+# Shares of a host are those of its GPU too (Mahajan 2021, chapter 2): where others have the GPU
+# for longer than it would spare, the training goes on by the CPU, and where nobody has it any
+# more, by the GPU, if enough is left to gain. Its weights travel, in the caller's units. The plan
+# is chosen anew where they arrive.
+
+MOST_MOVES = 4
+LOST = "gpu -> cpu at iteration {made}: others have the gpu"
+GOT = "cpu -> gpu at iteration {made}: it is free"
+Fit = Callable[[Pass, Plan, Request], Models]
+
+
+def trained_in_turns(rows: Pass, plan: Plan, request: Request, fit: Fit) -> Models:
+    """What `fit` makes of the rows, on the GPU as long as it is the training's turn."""
+    moving = Moving(rows, plan, request, fit)
+    while True:
+        try:
+            return moving.train()
+        except TurnError as turn:
+            moving.follow(turn)
+
+
+class Moving:
+    """Where a training is, its plan and its request, which has the weights that it has reached."""
+
+    def __init__(self, rows: Pass, plan: Plan, request: Request, fit: Fit) -> None:
+        self.rows, self.plan, self.request, self.fit = rows, plan, request, fit
+        self.patience = patience(rows.groups, request)
+        self.travels = self.patience is not None and request.near is None
+        self.on_gpu, self.made = True, 0
+        self.moves: list[str] = []
+
+    def train(self) -> Models:
+        """The models. TurnError where the training is to go on elsewhere."""
+        if self.on_gpu:
+            return unless_it_fails(self.request.options.device, self.there, self.here)
+        if not self.travels or len(self.moves) >= MOST_MOVES:
+            return self.here()
+        with hoping(placement.least_left(self.rows.groups)):
+            return self.here()
+
+    def here(self) -> Models:
+        """By the CPU."""
+        return self.fit(self.rows, self.plan, self.request)
+
+    def there(self) -> Models:
+        """By the GPU."""
+        with gpu_in_turn(self.rows.cancel_mark, self.patience):
+            return placement.trained_on_gpu(
+                self.rows, lambda placed: self.fit(placed, self.plan, self.request)
+            )
+
+    def follow(self, turn: TurnError) -> None:
+        """Goes elsewhere, with the weights if there are any."""
+        self.on_gpu = not isinstance(turn, BusyError)
+        if turn.weights is None or not self.travels:
+            return
+        self.made += turn.iterations
+        what = GOT if self.on_gpu else LOST
+        self.moves.append(what.format(made=f"{self.made:,}"))
+        self.plan = replace(self.plan, after="; ".join(self.moves))
+        self.request = replace(self.request, near=near_to(self.rows.groups["place"], turn.weights))
+
+
+def near_to(places: NDArray[np.int32], weights: Floats) -> Near:
+    """Groups at these places start at weights (G, d + 1) in the caller's units."""
+    known = np.full((int(places.max()) + 1, weights.shape[1]), np.nan)
+    known[places] = weights
+    return Near(len(known), known.shape[1] - 1, known)

@@ -1,0 +1,236 @@
+"""Seconds that passes and iterations take, and those that a running plan has spent."""
+
+import math
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tuskml.kernels.rows.meter import Meter
+from tuskml.learners.linear.planner.curves import Interval
+from tuskml.learners.linear.planner.question import Question, Statistics
+from tuskml.learners.machine.constants import Constants
+from tuskml.learners.machine.reading import scan_seconds
+
+LOSS_ALONE = 0.75
+"""Of a gradient's pass, where the losses alone are wanted."""
+SEARCHED = 1.03
+"""Passes an iteration: now and then a step of a second-order method is shortened."""
+TRIED_AGAIN = 0.6
+"""Of an iteration's work on weights, for each step that is tried beyond the first."""
+TYPICAL = 10.0
+"""Iterations, where nobody has said how many."""
+PLAIN_STEP, SYSTEM_STEP = "bgd", "newton"
+"""The calibration's names for work on weights: vectors of weights, and a system of equations."""
+VECTORS = 8
+"""Vectors of weights that an algorithm keeps, where it does not say otherwise."""
+ENTRY_PRODUCTS = {False: 28, True: 14}
+"""Products of columns in the time of one of two entries of a sparse row: of floats, of doubles."""
+MOMENT_ROWS = 1 << 14
+INFERENCE_FEATURES = 512
+DOUBLE = 8
+
+
+class Parts(NamedTuple):
+    """Seconds of what iterations are made of, where passes over the rows are counted as made.
+
+    own: of an iteration beside its passes; gradient and curvature: of such a pass.
+    """
+
+    own: float
+    gradient: float
+    curvature: float = 0.0
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Seconds before, during and after the iterations, those on a sample, and bytes.
+
+    products: passes within iterations that are as many as it takes, of all iterations; product:
+    seconds of one, in those of an iteration; parts: None where iterations alone are counted.
+    """
+
+    setup: float
+    iteration: float
+    finish: float
+    sampled: float
+    memory: float
+    products: float = 0.0
+    product: float = 0.0
+    parts: Parts | None = None
+
+    def total(self, iterations: float, on_sample: float = 0.0) -> float:
+        """Of so many iterations, after others on the sample."""
+        return self.setup + self.finish + iterations * self.iteration + on_sample * self.sampled
+
+
+def curvature_units(seen: Statistics, p: int) -> float:
+    """Products of two of p columns that a curvature's pass takes the time of.
+
+    Of short sparse rows those of their entries alone
+    (`kernels/native/linear/sparse/short_rows.hpp`).
+    """
+    whole = seen.rows * p * (p + 1) / 2
+    if not seen.sparse:
+        return whole
+    each = seen.entries / max(seen.rows, 1) + 1
+    return min(whole, ENTRY_PRODUCTS[seen.double] * seen.rows * each * (each + 1) / 2)
+
+
+class Costs:
+    """The costs of the parts of one question's plans, by a machine's constants."""
+
+    def __init__(self, question: Question, constants: Constants) -> None:
+        self.question, self.constants = question, constants
+        self.p = question.seen.n_features + 1
+        self.known: dict[tuple[str, bool], float] = {}  # what was worked out already
+
+    def rows_pass(self, kind: str, precise: bool = False, alone: bool = False) -> float:
+        """Seconds of one pass or epoch of a kind over all rows.
+
+        precise: a curvature in double; alone: one group's epoch is one thread's work.
+        """
+        timed = self.question.measured.get(f"pass {kind}")
+        if timed is not None:  # on a few rows, which memory holds
+            return timed.iteration + scan_seconds(self.question.seen.on_disk)
+        key = f"{kind} alone" if alone else kind, precise
+        if key not in self.known:
+            self.known[key] = self._rows_pass(kind, precise, alone)
+        return self.known[key]
+
+    def _rows_pass(self, kind: str, precise: bool, alone: bool) -> float:
+        seen, known = self.question.seen, self.constants
+        storage = seen.storage.replace("32", "64") if precise else seen.storage
+        units = float(seen.entries)
+        if kind == "curvature":
+            units = curvature_units(seen, self.p)
+        each = known.entry(kind, storage, seen.n_features, self.penalised)
+        each *= known.slower(kind, storage, self.floats)
+        rows = seen.rows * known.row(kind, storage, self.question.task.name)
+        return (rows + each * units) / self.speedup(kind, alone) + scan_seconds(seen.on_disk)
+
+    @property
+    def penalised(self) -> bool:
+        """Whether sparse epochs apply a penalty, and scales with it."""
+        return self.question.seen.sparse and self.question.penalised
+
+    @property
+    def floats(self) -> float:
+        """Values of the rows, those of eight bytes counting twice."""
+        seen = self.question.seen
+        return float(max(seen.entries, 1)) * (2 if seen.double else 1)
+
+    def speedup(self, kind: str, alone: bool = False) -> float:
+        """How many times sooner the threads are done; alone: each group is one thread's work.
+
+        Then they are not done before the largest group is.
+        """
+        seen, threads = self.question.seen, self.question.threads
+        most = math.inf
+        if alone:
+            threads, kind = min(threads, seen.groups), "gradient"
+            most = max(seen.rows / max(seen.most_rows, 1), 1.0)
+        if threads == 1:
+            return 1.0
+        return min(self.constants.speedup(kind, seen.storage, self.floats, threads), most)
+
+    def on_weights(self, step: str = PLAIN_STEP) -> float:
+        """Seconds of an iteration's work on the weights of all groups; step: the calibration's."""
+        key = step, False
+        if key not in self.known:
+            groups, constants = self.question.seen.groups, self.constants
+            if step == SYSTEM_STEP:
+                least = constants.step(step, 1)
+                each = max(constants.step(step, self.p) - least, 0.0)
+                self.known[key] = least + groups * each / min(self.threads_for_groups, 1.7)
+            else:
+                self.known[key] = constants.step(step, groups * self.p)
+        return self.known[key]
+
+    @property
+    def again(self) -> float:
+        """Seconds of work on weights where a step is tried again."""
+        return TRIED_AGAIN * self.on_weights()
+
+    @property
+    def threads_for_groups(self) -> int:
+        return min(self.question.threads, self.question.seen.groups)
+
+    def common(self) -> float:
+        """Labels and moments are looked at whatever the plan."""
+        seen, looks = self.question.seen, self.constants.looks
+        rows = float(seen.rows)
+        total = rows * looks["classes" if self.question.task.classifies else "labels"]
+        if not seen.sparse:
+            total += min(rows, MOMENT_ROWS * seen.groups) * seen.n_features * looks["moments"]
+        elif self.question.penalised:
+            total += seen.entries * looks["counts"]
+        return total + 3e-4
+
+    def inference(self, fresh: float, precise: bool = True) -> float:
+        """Standard errors: one more curvature, unless it is at hand, and an inverse.
+
+        fresh: how likely it is.
+        """
+        question = self.question
+        if (
+            question.task.test is None
+            or question.options.l1
+            or question.options.l2
+            or question.options.class_weight is not None
+            or question.seen.n_features > INFERENCE_FEATURES
+        ):
+            return 0.0
+        return (1 - fresh) * self.rows_pass("curvature", precise) + 2 * self.on_weights(
+            SYSTEM_STEP
+        )
+
+    def sharpened(self, smoothing: tuple[float, ...]) -> float:
+        """The hinge's objective itself, where it was smoothed."""
+        return LOSS_ALONE * self.rows_pass("gradient") if len(smoothing) > 1 else 0.0
+
+    def memory(self, vectors: int = VECTORS, row_bytes: int = 0) -> float:
+        """Bytes beside the rows: vectors of weights, and what is kept for each row."""
+        seen = self.question.seen
+        return float(seen.groups * self.p * vectors * DOUBLE) + float(seen.rows * row_bytes)
+
+
+def total_of(cost: Cost, iterations: Interval, on_sample: float) -> Interval:
+    """Seconds of a plan, as uncertain as its iterations."""
+    return Interval(
+        cost.total(iterations.low, on_sample),
+        cost.total(iterations.point, on_sample),
+        cost.total(iterations.high, on_sample),
+    )
+
+
+# What a running plan has done, in estimated seconds.
+#
+# Passes over the rows are counted as they are made: those of line searches, of looks at a duality
+# gap and of conjugate gradients too, whatever was expected of an iteration. Other work on the
+# machine changes none of it.
+
+
+@dataclass
+class Work:
+    """Of one plan; own: seconds of its iterations, beside their passes where these are counted."""
+
+    cost: Cost
+    own: float = 0.0
+    meter: Meter = field(default_factory=Meter)
+
+    def iterated(self, on_sample: bool) -> None:
+        """Counts an iteration."""
+        parts = self.cost.parts
+        if parts is not None:
+            self.own += parts.own
+        else:
+            self.own += self.cost.sampled if on_sample else self.cost.iteration
+
+    @property
+    def seconds(self) -> float:
+        """Of all that was done."""
+        parts, made = self.cost.parts, self.meter
+        if parts is None:
+            return self.cost.setup + self.own
+        gradients = made.gradients + LOSS_ALONE * made.losses
+        solved = parts.curvature * made.curvatures + self.cost.product * made.products
+        return self.own + parts.gradient * gradients + solved

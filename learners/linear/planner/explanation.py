@@ -1,0 +1,326 @@
+"""An explanation of a training as data: plan, candidates, and what the training came to."""
+
+import math
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels import passes
+from tuskml.kernels.gpu import placement
+from tuskml.kernels.passes import Pass
+from tuskml.kernels.rows.renumber import renumbered
+from tuskml.kernels.segments import dense_bytes
+from tuskml.learners.explaining import explanation
+from tuskml.learners.explaining.explanation import Document
+from tuskml.learners.explaining.text import written
+from tuskml.learners.linear import gpu
+from tuskml.learners.linear import gpu as devices
+from tuskml.learners.linear.algorithms import REGISTERED
+from tuskml.learners.linear.check import (
+    many_classes,
+    refuse_extras,
+    refuse_labels,
+    refuse_together,
+)
+from tuskml.learners.linear.multinomial.training import plan_of_classes
+from tuskml.learners.linear.objective import describe, start
+from tuskml.learners.linear.operators import State
+from tuskml.learners.linear.plan import Plan
+from tuskml.learners.linear.planner.choice import (
+    ALL_ROWS,
+    ELSEWHERE,
+    SHUFFLED,
+    Candidate,
+    Choice,
+    Speculated,
+)
+from tuskml.learners.linear.planner.curves import Curve, Interval
+from tuskml.learners.linear.planner.planning import (
+    LEAST_OVERHEAD,
+    by_statistics,
+    decide,
+    first_plan,
+    with_elsewhere,
+)
+from tuskml.learners.linear.planner.question import Question
+from tuskml.learners.linear.planner.report import plan_line
+from tuskml.learners.linear.planner.sampling import sketched, with_rows_seen
+from tuskml.learners.linear.planner.trials import measured
+from tuskml.learners.linear.renumbered import own_request
+from tuskml.learners.linear.request import Request
+from tuskml.learners.linear.stored.outgrown import outgrown
+from tuskml.learners.linear.stored.route import in_memory, without_store
+
+CURVE_POINTS = 30
+
+
+@dataclass(frozen=True)
+class Actual:
+    """What a batch of groups took: iterations (G,), seconds, and how many groups converged."""
+
+    iterations: NDArray[np.int64]
+    seconds: float
+    converged: int
+
+    @property
+    def each(self) -> float:
+        """Seconds an iteration; groups iterate together."""
+        return self.seconds / max(1, int(self.iterations.max(initial=0)))
+
+    def document(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "iterations": spread(self.iterations),
+            "seconds_per_iteration": self.each,
+            "seconds": self.seconds,
+            "groups_converged": self.converged,
+        }
+
+
+def spread(counts: NDArray[np.int64]) -> dict[str, float]:
+    """Least, mean and most of some counts."""
+    return {
+        "least": int(counts.min(initial=2**62)) if len(counts) else 0,
+        "mean": float(counts.mean()) if len(counts) else 0.0,
+        "most": int(counts.max(initial=0)),
+    }
+
+
+def objective(request: Request) -> str:
+    """What is minimised."""
+    options, task = request.options, request.task
+    penalty = "".join(
+        f" + {weight:g}{term}"
+        for weight, term in ((options.l2 / 2, " ||w||^2"), (options.l1, " ||w||_1"))
+        if weight
+    )
+    return f"mean {task.formula}{penalty}, m = w.x" + (" + b" if options.fit_intercept else "")
+
+
+def row_order(plan: Plan) -> str:
+    """In which order rows are read."""
+    first = "by a hash of each row" if plan.canonical else "as delivered"
+    if plan.sampler is not None:
+        return f"{first}, then as the sampler {plan.sampler} takes them"
+    return first + (", partitions shuffled each epoch" if plan.shuffle else "")
+
+
+def device(groups: NDArray[np.void], request: Request) -> str | None:
+    """Where kernels would run; nothing of small groups unless it is asked for."""
+    options = request.options
+    small = groups["kind"][0] >= 2 or dense_bytes(groups) < placement.least_bytes()
+    if small and "device" not in options.given:
+        return None
+    return gpu.answer(groups, request).told(options.device)
+
+
+def by_total(candidates: tuple[Candidate, ...]) -> list[Candidate]:
+    """Those that may run first, the cheapest of them first; those of packed rows before others."""
+
+    def place(one: Candidate) -> tuple[bool, bool, float]:
+        return one.refusal is not None, one.plan.algorithm in ELSEWHERE, one.seconds.point
+
+    return sorted(candidates, key=place)
+
+
+def document(
+    groups: NDArray[np.void], request: Request, chosen: Choice, actual: Actual | None = None
+) -> dict[str, Any]:
+    """The explanation of one batch of groups, of JSON's types."""
+    plan = chosen.plan
+    return explanation.document(
+        groups,
+        request.task.name,
+        objective(request),
+        request.reading,
+        plan={
+            "algorithm": plan.algorithm,
+            "description": plan_line(plan),
+            "because": plan.reason,
+            "order": row_order(plan),
+            "threads": plan.threads,
+            "max_iter": plan.max_iter,
+            "epsilon": plan.epsilon,
+            "converge": plan.converge,
+            "time": request.options.time,
+        },
+        device=device(groups, request),
+        cannot=chosen.note,
+        candidates=[one_document(one, chosen) for one in by_total(chosen.candidates)],
+        actual=None if actual is None else actual.document(),
+        source=None if request.source is None else with_chosen(request.source, plan),
+    )
+
+
+def with_chosen(source: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
+    """The plans that were compared before the rows were read, that which trains being marked."""
+    names = plan.family + ALL_ROWS, f"{plan.family} eager {plan.sampler or SHUFFLED}"
+    marked = [one | {"chosen": one["algorithm"] in names} for one in source["candidates"]]
+    return dict(source) | {"candidates": marked}
+
+
+def one_document(one: Candidate, chosen: Choice) -> dict[str, Any]:
+    """One candidate: what it is estimated to take, or why it cannot be."""
+    possible, asked = one.refusal is None, one.store or {}
+    seen = chosen.known.get(one.plan.algorithm)
+    return {
+        "algorithm": one.plan.algorithm,
+        "chosen": one.plan.algorithm == chosen.plan.algorithm,
+        "refusal": one.refusal,
+        "iterations": ends(one.counted) if possible else None,
+        "seconds_per_iteration": one.cost.iteration if possible else None,
+        "seconds": ends(one.seconds) if possible else None,
+        "memory_bytes": round(one.cost.memory) if possible else None,
+        "store_requests": asked.get("store_requests", 0) if possible else None,
+        "store_bytes": asked.get("store_bytes_read", 0) + asked.get("store_bytes_written", 0)
+        if possible
+        else None,
+        "tried": None if seen is None else trial(seen, one.plan.epsilon),
+    }
+
+
+def ends(interval: Interval) -> dict[str, float]:
+    """An interval."""
+    return {"low": interval.low, "point": interval.point, "high": interval.high}
+
+
+def trial(seen: Speculated, epsilon: float) -> dict[str, Any]:
+    """What a candidate did on a sample, and the curve that was fitted to it."""
+    return {
+        "share": seen.share,
+        "errors": list(seen.curve.errors),
+        "shape": seen.curve.shape,
+        "curve": [list(point) for point in continued(seen.curve, epsilon)],
+    }
+
+
+def continued(curve: Curve, epsilon: float) -> list[tuple[float, float]]:
+    """(iteration, error) on the fitted curve, from its first iteration to the tolerance."""
+    last = curve.iterations(epsilon).point
+    if curve.shape == "superlinear":
+        return by_drops(curve, epsilon)
+    first = 1.0 if curve.shape == "sublinear" else 0.0
+    end = max(last, len(curve.errors) - 1.0, first + 1.0)
+    if curve.shape == "sublinear":
+        at = np.geomspace(first, end, CURVE_POINTS)
+    else:
+        at = np.linspace(first, end, CURVE_POINTS)
+    x = np.log(at) if curve.shape == "sublinear" else at
+    logs = curve.middle[1] - curve.rate * (x - curve.middle[0])
+    return [(float(i), math.exp(float(e))) for i, e in zip(at, logs, strict=True)]
+
+
+def by_drops(curve: Curve, epsilon: float) -> list[tuple[float, float]]:
+    """The superlinear curve: it goes on from the last error by growing drops."""
+    number, at, drop = len(curve.errors) - 1, math.log(curve.errors[-1]), curve.middle[1]
+    points = [(float(number), math.exp(at))]
+    while at > math.log(epsilon) and len(points) < CURVE_POINTS:
+        drop *= max(curve.rate, 1.0)
+        number, at = number + 1, at - drop
+        points.append((float(number), math.exp(max(at, -700.0))))
+    return points
+
+
+# The explanation of a training that has been made.
+
+
+def explained(
+    groups: NDArray[np.void],
+    request: Request,
+    chosen: Choice,
+    question: Question | None,
+    state: State,
+    began: float,
+) -> str:
+    """The whole explanation of a batch's training, with what it came to."""
+    if question is not None and not chosen.candidates:  # it was instant anyway
+        whole = by_statistics(chosen.plan, question)
+        chosen = replace(chosen, candidates=whole.candidates)
+    took = time.monotonic() - began
+    actual = Actual(state.iterations, took, int(state.converged.sum()))
+    return written(document(groups, request, chosen, actual), request.options.format)
+
+
+# `explain_training`: what would run for a group, and why.
+
+
+def explain(groups: NDArray[np.void], request: Request, memory: int = 0) -> Iterator[str]:
+    """The plan of each group, as text, or with the option `format` as JSON.
+
+    memory: address of the account that copies of rows are charged to.
+    """
+    refuse_together(request.task, request.options)
+    refuse_extras(groups, request)
+    if request.options.store is not None and in_memory(groups, request):
+        request = without_store(request)
+    elif request.options.store is not None:
+        memory = 0  # whose ids are not numbered anew
+    large = {} if request.options.store is not None else outgrown(groups, request, memory)
+    with renumbered(groups, memory, passes.cancel_mark()) as seen:
+        for place, group in enumerate(np.split(groups, len(groups))):
+            if place in large:
+                yield written(
+                    stored_unasked(group, request, large[place].why), request.options.format
+                )
+                continue
+            own = own_request(request, seen.ids.get(place), int(group["dim"][0]))
+            chosen = considered(seen.groups[place : place + 1], own, memory)
+            yield written(document(group, request, chosen), request.options.format)
+
+
+def stored_unasked(group: NDArray[np.void], request: Request, why: str) -> Document:
+    """The explanation of a group whose model does not fit into memory."""
+    unasked = replace(
+        request,
+        options=replace(request.options, store="auto"),
+        unasked=f"{why}: where a store's directory is set, it keeps the weights",
+    )
+    return document(group, unasked, considered(group, unasked))
+
+
+def considered(group: NDArray[np.void], request: Request, memory: int = 0) -> Choice:
+    """The choice as a training would make it; memory: address of the rows' account."""
+    if request.options.store is not None:
+        from tuskml.learners.linear.stored.training import (
+            considered_stored,  # takes a while to import
+        )
+
+        return considered_stored(group, request, memory)
+    plan, question = first_plan(group, request, memory)
+    if question is None:
+        return Choice(plan, ())
+    gpu = devices.answer(group, request)
+    question = replace(question, gpu=gpu.use)
+    if request.options.ordered or request.options.validation > 0:
+        chosen = by_statistics(plan, question)
+    else:
+        chosen = tried(group, request, plan, question)
+    return with_elsewhere(chosen, question, None if gpu.use else gpu.reason)
+
+
+def tried(group: NDArray[np.void], request: Request, plan: Plan, question: Question) -> Choice:
+    """The choice after a look at the rows; labels that a training would refuse are not tried."""
+    group = group.copy()
+    group["dim"] = np.maximum(group["dim"], 1)
+    task, options = request.task, request.options
+    intercept, mark = options.fit_intercept, passes.cancel_mark()
+    rows = Pass(group, task.loss, None, None, intercept, plan.threads, cancel_mark=mark)
+    labels = rows.labels()
+    refuse_labels(task, labels)
+    if many_classes(task, options, labels).any():
+        return Choice(plan_of_classes(rows, request), ())
+    if task.classifies and (labels["third_row"][0] or labels["low"][0] == labels["high"][0]):
+        return by_statistics(plan, question)
+    with passes.watching_sigint():
+        problem = describe(rows, labels, plan, request)
+        begin = start(problem, labels, options)
+        chosen = decide(problem, begin, plan, question)
+        if len(chosen.candidates) < len(REGISTERED):  # a training would not have looked at all
+            asked = with_rows_seen(problem, measured(problem, begin, question))
+            whole = by_statistics(plan, sketched(problem, begin, asked, LEAST_OVERHEAD))
+            chosen = replace(chosen, candidates=whole.candidates)
+        return chosen

@@ -1,0 +1,201 @@
+"""Whether a running plan fell so far behind its estimate that another one would take less.
+
+The planner's estimate of iterations is a guess before the first of them. While a plan runs, its
+errors tell how many are left (`progress.py`): the violation, or at the hinge the duality gap. Once
+a plan has taken LOOK times what the next one is expected to take in all, and what is left of it
+would take longer than the next one, it is given up. So where the errors tell the truth, a plan
+that is given up took LOOK to LOOK * AGAIN times what follows, and the training at most 1.5 times
+what the next plan alone takes. Where they tell nothing a plan is given up when it has taken its
+own estimate, and the next plan's: the training then takes at most twice the better one's seconds,
+as in any search for the end of two lines of unknown length.
+
+Newton's methods come the nearer the faster, so that their first errors tell nothing, but the last
+drop of the error bounds what is left. Of conjugate gradients the errors within an iteration tell.
+
+All is in estimated seconds of the passes that were made (`work.py`). So other work on the machine
+does not change the plan.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from tuskml.kernels.rows.meter import Meter
+from tuskml.learners.linear.algorithms import ALGORITHMS
+from tuskml.learners.linear.operators import Loop, Operators, State
+from tuskml.learners.linear.planner.choice import Candidate
+from tuskml.learners.linear.planner.cost import Work
+from tuskml.learners.linear.planner.iterations import Point, fewest_left, iterations_left
+from tuskml.learners.linear.planner.replanning import Replanning
+
+LOOK, AGAIN = 0.3, 1.3
+"""Of the next plan's seconds, from which on a plan is looked at, and how much later again."""
+LEAST_SECONDS = 0.002
+"""Before that nothing is looked at."""
+SURE, GUESSED = 1.2, 2.0
+"""Times the next plan's seconds, that what is left has to take: of a plan that is known well, and
+of one that is not, from which the training may come back."""
+FEWEST, FEWEST_GAPS, LAST_TWO = 8, 3, 2
+"""Errors that tell something."""
+DOUBT = 2.0
+"""How many times too long gaps, which fall in steps, may make what is left look while the plan
+has not taken what the next one would. After that, how many times too short: what falls now may
+stay for long, and each look that believed it would cost as much again."""
+
+
+@dataclass
+class Guard:
+    """Of one plan of one group: what it was expected to take, and the plan that would be next.
+
+    sure: times the next plan's seconds, that what is left has to take; work: what the plan has
+    done; made: iterations on all rows; points: errors of the stage, by_gap: whether they are
+    gaps, and last: whether its end is the training's; given_up: whether the next plan is to go on.
+    """
+
+    mine: Candidate
+    other: Candidate
+    sure: float = SURE
+    made: int = 0
+    points: list[Point] = field(default_factory=list)
+    by_gap: bool = False
+    last: bool = True
+    given_up: bool = False
+    due: float = 0.0
+    products_due: float = 0.0
+    began: float = 0.0
+    work: Work = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.work = Work(self.mine.cost)
+        self.due = max(LOOK * self.other.expected, LEAST_SECONDS)
+
+    def watching(self, operators: Operators, on_sample: bool, last: bool) -> Operators:
+        """The same operators under guard; last: whether the stage ends at the tolerance."""
+        self.points, self.by_gap, self.began = [], False, self.work.seconds
+        self.last = last
+        return replace(operators, loop=Watched(operators.loop, self, on_sample))
+
+    def note(self, state: State) -> None:
+        """Takes down how far from its end the stage is."""
+        if state.gaps_seen:
+            self.points, self.by_gap = state.gaps_seen, True
+        elif state.known.all():
+            self.points.append((state.iteration, float(state.violation.max())))
+
+    def look(self, state: State) -> None:
+        """Gives the plan up where what is left of it takes longer than the next one.
+
+        As long as nothing tells that, the plan has the seconds that were expected of it.
+        """
+        self.due = AGAIN * self.work.seconds
+        told = self.told() is not None
+        behind = told or self.work.seconds >= self.mine.seconds.point
+        self.given_up = behind and self.left(state.iteration) > self.sure * self.other.expected
+
+    def left(self, iterations: int) -> float:
+        """Seconds that the plan is still expected to take, after so many iterations of a stage."""
+        spent, told = self.work.seconds, self.told()
+        of_stage = 0.0
+        if told is not None:
+            each = (spent - self.began) / max(iterations, 1)
+            of_stage = told * each * self.doubted()
+            if self.last:
+                return of_stage
+        expected = self.mine.seconds.point
+        if spent < expected:
+            return max(of_stage, expected - spent)
+        again = self.sure * spent  # nothing tells: it may take as long again
+        return max(of_stage, min(again, self.at_most(iterations)))
+
+    def doubted(self) -> float:
+        """How many times as long gaps make what is left look, by how long the plan has run."""
+        if not self.by_gap:
+            return 1.0
+        return DOUBT if self.work.seconds >= self.other.expected else 1 / DOUBT
+
+    def at_most(self, iterations: int) -> float:
+        """Seconds that are left of a method whose errors fall the faster, the lower they are."""
+        if not ALGORITHMS[self.mine.plan.family].speeds_up or len(self.points) < LAST_TWO:
+            return math.inf
+        left = iterations_left(self.points[-LAST_TWO:], self.mine.plan.epsilon)
+        return left * (self.work.seconds - self.began) / max(iterations, 1)
+
+    def told(self) -> float | None:
+        """Iterations that are left of a stage, by the errors; None where they tell nothing."""
+        fewest = FEWEST_GAPS if self.by_gap else FEWEST + 1
+        speeds_up = ALGORITHMS[self.mine.plan.family].speeds_up
+        if speeds_up or len(self.points) < fewest:
+            return None
+        goal = self.mine.plan.epsilon
+        return iterations_left(self.points, goal / 2 if self.by_gap else goal)
+
+    def enough(self, products: int, errors: Sequence[float]) -> bool:
+        """Whether conjugate gradients take too long, after so many products in all.
+
+        errors: of the system that is being solved, by product, in units of the tolerance. They
+        often stand still, and then fall the faster, so the lower guess counts.
+        """
+        cost = self.mine.cost
+        beyond = cost.product * (products - cost.products)
+        if products < self.products_due or beyond < max(LOOK * self.other.expected, LEAST_SECONDS):
+            return False
+        self.products_due = AGAIN * products
+        left = cost.product * fewest_left(list(enumerate(errors)), 1.0)
+        self.given_up = left > self.sure * self.other.expected
+        return self.given_up
+
+
+@dataclass
+class Watched:
+    """Loop: as the inner one, until the guard gives the plan up.
+
+    on_sample: whether iterations are on a sample.
+    """
+
+    inner: Loop
+    guard: Guard
+    on_sample: bool
+
+    def __call__(self, state: State) -> bool:
+        guard = self.guard
+        state.enough = guard.enough
+        guard.note(state)
+        if not self.inner(state):
+            return False
+        if not self.on_sample and guard.work.seconds >= guard.due:
+            guard.look(state)
+        if guard.given_up:
+            return False
+        guard.work.iterated(self.on_sample)
+        guard.made += not self.on_sample
+        return True
+
+
+# What watches a running plan: the guard over its estimate, and re-planning by its share.
+
+
+@dataclass
+class Watching:
+    """Either may be missing."""
+
+    guard: Guard | None
+    replanning: Replanning | None
+
+    @property
+    def meter(self) -> Meter:
+        """What counts the plan's passes: all of them where the guard compares them."""
+        return Meter(whole=False) if self.guard is None else self.guard.work.meter
+
+    @property
+    def given_up(self) -> bool:
+        """Whether another plan is to go on."""
+        behind = self.guard is not None and self.guard.given_up
+        return behind or (self.replanning is not None and self.replanning.next is not None)
+
+    def watching(self, operators: Operators, on_sample: bool, last: bool) -> Operators:
+        """The same operators, watched; last: whether the stage ends at the tolerance."""
+        if self.guard is not None:
+            operators = self.guard.watching(operators, on_sample, last)
+        if self.replanning is not None and last and not on_sample:
+            operators = self.replanning.watching(operators)
+        return operators

@@ -1,0 +1,1 @@
+"""What this machine takes: constants of calibrations, and seconds of reading rows."""

@@ -1,1 +1,0 @@
-"""The planner: statistics in, plan out."""

@@ -1,1 +1,0 @@
-"""Which plan a training goes on by when its share of the cores, or its memory, changes (QOOP)."""

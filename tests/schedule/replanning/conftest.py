@@ -1,6 +1,0 @@
-"""Tests of the policy find the helper of this folder."""
-
-import sys
-from pathlib import Path
-
-sys.path.append(str(Path(__file__).parent))
