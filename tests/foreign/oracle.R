@@ -205,7 +205,7 @@ several_classes <- function(file, frame, formula, names) {
     say(file, "several classes", "log_likelihood", "", logLik(fit))
 }
 
-# The objective of the lasso at a few penalties; glmnet's own scale, on columns of numbers.
+# The coefficients of the lasso at a few penalties, on two or more columns of numbers, as glmnet wants them.
 paths <- function(file, frame, response, chosen) {
     x <- as.matrix(frame[, chosen, drop = FALSE])
     y <- frame[[response]]
@@ -241,7 +241,9 @@ models_of <- function(file, frame, response, chosen) {
         try_family("huber", robust(file, frame, formula, names))
         try_family("quantile", quantiles(file, frame, formula, names))
         numbers <- Filter(function(name) is.numeric(frame[[name]]), chosen)
-        if (length(numbers) == length(chosen)) try_family("lasso", paths(file, frame, response, chosen))
+        if (length(chosen) > 1 && length(numbers) == length(chosen)) {
+            try_family("lasso", paths(file, frame, response, chosen))
+        }
         if (min(y) > 0) try_family("gamma", general(file, frame, formula, names, "gamma", Gamma("log")))
     }
     if (all(y >= 0 & y == round(y)) && distinct > 2 && max(y) >= 3 && max(y) < 1e5) {

@@ -81,7 +81,7 @@ class Tally:
 
     def table(self) -> Iterator[str]:
         """The lines of the table, none where nothing was compared."""
-        keys = sorted({*self.cases, *self.left_out})
+        keys = sorted({*self.cases, *self.differing, *self.left_out})
         if keys:
             yield ""
             yield f"{'suite':34} {'database':11} {'cases':>6} {'agreed':>8} {'differ':>7}"
