@@ -17,6 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import DataError, TuskError
+from tuskml.formats.onnx.columns import derives, prepared_inputs, prepared_margins
+from tuskml.formats.onnx.features import prepared_features
+from tuskml.formats.onnx.machines import machine
+from tuskml.formats.onnx.trees import ensemble
 from tuskml.learners.fm.learner import TASKS as MACHINES
 from tuskml.learners.nets.layers import layers_in, tables_in
 from tuskml.learners.nets.learner import TASKS as NETS
@@ -24,11 +28,7 @@ from tuskml.learners.tasks import weighs_features
 from tuskml.learners.trees.forest import HEAD, trees_in
 from tuskml.model.any_model import model_in
 from tuskml.model.model import Model
-from tuskml.model.onnx_trees import ensemble
 from tuskml.model.scoring import answers, classes_of
-from tuskml.onnx_nodes.machines import machine
-from tuskml.onnx_rows.columns import derives, prepared_inputs, prepared_margins
-from tuskml.onnx_rows.features import prepared_features
 from tuskml.version import VERSION
 
 if TYPE_CHECKING:

@@ -289,7 +289,7 @@ _library: list[ctypes.CDLL] = []
 def _write(where: int, account: int, given: Any) -> None:
     """Called while DuckDB plans `train(...)`. Where something is wrong with what was given, there
     is no text, and the statement on all rows says what it is."""
-    from tuskml.table_form.clustered import on_workers  # imports this module
+    from tuskml.cluster.table_form.clustered import on_workers  # imports this module
 
     with suppress(BaseException):
         with cursor_of(account) as cursor:

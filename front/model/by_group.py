@@ -10,8 +10,8 @@ from tuskml.model.summary import html_row, number
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from tuskml.cluster.estimating import Execution
     from tuskml.model.model import Model
-    from tuskml.training.estimating import Execution
 
 MOST_ROWS = 60
 Group = tuple[Any, "Model | None"]

@@ -10,16 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tuskml.errors import DataError
+from tuskml.formats import lightgbm_read, lightgbm_write
+from tuskml.formats.onnx_reading.reading import fields as onnx_fields
 from tuskml.learners.models import FORMAT, Lists, Models, Names, Strings
 from tuskml.learners.tasks import weighs_features
 from tuskml.learners.topics.payload import topics_of_payload
 from tuskml.learners.trees.compact import as_bytes, trees_of_payload
-from tuskml.model import dependence, lightgbm_read, lightgbm_write, scorers, scoring
+from tuskml.model import dependence, scorers, scoring
 from tuskml.model import file as model_file
 from tuskml.model.explanation import Explanation, explained
 from tuskml.model.scoring import Floats
 from tuskml.model.summary import Summary, summarise
-from tuskml.onnx_reading.reading import fields as onnx_fields
 from tuskml.udas.model_fields import MODEL_FIELDS
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.connection import extension_path
+from tuskml.databases.connection import extension_path
 from tuskml.errors import DataError
 from tuskml.udas.refusal import Refusal
 

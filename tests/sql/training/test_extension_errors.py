@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 import tuskml
-from tuskml import connection
+from tuskml.databases import connection
 from tuskml.version import VERSION
 
 pytestmark = pytest.mark.fault(family="bad input by name")
@@ -28,7 +28,7 @@ def test_signed_extensions_only() -> None:
 
 
 def test_versions_differ(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tuskml.clients.hosted.VERSION", "9.9.9")
+    monkeypatch.setattr("tuskml.databases.hosted.VERSION", "9.9.9")
     with pytest.raises(tuskml.ExtensionError) as caught:
         tuskml.connect()
     assert str(caught.value) == (
