@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         OptionError,
         TuskError,
     )
+    from tuskml.formats.lightgbm_write import export_lightgbm
     from tuskml.groups.execution.activity import activity
     from tuskml.groups.last_training import last_training
     from tuskml.groups.programs.running import run_program
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     )
     from tuskml.learners.linear.own.tasks import register_task, unregister_task
     from tuskml.model.by_group import Models
-    from tuskml.model.export_lightgbm import export_lightgbm
     from tuskml.model.model import Model
 
 __all__ = [
@@ -100,7 +100,7 @@ _HOMES = {
         "unregister_operator",
     ),
     "learners.linear.own.tasks": ("register_task", "unregister_task"),
-    "model.export_lightgbm": ("export_lightgbm",),
+    "formats.lightgbm_write": ("export_lightgbm",),
     "model.model": ("Model",),
     "api.prediction": ("evaluate", "predict"),
     "cluster.shards.splitting": ("split",),

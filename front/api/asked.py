@@ -1,9 +1,11 @@
 """What a caller of `tuskml.train` or of the command line asks for, before there is a database."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
 
+from tuskml.databases.database import Database
+from tuskml.databases.sources import Source
 from tuskml.errors import OptionError, one_of
 from tuskml.groups.execution.choosing import place_given
 from tuskml.groups.selection.asked import Search, search_of
@@ -16,6 +18,8 @@ from tuskml.learners.registry import (
     options_of,
     task_named,
 )
+from tuskml.model.model import Model
+from tuskml.text.expressions import quoted
 
 
 @dataclass(frozen=True)
@@ -95,3 +99,59 @@ def pooled_and_place(
             "process"
         )
     return pooled, executor
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the caller wrote, which a model remembers."""
+
+    features: tuple[str, ...]
+    label: str | None
+    group_by: tuple[str, ...]
+
+    def named(self, model: Model) -> Model:
+        """The model, which knows what it was trained on."""
+        if model.preparation is not None:
+            return replace(model, label=self.label)
+        return model.trained_on(self.features, self.label)
+
+
+@dataclass(frozen=True)
+class Training:
+    """A checked request: SQL expressions over the source's columns; keys have names and SQL.
+
+    n_features: None where they are one array, 0 where they are a row with names; text_label:
+    whether labels are text; extras: SQL of the weight, or of the weight and the offset.
+    """
+
+    asked: Asked
+    source: Source
+    label: str
+    features: str
+    keys: tuple[tuple[str, str], ...]
+    options: str
+    n_features: int | None
+    given: Given
+    text_label: bool = False
+    extras: tuple[str, ...] = ()
+
+    def instead_of_its_task(self, token: str) -> "Training":
+        """The same, which will explain what plans were compared (`learners/receiving.py`)."""
+        return replace(self, asked=replace(self.asked, task=token))
+
+    def query(self, database: Database, aggregate: str = "train_model") -> str:
+        """The query that trains: the keys' columns, and the model's.
+
+        aggregate: another with the same arguments, such as explain_training.
+        """
+        plain = self.options == "{}" and not self.extras
+        given = "" if plain else ", ".join(["", database.text(self.options), *self.extras])
+        model = (
+            f"{database.function(aggregate)}({database.text(self.asked.task)}, {self.label}, "
+            f"{self.features}{given})"
+        )
+        keys = [f"{sql} AS {quoted(name)}" for name, sql in self.keys]
+        query = f"SELECT {', '.join([*keys, f'{model} AS model'])} FROM {self.source.sql}"
+        if keys:
+            query += " GROUP BY " + ", ".join(sql for _, sql in self.keys)
+        return query

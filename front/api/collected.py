@@ -1,18 +1,16 @@
 """Models that a query returned, by key."""
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tuskml.api.asked import Training
 from tuskml.errors import DataError
 from tuskml.model.by_group import Models, as_key
 from tuskml.model.model import Model
 
-if TYPE_CHECKING:
-    from tuskml.api.training import Training
-
 
 def collected(
-    rows: Iterable[tuple[tuple[Any, ...], Mapping[str, Any] | None]], training: "Training"
+    rows: Iterable[tuple[tuple[Any, ...], Mapping[str, Any] | None]], training: Training
 ) -> Model | Models:
     """The one model, or models by key."""
     models = {
@@ -29,7 +27,7 @@ def collected(
     return by_keys(models, training)
 
 
-def by_keys(models: Mapping[tuple[Any, ...], Model | None], training: "Training") -> Models:
+def by_keys(models: Mapping[tuple[Any, ...], Model | None], training: Training) -> Models:
     """The models of groups, in the order of their keys."""
     names = training.given.group_by
     by_key = sorted_by_key(models)

@@ -8,11 +8,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tuskml.api.asked import Training
 from tuskml.api.collected import by_keys, sorted_by_key
 from tuskml.databases.database import Database
 from tuskml.errors import DataError, OptionError
@@ -21,13 +22,10 @@ from tuskml.learners.registry import learner_of
 from tuskml.model.by_group import Models, as_key
 from tuskml.model.model import Model
 
-if TYPE_CHECKING:
-    from tuskml.api.training import Training
-
 CLASSES = 2
 
 
-def train_pooled(database: Database, training: "Training") -> Models:
+def train_pooled(database: Database, training: Training) -> Models:
     """The best of three models of each group. DataError for rows that cannot be pooled."""
     if training.asked.searches:
         raise OptionError("option 'pooled' is not available in a search, expected one of them")
@@ -51,7 +49,7 @@ def train_pooled(database: Database, training: "Training") -> Models:
     return by_keys(models, training)
 
 
-def refuse_rows(training: "Training") -> None:
+def refuse_rows(training: Training) -> None:
     """OptionError or DataError for rows that pooling does not know."""
     if training.extras:
         raise OptionError(
@@ -71,7 +69,7 @@ def refuse_rows(training: "Training") -> None:
 
 
 def rows_of(
-    database: Database, training: "Training"
+    database: Database, training: Training
 ) -> tuple[list[tuple[Any, ...]], Arrays, NDArray[np.int64]]:
     """The keys of the groups, their rows, and how many rows of each had a NULL."""
     columns = [sql for _, sql in training.keys]

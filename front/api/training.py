@@ -6,10 +6,10 @@ and model values are those of SQL.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, overload
 
-from tuskml.api.asked import Asked, Where, asked_for, pooled_and_place
+from tuskml.api.asked import Asked, Given, Training, Where, asked_for, pooled_and_place
 from tuskml.api.collected import collected
 from tuskml.api.pooling import train_pooled
 from tuskml.api.refusing import (
@@ -38,6 +38,7 @@ from tuskml.databases.sources import (
 )
 from tuskml.errors import OptionError
 from tuskml.groups import last_training
+from tuskml.late import late
 from tuskml.learners.options.by_name import by_name
 from tuskml.learners.options.table import MAX_TEXT
 from tuskml.learners.receiving import COMPARED, compared
@@ -46,63 +47,6 @@ from tuskml.learners.row_groups import RowGroups
 from tuskml.model.by_group import Models
 from tuskml.model.model import Model
 from tuskml.text.calls import explained
-from tuskml.text.expressions import quoted
-
-
-@dataclass(frozen=True)
-class Given:
-    """What the caller wrote, which a model remembers."""
-
-    features: tuple[str, ...]
-    label: str | None
-    group_by: tuple[str, ...]
-
-    def named(self, model: Model) -> Model:
-        """The model, which knows what it was trained on."""
-        if model.preparation is not None:
-            return replace(model, label=self.label)
-        return model.trained_on(self.features, self.label)
-
-
-@dataclass(frozen=True)
-class Training:
-    """A checked request: SQL expressions over the source's columns; keys have names and SQL.
-
-    n_features: None where they are one array, 0 where they are a row with names; text_label:
-    whether labels are text; extras: SQL of the weight, or of the weight and the offset.
-    """
-
-    asked: Asked
-    source: Source
-    label: str
-    features: str
-    keys: tuple[tuple[str, str], ...]
-    options: str
-    n_features: int | None
-    given: Given
-    text_label: bool = False
-    extras: tuple[str, ...] = ()
-
-    def instead_of_its_task(self, token: str) -> "Training":
-        """The same, which will explain what plans were compared (`learners/receiving.py`)."""
-        return replace(self, asked=replace(self.asked, task=token))
-
-    def query(self, database: Database, aggregate: str = "train_model") -> str:
-        """The query that trains: the keys' columns, and the model's.
-
-        aggregate: another with the same arguments, such as explain_training.
-        """
-        plain = self.options == "{}" and not self.extras
-        given = "" if plain else ", ".join(["", database.text(self.options), *self.extras])
-        model = (
-            f"{database.function(aggregate)}({database.text(self.asked.task)}, {self.label}, "
-            f"{self.features}{given})"
-        )
-        keys = [f"{sql} AS {quoted(name)}" for name, sql in self.keys]
-        query = f"SELECT {', '.join([*keys, f'{model} AS model'])} FROM {self.source.sql}"
-        if keys:
-            query += " GROUP BY " + ", ".join(sql for _, sql in self.keys)
-        return query
 
 
 @overload
@@ -239,9 +183,10 @@ def trained(
 ) -> Model | Models | int:
     """As `train` returns it."""
     if where != Where():
-        from tuskml.cluster.clustered import train_clustered  # imports this module
-
-        return train_clustered(database, training, where, into, replace)
+        found: Model | Models | int = late("train_clustered")(
+            database, training, where, into, replace
+        )
+        return found
     if into is not None:
         return keep(database, into, training.query(database), replace)
     return collected(database.models(training.query(database)), training)

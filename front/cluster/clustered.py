@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from tuskml.api.asked import Where
+from tuskml.api.asked import Training, Where
 from tuskml.api.collected import collected
-from tuskml.api.training import Training, trained
+from tuskml.api.training import trained
 from tuskml.cluster.estimating import Execution, balanced, execution
 from tuskml.cluster.of_postgres.answers import in_postgres
 from tuskml.cluster.of_postgres.rows import local_rows

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tuskml.api.training import Training
+from tuskml.api.asked import Training
 from tuskml.cluster.on_worker import TASK
 from tuskml.cluster.shards.catalogue import Catalogue, Group, Shard
 from tuskml.cluster.shards.storages import storages

@@ -5,8 +5,8 @@ import json
 from dataclasses import asdict, replace
 from typing import Any
 
-from tuskml.api.asked import asked_for
-from tuskml.api.training import Training, options_text, resolve
+from tuskml.api.asked import Training, asked_for
+from tuskml.api.training import options_text, resolve
 from tuskml.cluster.clustered import refuse_stored
 from tuskml.cluster.estimating import Execution, execution
 from tuskml.cluster.of_postgres.rows import local_rows

@@ -3,20 +3,22 @@
 import ctypes
 import os
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
 import tuskml.sql
-import tuskml.udas.duckdb
 from tuskml.databases.hosted import check_version
 from tuskml.databases.interrupts import share_interrupts
-from tuskml.databases.limits import own_cluster, share_limits
+from tuskml.databases.limits import cursor_of, own_cluster, share_limits
 from tuskml.errors import ExtensionError, StoreError
 from tuskml.groups.contract.trainer import attach
 from tuskml.groups.execution.choosing import place_of
+from tuskml.late import late
 from tuskml.schedule.forks import held_in_forks
+from tuskml.udas.duckdb import extension_path
 from tuskml.udas.model_fields import MODEL_FIELDS
 
 PATH_BYTES = 4096
@@ -24,14 +26,6 @@ USUAL_EXECUTOR = "CREATE OR REPLACE TEMP MACRO _tusk_executor() AS '{}';"
 """What remembers where a connection trains by group."""
 UNSIGNED = "allow_unsigned_extensions"
 _loading = held_in_forks(threading.RLock())
-
-
-def extension_path() -> Path:
-    """The extension's file: DuckDB and Python must open the same one."""
-    path = Path(tuskml.udas.duckdb.__file__).parent / "tuskml.duckdb_extension"
-    if not path.exists():
-        raise ExtensionError(f"the DuckDB extension is not built: no {path}, reinstall tuskml")
-    return path
 
 
 def connect(
@@ -78,8 +72,6 @@ def load(
     The database must allow unsigned extensions, which DuckDB decides when it is opened.
     store_root: as for `connect`; None leaves it as it is.
     """
-    from tuskml.databases.duckdb_rounds import share_rounds  # imports this module
-
     path = extension_path()
     with _loading:
         refuse_signed_only(connection)
@@ -292,3 +284,30 @@ def renew_registry(connection: duckdb.DuckDBPyConnection) -> None:
     if not holds(connection, ALL_FIELDS.format(model=model)):
         renewed = "_tusk_model" if has_payload[0] else "with_payload"
         connection.execute(RENEWED.format(model=model, renewed=renewed))
+
+
+TEXTS = 9
+TEXT = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.POINTER(ctypes.c_char_p))
+_library: list[ctypes.CDLL] = []
+
+
+def _write(where: int, account: int, given: Any) -> None:
+    """Called while DuckDB plans `train(...)`. Where something is wrong with what was given, there
+    is no text, and the statement on all rows says what it is."""
+    with suppress(BaseException):
+        with cursor_of(account) as cursor:
+            if cursor is None:
+                return
+            texts = [part.decode() for part in given[:TEXTS]]
+            text = late("train_statement")(cursor, account, texts)
+        if text is not None:
+            _library[0].tusk_rounds_text(ctypes.c_void_p(where), text.encode())
+
+
+_callback = TEXT(_write)
+
+
+def share_rounds(library: ctypes.CDLL) -> None:
+    """Lets the extension ask."""
+    _library[:] = [library]
+    library.tusk_set_rounds(_callback)

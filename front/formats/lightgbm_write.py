@@ -10,7 +10,8 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from os import PathLike
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,16 +29,16 @@ from tuskml.learners.trees.forest import (
     trees_in,
 )
 from tuskml.learners.trees.learner import OF_TREES
+from tuskml.model.any_model import Estimator, model_in
+from tuskml.model.file import save
+from tuskml.model.model import Model
 from tuskml.model.scoring import Floats, answers
-
-if TYPE_CHECKING:
-    from tuskml.model.model import Model
 
 NAN_IS_MISSING, DEFAULT_LEFT, BY_CATEGORY = 8, 2, 1
 """Bits of a split's `decision_type`."""
 
 
-def write(model: "Model", unseen_as_missing: bool = False) -> str:
+def write(model: Model, unseen_as_missing: bool = False) -> str:
     """The text of a model. DataError for another kind of model, and for what the format cannot
     say.
 
@@ -68,7 +69,7 @@ def write(model: "Model", unseen_as_missing: bool = False) -> str:
     return "\n".join(lines) + "".join(sections) + f"end of trees\n\n{names_of.line_of(columns)}\n"
 
 
-def refuse(model: "Model") -> None:
+def refuse(model: Model) -> None:
     """DataError for a model that the format cannot hold."""
     if model.task not in OF_TREES:
         raise DataError(f"the model is '{model.task}', expected boosted trees")
@@ -79,7 +80,7 @@ def refuse(model: "Model") -> None:
         )
 
 
-def sent_as_filled(model: "Model", tree: Floats, columns: Sequence[Column]) -> Floats:
+def sent_as_filled(model: Model, tree: Floats, columns: Sequence[Column]) -> Floats:
     """A tree whose missing numbers go where the numbers go that the model takes for them."""
     fills = np.array([*names_of.fills_of(model.preparation, columns), math.nan])
     fill = fills[tree[:, 0].astype(int)] if columns else np.full(len(tree), math.nan)
@@ -100,7 +101,7 @@ class Levels:
     turned: NDArray[np.bool_]
 
 
-def levels_of(model: "Model", tree: Floats, columns: Sequence[Column], unseen: bool) -> Levels:
+def levels_of(model: Model, tree: Floats, columns: Sequence[Column], unseen: bool) -> Levels:
     """The levels of a tree. DataError where a split sends missing levels left, new ones right, and
     it is not said that new ones count as missing: unseen.
     """
@@ -119,12 +120,12 @@ def levels_of(model: "Model", tree: Floats, columns: Sequence[Column], unseen: b
     return found
 
 
-def feature_names(model: "Model") -> tuple[str, ...]:
+def feature_names(model: Model) -> tuple[str, ...]:
     """The names of the features, at least one."""
     return model.feature_names or ("x1",)
 
 
-def objective_of(model: "Model") -> str:
+def objective_of(model: Model) -> str:
     """LightGBM's objective and its parameters."""
     if model.many_classes:
         return f"multiclass num_class:{len(model.classes or ())}"
@@ -134,7 +135,7 @@ def objective_of(model: "Model") -> str:
     return "regression" if objective == "squared" else objective
 
 
-def trees_with_base(model: "Model", margins: int) -> list[Floats]:
+def trees_with_base(model: Model, margins: int) -> list[Floats]:
     """The nodes of the trees, the first of which has the margin before it in its leaves."""
     coef = model.coef or []
     trees = [tree.copy() for tree in trees_in(coef)]
@@ -191,3 +192,16 @@ def section(number: int, tree: Floats, levels: Levels) -> str:
         for name, values in lines.items()
     ]
     return "\n".join([f"Tree={number}", *written, "", "", ""])
+
+
+def export_lightgbm(
+    model: Model | Estimator,
+    path: str | PathLike[str],
+    unseen_as_missing: bool = False,
+) -> None:
+    """Writes boosted trees to a file in LightGBM's text format, as `Model.to_lightgbm` makes it.
+
+    model: also a fitted estimator of one model. unseen_as_missing: as there. The file appears when
+    it is complete.
+    """
+    save(write(model_in(model), unseen_as_missing), Path(path))

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tuskml.api.asked import Training
 from tuskml.api.collected import by_keys
-from tuskml.api.training import Training
 from tuskml.databases.keeping import Into, is_file, keep
 from tuskml.databases.postgres import Postgres
 from tuskml.errors import ClusterError, DataError

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from tuskml.api.asked import Training
 from tuskml.cluster.shards.readable import FEATURES, LABEL, NULL, key_columns
 from tuskml.cluster.shards.temporary import temporary_folder
 from tuskml.databases.connection import connect
@@ -22,15 +22,12 @@ from tuskml.databases.sources import Source
 from tuskml.errors import DataError
 from tuskml.text.expressions import quoted
 
-if TYPE_CHECKING:
-    from tuskml.api.training import Training
-
 NUMBERS = re.compile(r"(smallint|integer|bigint|numeric|double precision)\[\]")
 REALS = "real[]"
 
 
 @contextmanager
-def local_rows(database: Database, training: "Training") -> Iterator[tuple[DuckDB, "Training"]]:
+def local_rows(database: Database, training: Training) -> Iterator[tuple[DuckDB, Training]]:
     """The database and the training; of PostgreSQL DuckDB and the training on a copy of the rows.
 
     DataError for features that have no columns in a file.
@@ -52,13 +49,13 @@ def local_rows(database: Database, training: "Training") -> Iterator[tuple[DuckD
 class Rows:
     """What is copied: the query, its columns with DuckDB's types, and the features of these."""
 
-    asked: "Training"
+    asked: Training
     query: str
     columns: list[tuple[str, str]]
     features: str
 
     @classmethod
-    def of(cls, database: Postgres, training: "Training") -> "Rows":
+    def of(cls, database: Postgres, training: Training) -> "Rows":
         """Of a training over a source of PostgreSQL."""
         names = key_columns(len(training.keys))
         keys = zip(training.keys, names, strict=True)
@@ -83,7 +80,7 @@ class Rows:
         to_parquet(table, file, self.columns)
         table.unlink()
 
-    def training(self, source: Source) -> "Training":
+    def training(self, source: Source) -> Training:
         """The training on the copy."""
         names = key_columns(len(self.asked.keys))
         return replace(
@@ -99,7 +96,7 @@ class Rows:
         )
 
 
-def extras_of(training: "Training") -> list[str]:
+def extras_of(training: Training) -> list[str]:
     """The columns of weights and offsets."""
     return [f"tusk_extra_{place}" for place in range(len(training.extras))]
 

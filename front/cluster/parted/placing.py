@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from tuskml.api.asked import Where
-from tuskml.api.training import Training
+from tuskml.api.asked import Training, Where
 from tuskml.cluster import units
 from tuskml.cluster.shards.catalogue import Catalogue, Group
 from tuskml.errors import OptionError, nearest, one_of

@@ -4,16 +4,13 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
+from tuskml.api.asked import Training
 from tuskml.cluster.shards.catalogue import Catalogue, catalogue_of
 from tuskml.cluster.shards.temporary import temporary_shards
 from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.sources import Source
 from tuskml.text.expressions import quoted
-
-if TYPE_CHECKING:
-    from tuskml.api.training import Training
 
 PLAIN = re.compile(
     r"U?(TINY|SMALL|BIG)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL.*|VARCHAR|BOOLEAN|DATE|TIMESTAMP.*"
@@ -32,7 +29,7 @@ class Readable:
     """
 
     database: DuckDB
-    training: "Training"
+    training: Training
     catalogue: Catalogue
     types: Sequence[str]
 
@@ -47,7 +44,7 @@ class Readable:
 
 
 @contextmanager
-def in_files(database: DuckDB, training: "Training") -> Iterator[Readable | None]:
+def in_files(database: DuckDB, training: Training) -> Iterator[Readable | None]:
     """The training on its Parquet files, or on shards that are written of its rows.
 
     Shards hold the values of the expressions as the caller's transaction sees them, so workers
@@ -73,7 +70,7 @@ def key_columns(n: int) -> list[str]:
     return [f"tusk_by_{place}" for place in range(n)]
 
 
-def as_columns(database: DuckDB, training: "Training") -> tuple[str, tuple[str, ...], "Training"]:
+def as_columns(database: DuckDB, training: Training) -> tuple[str, tuple[str, ...], Training]:
     """A query of the values that a training reads, the types of its keys, and the training over
     the columns of that query.
     """
@@ -105,7 +102,7 @@ def as_columns(database: DuckDB, training: "Training") -> tuple[str, tuple[str, 
     return f"SELECT {', '.join(columns)} {rows}", types, written
 
 
-def features_of(database: DuckDB, training: "Training") -> str:
+def features_of(database: DuckDB, training: Training) -> str:
     """The features in SQL. Of rows with labels, whole numbers are written as the DOUBLE that they
     become: so the same values make the same shards, whatever their type.
     """

@@ -15,8 +15,7 @@ from typing import Any
 
 import duckdb
 
-from tuskml.api.asked import Where, asked_for
-from tuskml.api.training import Given, Training
+from tuskml.api.asked import Given, Training, Where, asked_for
 from tuskml.cluster.clustered import refuse_stored
 from tuskml.cluster.table_form.running import FAILED, Running
 from tuskml.databases.connection import ensure_macros
@@ -28,6 +27,7 @@ from tuskml.databases.duckdb_rounds import (
     Unloaded,
     extras_of,
     relation_of,
+    statement,
     taken_by_name,
 )
 from tuskml.databases.limits import external_access, is_own_cluster, usual_cluster
@@ -46,6 +46,13 @@ ELSEWHERE = (
     "a training on a cluster reads its source by another connection of the database, which has no "
     "temporary tables and no rows that a transaction has not committed"
 )
+
+
+def train_statement(
+    cursor: duckdb.DuckDBPyConnection, account: int, given: Sequence[str]
+) -> str | None:
+    """The text of `train(...)` on a cluster, on some row groups or by name; None for all rows."""
+    return on_workers(cursor, account, given) or statement(cursor, given)
 
 
 def on_workers(

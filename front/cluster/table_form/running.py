@@ -11,8 +11,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.api.asked import Where
-from tuskml.api.training import Training
+from tuskml.api.asked import Training, Where
 from tuskml.cluster.clustered import answers_of
 from tuskml.cluster.estimating import Execution
 from tuskml.cluster.table_form.answers import models_of

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tuskml.commands.terminal.usage import Commands, add_command, add_json
-from tuskml.databases.connection import extension_path
+from tuskml.udas.duckdb import extension_path
 
 NOTE = "tuskml.python"
 """Beside the extension's file: two lines, the executable and its libpython, "" if it has none."""

@@ -6,15 +6,13 @@ that the model refuses, or for which it has no prediction, gets NaN.
 """
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from tuskml.formats.onnx.graph import Graph
 from tuskml.model.model import Model
 from tuskml.model.scoring import source_kinds
-
-if TYPE_CHECKING:
-    from tuskml.export_onnx import Graph
 
 ML = "ai.onnx.ml"
 MISSING = {"skip": np.nan, "error": np.nan}
@@ -32,7 +30,7 @@ def derives(model: Model) -> bool:
     return any(one["kind"] not in ("number", "category") or "part" in one for one in columns)
 
 
-def prepared_margins(graph: "Graph", model: Model) -> None:
+def prepared_margins(graph: Graph, model: Model) -> None:
     """Adds the node `margins`, of shape (n, 1), of a linear model that derives no features: each
     level's weight is looked up in a table, however many there are."""
     preparation = json.loads(model.preparation or "")
@@ -45,7 +43,7 @@ def prepared_margins(graph: "Graph", model: Model) -> None:
 
 
 def add_number(
-    graph: "Graph", name: str, column: dict[str, Any], preparation: dict[str, Any], weights: Any
+    graph: Graph, name: str, column: dict[str, Any], preparation: dict[str, Any], weights: Any
 ) -> str:
     """What a number adds to the margin, of shape (n, 1)."""
     weight = float(next(weights))
@@ -79,7 +77,7 @@ def level_weights(
 
 
 def add_category(
-    graph: "Graph", name: str, column: dict[str, Any], preparation: dict[str, Any], weights: Any
+    graph: Graph, name: str, column: dict[str, Any], preparation: dict[str, Any], weights: Any
 ) -> str:
     """What a level adds to the margin, of shape (n, 1): its place in a table of weights."""
     known, unseen, gap = level_weights(column, preparation, weights)
@@ -89,7 +87,7 @@ def add_category(
     return graph.add("Gather", [f"{name}_table", f"{name}_place"], f"{name}_part", axis=0)
 
 
-def texts_placed(graph: "Graph", name: str, given: str, levels: list[str]) -> None:
+def texts_placed(graph: Graph, name: str, given: str, levels: list[str]) -> None:
     """The place of each text among the levels; behind them the unknown ones, then a gap."""
     keys = levels if "" in levels else [*levels, ""]
     values = [*range(len(levels)), *([] if "" in levels else [len(levels) + 1])]
@@ -104,7 +102,7 @@ def texts_placed(graph: "Graph", name: str, given: str, levels: list[str]) -> No
     )
 
 
-def numbers_placed(graph: "Graph", name: str, given: str, levels: list[str]) -> None:
+def numbers_placed(graph: Graph, name: str, given: str, levels: list[str]) -> None:
     """The same of numbers."""
     n = len(levels)
     graph.constant(f"{name}_levels", np.array([float(level) for level in levels])[None, :])

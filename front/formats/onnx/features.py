@@ -8,7 +8,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +16,9 @@ from numpy.typing import NDArray
 from tuskml.errors import DataError
 from tuskml.formats.onnx.columns import numbers_placed, texts_placed
 from tuskml.formats.onnx.dates import angle, circle, part_of
+from tuskml.formats.onnx.graph import Graph
 from tuskml.formats.onnx.steps import Steps
 from tuskml.model.model import Model
-
-if TYPE_CHECKING:
-    from tuskml.export_onnx import Graph
 
 Floats = NDArray[np.float64]
 BOOL, INT64 = 9, 7
@@ -52,7 +50,7 @@ class Rows:
     vectors: by the first feature of an embedded category, the vectors of its features.
     """
 
-    graph: "Graph"
+    graph: Graph
     missing: str
     refuses_unseen: bool
     vectors: Mapping[int, Floats]
@@ -71,7 +69,7 @@ class Rows:
 
 
 def prepared_features(
-    graph: "Graph", model: Model, vectors: Mapping[int, Floats] | None = None
+    graph: Graph, model: Model, vectors: Mapping[int, Floats] | None = None
 ) -> None:
     """Adds the nodes `features` and `refused`. DataError for what ONNX cannot derive.
 

@@ -1,17 +1,14 @@
 """Factorization machines in ONNX graphs."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tuskml.formats.onnx.graph import Graph
 from tuskml.learners.fm.layout import machine_in
 
-if TYPE_CHECKING:
-    from tuskml.export_onnx import Graph
 
-
-def machine(graph: "Graph", numbers: Sequence[float]) -> None:
+def machine(graph: Graph, numbers: Sequence[float]) -> None:
     """The margins of a machine; `first` is the intercept for each row, or no number where a
     feature is missing, and `second` the axis of features."""
     if not numbers:

@@ -1,17 +1,16 @@
 """Nodes of a graph whose names nobody reads: arithmetic on columns, one operator at a time."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from tuskml.export_onnx import Graph
+from tuskml.formats.onnx.graph import Graph
 
 
 class Steps:
     """Adds nodes and constants to a graph; their names begin with `name`."""
 
-    def __init__(self, graph: "Graph", name: str) -> None:
+    def __init__(self, graph: Graph, name: str) -> None:
         self.graph, self.name, self.n = graph, name, 0
 
     def _fresh(self) -> str:
