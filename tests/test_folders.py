@@ -49,8 +49,13 @@ KNOWN_CIRCLES = [
     ["kernels.trees.parted.asked_ranks", "kernels.trees.parted.boosting"],
     ["learners.linear.stored.online", "learners.linear.stored.run"],
     ["learners.nets.exchange.leading", "learners.nets.parted"],
-    ["learners.trees.forest_options", "learners.trees.options", "learners.trees.rules"]
-    + ["learners.trees.training", "learners.trees.warm_start"],
+    [
+        "learners.trees.forest_options",
+        "learners.trees.options",
+        "learners.trees.rules",
+        "learners.trees.training",
+        "learners.trees.warm_start",
+    ],
 ]
 """Circles that are still to be broken; there may be no other."""
 
