@@ -12,7 +12,11 @@ from typing import TYPE_CHECKING, Any
 from tuskml.version import VERSION as __version__
 
 if TYPE_CHECKING:
-    from tuskml.connection import connect, load
+    from tuskml.api.prediction import evaluate, predict
+    from tuskml.api.progress_bar import progress
+    from tuskml.api.training import train
+    from tuskml.cluster.shards.splitting import split
+    from tuskml.databases.connection import connect, load
     from tuskml.errors import (
         ClusterError,
         ClusterWarning,
@@ -23,6 +27,7 @@ if TYPE_CHECKING:
         OptionError,
         TuskError,
     )
+    from tuskml.formats.lightgbm_write import export_lightgbm
     from tuskml.groups.execution.activity import activity
     from tuskml.groups.last_training import last_training
     from tuskml.groups.programs.running import run_program
@@ -35,12 +40,7 @@ if TYPE_CHECKING:
     )
     from tuskml.learners.linear.own.tasks import register_task, unregister_task
     from tuskml.model.by_group import Models
-    from tuskml.model.export_lightgbm import export_lightgbm
     from tuskml.model.model import Model
-    from tuskml.prediction.prediction import evaluate, predict
-    from tuskml.shards.splitting import split
-    from tuskml.training.progress_bar import progress
-    from tuskml.training.training import train
 
 __all__ = [
     "ClusterError",
@@ -78,7 +78,7 @@ __all__ = [
 # does not load DuckDB, and the command line starts at once.
 _HOMES = {
     "model.by_group": ("Models",),
-    "connection": ("connect", "load"),
+    "databases.connection": ("connect", "load"),
     "errors": (
         "ClusterError",
         "ClusterWarning",
@@ -100,12 +100,12 @@ _HOMES = {
         "unregister_operator",
     ),
     "learners.linear.own.tasks": ("register_task", "unregister_task"),
-    "model.export_lightgbm": ("export_lightgbm",),
+    "formats.lightgbm_write": ("export_lightgbm",),
     "model.model": ("Model",),
-    "prediction.prediction": ("evaluate", "predict"),
-    "shards.splitting": ("split",),
-    "training.progress_bar": ("progress",),
-    "training.training": ("train",),
+    "api.prediction": ("evaluate", "predict"),
+    "cluster.shards.splitting": ("split",),
+    "api.progress_bar": ("progress",),
+    "api.training": ("train",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -22,7 +22,7 @@ from dbt.adapters.duckdb.plugins import BasePlugin
 
 import tuskml
 from tuskml import registry
-from tuskml.connection import UNSIGNED, ensure_macros, load, see_macros, share_macros
+from tuskml.databases.connection import UNSIGNED, ensure_macros, load, see_macros, share_macros
 from tuskml.errors import ClusterWarning, DataError, ExtensionError, TuskError
 
 CONFIG = ("registry", "store_root")

@@ -17,73 +17,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import DataError, TuskError
+from tuskml.formats.onnx.columns import derives, prepared_inputs, prepared_margins
+from tuskml.formats.onnx.features import prepared_features
+from tuskml.formats.onnx.graph import ML, Graph
+from tuskml.formats.onnx.machines import machine
+from tuskml.formats.onnx.trees import ensemble
 from tuskml.learners.fm.learner import TASKS as MACHINES
 from tuskml.learners.nets.layers import layers_in, tables_in
 from tuskml.learners.nets.learner import TASKS as NETS
 from tuskml.learners.tasks import weighs_features
 from tuskml.learners.trees.forest import HEAD, trees_in
-from tuskml.model.any_model import model_in
+from tuskml.model.any_model import Estimator, model_in
 from tuskml.model.model import Model
-from tuskml.model.onnx_trees import ensemble
 from tuskml.model.scoring import answers, classes_of
-from tuskml.onnx_nodes.machines import machine
-from tuskml.onnx_rows.columns import derives, prepared_inputs, prepared_margins
-from tuskml.onnx_rows.features import prepared_features
 from tuskml.version import VERSION
 
 if TYPE_CHECKING:
     import onnx
 
-    from tuskml.estimators import TuskClassifier, TuskRegressor
 
 Floats = NDArray[np.float64]
 OPSET, IR_VERSION = 17, 8
 """Of ONNX 1.12, 2022: what the runtimes in use read."""
-ML, ML_OPSET = "ai.onnx.ml", 5
-"""The operators of trees, of ONNX 1.16, 2024."""
 RESPONSES = {"exp": "Exp", "logistic": "Sigmoid"}
 """The operator of a response to the margin."""
-
-
-class Graph:
-    """Nodes and constants as they are added; an output is called as the caller says."""
-
-    def __init__(self) -> None:
-        self.nodes: list[Any] = []
-        self.constants: list[Any] = []
-        self.refuses = False
-
-    def refuse(self) -> None:
-        """From here on a node `refused` says which rows have no prediction."""
-        self.refuses = True
-
-    def intercept(self, values: Any) -> None:
-        """What is added to the margins, `intercept`: NaN for a row without a prediction."""
-        name = "intercept_of_all" if self.refuses else "intercept"
-        self.constant(name, np.asarray(values, np.float64))
-        if self.refuses:
-            self.add("Add", ["refused", name], "intercept")
-
-    def constant(self, name: str, values: Any) -> str:
-        """An array by name."""
-        from onnx import numpy_helper
-
-        self.constants.append(numpy_helper.from_array(np.asarray(values), name))
-        return name
-
-    def more_operators(self) -> list[Any]:
-        """The sets of operators besides ONNX's own that the nodes are of."""
-        from onnx import helper
-
-        needed = any(node.domain == ML for node in self.nodes)
-        return [helper.make_opsetid(ML, ML_OPSET)] if needed else []
-
-    def add(self, operator: str, inputs: list[str], output: str, **attributes: Any) -> str:
-        """A node with one output."""
-        from onnx import helper
-
-        self.nodes.append(helper.make_node(operator, inputs, [output], **attributes))
-        return output
 
 
 def has_shares(model: Model) -> bool:
@@ -91,7 +48,7 @@ def has_shares(model: Model) -> bool:
     return model.options.get("objective") == "gini"
 
 
-def to_onnx(model: "Model | TuskClassifier | TuskRegressor") -> "onnx.ModelProto":
+def to_onnx(model: Model | Estimator) -> "onnx.ModelProto":
     """The ONNX graph of a model; features, label and task are in its `metadata_props`.
 
     model: also a fitted estimator of one model; classes that are text are 0, 1, ... in the graph.
@@ -147,7 +104,7 @@ def inputs(model: Model) -> list[Any]:
     return [info("features", kind, ["n", 2 if factorizes else model.n_features])]
 
 
-def save_onnx(model: "Model | TuskClassifier | TuskRegressor", path: str | PathLike[str]) -> None:
+def save_onnx(model: Model | Estimator, path: str | PathLike[str]) -> None:
     """Writes the graph of a model to a file."""
     graph = to_onnx(model)
     import onnx

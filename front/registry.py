@@ -27,7 +27,7 @@ from typing import Any
 
 import duckdb
 
-from tuskml.connection import renew_registry, run_registry_macros, sql_text
+from tuskml.databases.connection import renew_registry, run_registry_macros, sql_text
 from tuskml.databases.database import Database
 from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.opening import opened

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import tuskml
+from tuskml.late import HOMES, late
 
 pytestmark = pytest.mark.smoke
 
@@ -27,6 +28,84 @@ ORDER = [
     "sql",
 ]
 FOR_ALL = ("tuskml.errors", "tuskml.schedule.budget", "tuskml.schedule.pool")
+
+FLOORS = [
+    {"errors", "version", "late", "text"},
+    {"model"},
+    {"formats", "export_onnx", "export_mlflow"},
+    {"databases"},
+    {"api", "registry"},
+    {"cluster"},
+    {"plots", "report", "commands", "estimators", "estimators_nets", "estimators_trees", "dbt"}
+    | {"flights", "__main__"},
+]
+"""Of front, from the ground up: a floor may import itself and those before it."""
+KNOWN_CIRCLES = [
+    ["groups.execution.executor", "groups.execution.leading"],
+    ["groups.execution.leases.run", "groups.execution.ray_cluster"],
+    ["kernels.gpu.curvature", "kernels.gpu.epochs", "kernels.gpu.passes"],
+    ["kernels.parts.hopping", "kernels.parts.sharded"],
+    ["kernels.trees.parted.asked_ranks", "kernels.trees.parted.boosting"],
+    ["learners.linear.stored.online", "learners.linear.stored.run"],
+    ["learners.nets.exchange.leading", "learners.nets.parted"],
+    [
+        "learners.trees.forest_options",
+        "learners.trees.options",
+        "learners.trees.rules",
+        "learners.trees.training",
+        "learners.trees.warm_start",
+    ],
+]
+"""Circles that are still to be broken; there may be no other."""
+
+
+@pytest.fixture(scope="module")
+def modules(root: Path, folders: dict[str, str]) -> dict[str, Path]:
+    """Files by the names of modules without `tuskml.`; the package's own file is left out."""
+    found = {}
+    for folder in folders:
+        for path in sorted((root / folder).rglob("*.py")):
+            inner = path.relative_to(root / folder).with_suffix("").parts
+            parts = inner if folder == "front" else (folder, *inner)
+            found[".".join(parts).removesuffix(".__init__")] = path
+    return {name: path for name, path in found.items() if name != "__init__"}
+
+
+def targets(path: Path, modules: dict[str, Path]) -> set[str]:
+    """The modules that a file imports."""
+    found = set()
+    for name in imported_names(path.read_text()):
+        inner = name.removeprefix("tuskml.")
+        if inner not in modules:
+            inner = inner.rpartition(".")[0]
+        if inner in modules and modules[inner] != path:
+            found.add(inner)
+    return found
+
+
+def floor_of(module: str) -> int | None:
+    """The floor of a module of front; None for other folders."""
+    first = module.partition(".")[0]
+    if first in ORDER:
+        return None
+    return next(place for place, names in enumerate(FLOORS) if first in names)
+
+
+def circles(arrows: dict[str, set[str]]) -> list[list[str]]:
+    """The sets of several nodes that reach each other, each sorted."""
+    reached = {}
+    for start in arrows:
+        seen, waiting = set(), [start]
+        while waiting:
+            new = arrows.get(waiting.pop(), set()) - seen
+            seen |= new
+            waiting += new
+        reached[start] = seen
+    around = [node for node in arrows if node in reached[node]]
+    found = {
+        tuple(sorted(b for b in around if b in reached[a] and a in reached[b])) for a in around
+    }
+    return [list(one) for one in sorted(found)]
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +164,50 @@ def test_arrows_between_folders_go_one_way(root: Path, folders: dict[str, str]) 
         if not may_import(folder, name)
     ]
     assert wrong == []
+
+
+def test_floors_of_front_import_downwards(modules: dict[str, Path]) -> None:
+    wrong = [
+        f"{path} imports {name}"
+        for module, path in modules.items()
+        for name in targets(path, modules)
+        if floor_of(module) is not None
+        and floor_of(name) is not None
+        and floor_of(name) > floor_of(module)
+    ]
+    assert wrong == []
+
+
+def test_imports_make_no_circle(modules: dict[str, Path]) -> None:
+    """Counts imports inside functions and those for type checkers alone."""
+    arrows = {module: targets(path, modules) for module, path in modules.items()}
+    assert circles(arrows) == KNOWN_CIRCLES
+
+
+def test_only_one_module_of_front_imports_by_text(root: Path) -> None:
+    by_text = [
+        path.relative_to(root / "front").as_posix()
+        for path in sorted((root / "front").rglob("*.py"))
+        if 'import_module(f"tuskml' in path.read_text()
+    ]
+    assert by_text == ["__init__.py", "late.py"]
+
+
+@pytest.mark.parametrize("name", HOMES)
+def test_every_late_name_is_found(name: str) -> None:
+    assert callable(late(name))
+
+
+@pytest.mark.parametrize(
+    ("arrows", "expected"),
+    [
+        ({"a": {"b"}, "b": {"c"}, "c": set()}, []),
+        ({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}, [["a", "b", "c"]]),
+        ({"a": {"b"}, "b": {"a"}, "c": {"d"}, "d": {"c"}}, [["a", "b"], ["c", "d"]]),
+    ],
+)
+def test_circles_of_a_graph(arrows: dict[str, set[str]], expected: list[list[str]]) -> None:
+    assert circles(arrows) == expected
 
 
 @pytest.mark.parametrize(

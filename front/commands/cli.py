@@ -27,11 +27,11 @@ from tuskml.commands.report import add_report
 from tuskml.commands.split import add_split
 from tuskml.commands.sql import add_sql
 from tuskml.commands.store import add_stores
+from tuskml.commands.terminal.ctrl_c import ends_trainings
+from tuskml.commands.terminal.usage import STATUSES, Commands, Parser, add_command, add_json
 from tuskml.commands.train import add_train
 from tuskml.databases.script import sentence
 from tuskml.errors import Interrupted, TuskError
-from tuskml.terminal.ctrl_c import ends_trainings
-from tuskml.terminal.usage import STATUSES, Commands, Parser, add_command, add_json
 from tuskml.version import VERSION
 
 FAILED, INTERRUPTED = 1, 130

@@ -9,7 +9,7 @@ from typing import Any
 
 import shtab
 
-from tuskml.terminal.usage import Commands, Parser, add_command
+from tuskml.commands.terminal.usage import Commands, Parser, add_command
 
 SHELLS = ("bash", "zsh", "fish")
 EXAMPLES = """

@@ -14,13 +14,13 @@ from typing import Any
 
 import duckdb
 
-from tuskml.connection import connect
+from tuskml.commands.terminal.bar import bar
+from tuskml.commands.terminal.usage import Commands, add_command, add_json, files, positive
+from tuskml.databases.connection import connect
 from tuskml.databases.script import plain
 from tuskml.errors import TuskError
 from tuskml.flights import load_flights
 from tuskml.plots import plot_convergence
-from tuskml.terminal.bar import bar
-from tuskml.terminal.usage import Commands, add_command, add_json, files, positive
 from tuskml.text.table import table
 
 OPTIONS = '"categories": ["hour"], "l2": 0.0001'

@@ -5,12 +5,15 @@ import json
 from dataclasses import asdict, replace
 from typing import Any
 
-from tuskml.databases.database import Database
-from tuskml.databases.opening import opened
-from tuskml.errors import DataError, OptionError
-from tuskml.groups.execution.choosing import place_given
-from tuskml.shards.readable import in_files
-from tuskml.terminal.rows_arguments import (
+from tuskml.api.asked import Training, asked_for
+from tuskml.api.training import options_text, resolve
+from tuskml.cluster.clustered import refuse_stored
+from tuskml.cluster.estimating import Execution, execution
+from tuskml.cluster.of_postgres.rows import local_rows
+from tuskml.cluster.parted.placing import PLACEMENTS, cut
+from tuskml.cluster.shards.readable import in_files
+from tuskml.cluster.units import Units
+from tuskml.commands.terminal.rows_arguments import (
     add_training,
     by_name,
     in_order,
@@ -18,15 +21,12 @@ from tuskml.terminal.rows_arguments import (
     keys,
     options,
 )
-from tuskml.terminal.usage import Commands, add_command, add_json
+from tuskml.commands.terminal.usage import Commands, add_command, add_json
+from tuskml.databases.database import Database
+from tuskml.databases.opening import opened
+from tuskml.errors import DataError, OptionError
+from tuskml.groups.execution.choosing import place_given
 from tuskml.text.table import shown
-from tuskml.training.asked import asked_for
-from tuskml.training.clustered import refuse_stored
-from tuskml.training.estimating import Execution, execution
-from tuskml.training.of_postgres.rows import local_rows
-from tuskml.training.parted.placing import PLACEMENTS, cut
-from tuskml.training.training import Training, options_text, resolve
-from tuskml.training.units import Units
 
 EXAMPLES = """
 what would train on all flights, and what it is estimated to take:

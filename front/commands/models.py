@@ -5,14 +5,14 @@ import json
 from typing import Any
 
 from tuskml import registry
+from tuskml.api.model_tables import chosen_keys, model_table
+from tuskml.commands.terminal.rows_arguments import keys
+from tuskml.commands.terminal.usage import Commands, add_command, add_json, files
 from tuskml.databases.opening import opened
 from tuskml.databases.script import plain
 from tuskml.errors import DataError
 from tuskml.model.model import Model
-from tuskml.prediction.model_tables import chosen_keys, model_table
 from tuskml.registry import Entry
-from tuskml.terminal.rows_arguments import keys
-from tuskml.terminal.usage import Commands, add_command, add_json, files
 from tuskml.text.expressions import quoted
 from tuskml.text.table import shown, table
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import numpy as np
 
+from tuskml.commands.terminal.usage import Commands, add_command, add_json, files
 from tuskml.errors import DataError
-from tuskml.terminal.usage import Commands, add_command, add_json, files
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from tuskml.terminal.usage import Commands, add_command, add_json, files
+from tuskml.commands.terminal.usage import Commands, add_command, add_json, files
 
 ACTIONS = {
     "install": "build the extension, install it, and create it in a database if one is given",
@@ -54,6 +54,6 @@ def add_postgres(commands: "Commands[Any]") -> None:
 
 def show_postgres(given: argparse.Namespace) -> None:
     """Runs the action, and prints what it has done or found."""
-    from tuskml.postgres import install as postgres
+    from tuskml.databases.extension import install as postgres
 
     postgres.show(postgres.run(given.action, given.pg_config, given.database), given.json)

@@ -8,6 +8,12 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from tuskml.api.joining import Joined, Keys, of_columns
+from tuskml.api.model_tables import ModelTable, model_table
+from tuskml.api.prediction import NAMES, Scoring
+from tuskml.api.refusing import refuse_replace
+from tuskml.commands.terminal.rows_arguments import add_database, add_into, add_source, keys
+from tuskml.commands.terminal.usage import Commands, add_command, add_json
 from tuskml.databases.database import Database, Row
 from tuskml.databases.keeping import is_file, keep, named
 from tuskml.databases.opening import opened
@@ -16,14 +22,8 @@ from tuskml.databases.script import plain
 from tuskml.databases.sources import Scope, find_source, listed, scope_of
 from tuskml.errors import DataError
 from tuskml.learners.options.by_name import ByName
-from tuskml.prediction.joining import Joined, Keys, of_columns
-from tuskml.prediction.model_tables import ModelTable, model_table
-from tuskml.prediction.prediction import NAMES, Scoring
-from tuskml.terminal.rows_arguments import add_database, add_into, add_source, keys
-from tuskml.terminal.usage import Commands, add_command, add_json
 from tuskml.text.expressions import column_named, quoted, renamed
 from tuskml.text.table import table
-from tuskml.training.refusing import refuse_replace
 
 MOST_ROWS = 100
 Join = Callable[[ModelTable, Scope, Keys, str], Joined]

@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tuskml.api.joining import of_one_task
+from tuskml.api.model_tables import chosen_keys, model_table
 from tuskml.commands.predict import scoring_of
 from tuskml.commands.sql import script
+from tuskml.commands.terminal.bar import bar
+from tuskml.commands.terminal.rows_arguments import add_database, keys
+from tuskml.commands.terminal.usage import Commands, add_command, add_json, files
 from tuskml.databases.database import Database
 from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.opening import opened
 from tuskml.databases.script import run
 from tuskml.errors import DataError
 from tuskml.model.model import FIELDS, LATER
-from tuskml.prediction.joining import of_one_task
-from tuskml.prediction.model_tables import chosen_keys, model_table
-from tuskml.terminal.bar import bar
-from tuskml.terminal.rows_arguments import add_database, keys
-from tuskml.terminal.usage import Commands, add_command, add_json, files
 from tuskml.text.expressions import quoted, split
 
 if TYPE_CHECKING:

@@ -4,10 +4,10 @@ import argparse
 import json
 from typing import Any
 
-from tuskml.shards.manifest import Manifest
-from tuskml.shards.splitting import SHARD_BYTES, split
-from tuskml.terminal.rows_arguments import add_database, keys
-from tuskml.terminal.usage import Commands, add_command, add_json, files
+from tuskml.cluster.shards.manifest import Manifest
+from tuskml.cluster.shards.splitting import SHARD_BYTES, split
+from tuskml.commands.terminal.rows_arguments import add_database, keys
+from tuskml.commands.terminal.usage import Commands, add_command, add_json, files
 
 EXAMPLES = """
 a table of a DuckDB file; the workers of a Ray cluster then train on its shards:

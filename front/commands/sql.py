@@ -8,14 +8,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tuskml.connection import connect
+from tuskml.commands.terminal.bar import bar
+from tuskml.commands.terminal.prompt import prompt
+from tuskml.commands.terminal.usage import Commands, add_command, add_json, files
+from tuskml.databases.connection import connect
 from tuskml.databases.files import IN_MEMORY, file_of, removed_on_failure
 from tuskml.databases.opening import URLS
 from tuskml.databases.script import Result, run
 from tuskml.errors import DataError, OptionError
-from tuskml.terminal.bar import bar
-from tuskml.terminal.prompt import prompt
-from tuskml.terminal.usage import Commands, add_command, add_json, files
 
 Execute = Callable[[str, str], Iterator[Result]]
 MAGIC, MAGIC_AT = b"DUCK", 8
@@ -99,8 +99,8 @@ def session(database: str, cluster: str | None = None) -> Iterator[Execute]:
                 f"--cluster is {cluster!r}, and statements of PostgreSQL train in its server: "
                 "tuskml train --cluster trains rows of PostgreSQL on a cluster"
             )
+        from tuskml.databases.extension.script import run_in_postgres
         from tuskml.databases.postgres_connection import connected
-        from tuskml.postgres.script import run_in_postgres
 
         with connected(database) as connection:
             yield partial(run_in_postgres, connection)

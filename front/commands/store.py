@@ -9,8 +9,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tuskml.commands.terminal.usage import Commands, add_command, add_json, files
 from tuskml.errors import StoreError
-from tuskml.terminal.usage import Commands, add_command, add_json, files
 
 if TYPE_CHECKING:
     from tuskml.kvstore import StoreRoot
@@ -159,8 +159,8 @@ def _used(databases: list[str]) -> set[str]:
     """The stored models that these databases' tables name."""
     if not databases:
         return set()
+    from tuskml.commands.terminal.used_models import used_models
     from tuskml.databases.opening import opened
-    from tuskml.terminal.used_models import used_models
 
     found: set[str] = set()
     for each in databases:

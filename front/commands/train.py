@@ -8,16 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from tuskml.databases.database import Database
-from tuskml.databases.duckdb import DuckDB
-from tuskml.databases.keeping import is_file, named
-from tuskml.databases.opening import opened
-from tuskml.databases.script import plain
-from tuskml.errors import ClusterWarning
-from tuskml.groups.execution.choosing import place_given
-from tuskml.model.model import Model
-from tuskml.terminal.bar import training_bar
-from tuskml.terminal.rows_arguments import (
+from tuskml.api.asked import asked_for
+from tuskml.api.training import options_text, resolve, train
+from tuskml.commands.terminal.bar import training_bar
+from tuskml.commands.terminal.rows_arguments import (
     add_into,
     add_training,
     all_options,
@@ -27,11 +21,17 @@ from tuskml.terminal.rows_arguments import (
     keys,
     options,
 )
-from tuskml.terminal.usage import Commands, add_command, add_json, files
+from tuskml.commands.terminal.usage import Commands, add_command, add_json, files
+from tuskml.databases.database import Database
+from tuskml.databases.duckdb import DuckDB
+from tuskml.databases.keeping import is_file, named
+from tuskml.databases.opening import opened
+from tuskml.databases.script import plain
+from tuskml.errors import ClusterWarning
+from tuskml.groups.execution.choosing import place_given
+from tuskml.model.model import Model
 from tuskml.text.expressions import split
 from tuskml.text.table import shown, table
-from tuskml.training.asked import asked_for
-from tuskml.training.training import options_text, resolve, train
 
 MOST_GROUPS = 100
 EXAMPLES = """

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 import duckdb
 
-from tuskml.connection import is_loaded, load
+from tuskml.databases.connection import is_loaded, load
 from tuskml.databases.database import Columns, Row, failure
 from tuskml.databases.script import INTERRUPTED, PYTHON_OBJECT, sentence
 from tuskml.errors import ExtensionError, Interrupted, TuskError

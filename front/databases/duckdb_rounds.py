@@ -8,11 +8,9 @@ caller's transaction. Sizes come from another connection, which may see another 
 round runs only if the caller sees a table of that size.
 """
 
-import ctypes
 import json
 import re
 from collections.abc import Collection, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +19,6 @@ import duckdb
 from tuskml.databases.database import Row, kind_of
 from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.duckdb_row_groups import DuckRowGroups, row_groups_of, width
-from tuskml.databases.limits import cursor_of
 from tuskml.errors import DataError
 from tuskml.learners.learner import DONE, MORE, Request, Rounds
 from tuskml.learners.models import Names
@@ -279,32 +276,3 @@ class Text:
             f"tusk_gate{number + 1} AS MATERIALIZED "
             f"(SELECT coalesce(said = '{MORE}', false) AS tusk_open FROM tusk_round{number})"
         )
-
-
-TEXTS = 9
-TEXT = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.POINTER(ctypes.c_char_p))
-_library: list[ctypes.CDLL] = []
-
-
-def _write(where: int, account: int, given: Any) -> None:
-    """Called while DuckDB plans `train(...)`. Where something is wrong with what was given, there
-    is no text, and the statement on all rows says what it is."""
-    from tuskml.table_form.clustered import on_workers  # imports this module
-
-    with suppress(BaseException):
-        with cursor_of(account) as cursor:
-            if cursor is None:
-                return
-            texts = [part.decode() for part in given[:TEXTS]]
-            text = on_workers(cursor, account, texts) or statement(cursor, texts)
-        if text is not None:
-            _library[0].tusk_rounds_text(ctypes.c_void_p(where), text.encode())
-
-
-_callback = TEXT(_write)
-
-
-def share_rounds(library: ctypes.CDLL) -> None:
-    """Lets the extension ask."""
-    _library[:] = [library]
-    library.tusk_set_rounds(_callback)

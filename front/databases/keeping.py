@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 
-from tuskml.connection import connect
+from tuskml.databases.connection import connect
 from tuskml.databases.database import Database
 from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.postgres import Postgres

@@ -8,7 +8,7 @@ from typing import Any
 
 import duckdb
 
-from tuskml.connection import connect
+from tuskml.databases.connection import connect
 from tuskml.databases.database import Database, failure
 from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.files import file_of, removed_on_failure

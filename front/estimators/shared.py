@@ -18,12 +18,12 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from tuskml.api.arrays import named_rows, train_arrays, train_frame
 from tuskml.errors import OptionError, nearest
 from tuskml.learners.options.kinds import EVERYWHERE
 from tuskml.learners.options.other_names import hint
 from tuskml.learners.registry import all_options
 from tuskml.model.model import Model
-from tuskml.training.arrays import named_rows, train_arrays, train_frame
 
 Init = TypeVar("Init", bound=Callable[..., None])
 FLOATS = [np.float64, np.float32]

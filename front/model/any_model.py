@@ -1,11 +1,17 @@
 """A model however a caller holds it: a `tuskml.Model`, or a fitted estimator of one."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from tuskml.errors import DataError
 from tuskml.learners.classes import shortest
 from tuskml.model.model import Model
+
+
+class Estimator(Protocol):
+    """A fitted estimator such as `tuskml.estimators.TuskClassifier`."""
+
+    models_: list[Model]
 
 
 def model_in(given: Any) -> Model:

@@ -5,13 +5,14 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from tuskml.errors import DataError
+from tuskml.late import late
+from tuskml.model.execution import Execution
+from tuskml.model.model import Model
 from tuskml.model.summary import html_row, number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from tuskml.model.model import Model
-    from tuskml.training.estimating import Execution
 
 MOST_ROWS = 60
 Group = tuple[Any, "Model | None"]
@@ -37,7 +38,7 @@ class Models(dict[Any, "Model | None"]):
     execution: of a training with executor and the option explain, what it was estimated to take.
     """
 
-    execution: "Execution | None" = None
+    execution: Execution | None = None
 
     def __init__(self, models: Iterable[Group] = (), group_by: Sequence[str] = ()) -> None:
         super().__init__(models)
@@ -49,10 +50,9 @@ class Models(dict[Any, "Model | None"]):
 
     def plot_convergence(self, ax: "Axes | None" = None, **look: Any) -> "Axes":
         """Draws a curve per model; look: as for `tuskml.plots.plot_convergence`."""
-        from tuskml.plots import plot_convergence
-
         known = {key: model for key, model in self.items() if model is not None}
-        return plot_convergence(known, ax, **look)
+        axes: Axes = late("plot_convergence")(known, ax, **look)
+        return axes
 
     def _repr_html_(self) -> str:
         head = [", ".join(self.group_by) or "group", "status", "rows", "loss", "iterations"]

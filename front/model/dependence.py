@@ -1,17 +1,15 @@
 """What predictions owe to a feature: by shuffling it, and by setting it."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import DataError, nearest
 from tuskml.model import scoring
+from tuskml.model.fields import Fields
 from tuskml.model.scoring import Floats
-
-if TYPE_CHECKING:
-    from tuskml.model.model import Model
 
 LEAST = 1e-15
 """A probability of the label's class is taken for at least this."""
@@ -45,7 +43,7 @@ class Dependence:
 
 
 def permutation_importance(
-    model: "Model", X: Any, y: Any, repeats: int = 5, seed: int = 0
+    model: Fields, X: Any, y: Any, repeats: int = 5, seed: int = 0
 ) -> Importance:
     """The importance of each column of X (L. Breiman, Random forests, Machine Learning 45, 2001).
 
@@ -66,7 +64,7 @@ def permutation_importance(
     return Importance(names, rise.mean(axis=1), rise.std(axis=1), loss)
 
 
-def partial_dependence(model: "Model", X: Any, feature: str | int, points: int = 50) -> Dependence:
+def partial_dependence(model: Fields, X: Any, feature: str | int, points: int = 50) -> Dependence:
     """The dependence on one column of X (J. Friedman, Greedy function approximation, Annals of
     Statistics 29, 2001, section 8.2).
 
@@ -85,7 +83,7 @@ def partial_dependence(model: "Model", X: Any, feature: str | int, points: int =
     return Dependence(names[place], values, mean, classes)
 
 
-def columns_of(model: "Model", X: Any) -> tuple[str, ...]:
+def columns_of(model: Fields, X: Any) -> tuple[str, ...]:
     """The names of the columns of X."""
     if hasattr(X, "columns"):
         return tuple(str(name) for name in X.columns)
@@ -135,16 +133,16 @@ def grid(column: NDArray[Any], points: int) -> NDArray[Any]:
     return np.unique(np.quantile(column[~np.isnan(column.astype(float))], shares))
 
 
-def response(model: "Model", X: Any) -> Floats:
+def response(model: Fields, X: Any) -> Floats:
     """Probabilities where the model has them, otherwise predictions."""
     if model.many_classes:
-        return model.predict_probas(X)
+        return scoring.probabilities(model, X)
     if scoring.answers(model).has_probabilities:
-        return model.predict_proba(X)
-    return model.predict(X)
+        return scoring.scored(model, "predict_proba", X)
+    return scoring.scored(model, "predict", X)
 
 
-def loss_of(model: "Model", X: Any, y: NDArray[Any]) -> float:
+def loss_of(model: Fields, X: Any, y: NDArray[Any]) -> float:
     """The mean squared error, or the log loss."""
     told = response(model, X)
     if not model.many_classes and not scoring.answers(model).has_probabilities:
@@ -157,12 +155,12 @@ def loss_of(model: "Model", X: Any, y: NDArray[Any]) -> float:
     return float(-np.mean(np.log(np.maximum(share, LEAST))))
 
 
-def of_label(model: "Model", higher: Floats, y: NDArray[Any]) -> Floats:
+def of_label(model: Fields, higher: Floats, y: NDArray[Any]) -> Floats:
     """The probability of each label, of two classes."""
     return np.where(places_in(model, y) == len(model.classes or ()) - 1, higher, 1 - higher)
 
 
-def places_in(model: "Model", y: NDArray[Any]) -> NDArray[np.intp]:
+def places_in(model: Fields, y: NDArray[Any]) -> NDArray[np.intp]:
     """The places of labels among the classes. DataError for another label."""
     classes: list[Any] = list(model.classes or ())
     if y.dtype.kind not in "fiub":

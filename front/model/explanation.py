@@ -6,14 +6,12 @@ models: coefficient times value.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tuskml.learners.trees.learner import OF_TREES
 from tuskml.model import scoring
+from tuskml.model.fields import Fields
 from tuskml.model.scoring import Floats
-
-if TYPE_CHECKING:
-    from tuskml.model.model import Model
 
 
 @dataclass(frozen=True)
@@ -32,7 +30,7 @@ class Explanation:
     values: Floats
 
 
-def explained(model: "Model", X: Any) -> Explanation:
+def explained(model: Fields, X: Any) -> Explanation:
     """The contributions of the features of rows; DataError for a model that has none."""
     several = model.many_classes
     margins = len(model.classes or ()) if several else 1
@@ -47,14 +45,14 @@ def explained(model: "Model", X: Any) -> Explanation:
     return Explanation(names, base, contributions, told[:, 1 : 1 + d])
 
 
-def features_of(model: "Model") -> int:
+def features_of(model: Fields) -> int:
     """The features that contributions are of; none of a model that is a constant."""
     if not model.coef:
         return 0
     return int(model.coef[0]) if model.task in OF_TREES else model.width
 
 
-def names_of(model: "Model", d: int) -> tuple[str, ...]:
+def names_of(model: Fields, d: int) -> tuple[str, ...]:
     """The names of the features, x1, x2, ... where the model does not know them."""
     if len(model.features) == d:
         return model.features

@@ -3,23 +3,23 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from dataclasses import asdict, dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tuskml.errors import DataError
+from tuskml.late import late
 from tuskml.learners.models import FORMAT, Lists, Models, Names, Strings
 from tuskml.learners.tasks import weighs_features
 from tuskml.learners.topics.payload import topics_of_payload
 from tuskml.learners.trees.compact import as_bytes, trees_of_payload
-from tuskml.model import dependence, lightgbm_read, lightgbm_write, scorers, scoring
+from tuskml.model import dependence, scoring
 from tuskml.model import file as model_file
 from tuskml.model.explanation import Explanation, explained
+from tuskml.model.fields import Fields
 from tuskml.model.scoring import Floats
 from tuskml.model.summary import Summary, summarise
-from tuskml.onnx_reading.reading import fields as onnx_fields
 from tuskml.udas.model_fields import MODEL_FIELDS
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False)
-class Model:
+class Model(Fields):
     """What `tuskml.train` returns for one group; the fields are those of SQL's model value.
 
     coef: one per feature, None if the model is in a store; of trees the numbers that
@@ -43,29 +43,6 @@ class Model:
     Python trained the model on; label: likewise. Models that differ only in
     them are equal. preparation: what rows by name became, as JSON; trials: what a search tried.
     """
-
-    task: str
-    coef: list[float] | None
-    intercept: float | None
-    std_err: list[float | None] | None
-    classes: list[float] | None
-    n_rows: int
-    n_skipped: int
-    n_features: int
-    loss: float
-    history: list[float] | None
-    iterations: int
-    converged: bool
-    status: str
-    plan: str
-    seconds: float
-    options: dict[str, Any]
-    store: str | None
-    features: tuple[str, ...] = field(default=(), compare=False)
-    label: str | None = field(default=None, compare=False)
-    class_names: list[str] | None = None
-    preparation: str | None = None
-    trials: dict[str, Any] | None = field(default=None, compare=False)
 
     @classmethod
     def of(cls, value: Mapping[str, Any]) -> "Model":
@@ -98,25 +75,6 @@ class Model:
 
         value = {name: item(getattr(models, name)) for name in FIELDS}
         return cls.of(value | {"converged": bool(value["converged"])})
-
-    @cached_property
-    def payload(self) -> bytes:
-        """What predictions read, as SQL's field `payload` has it.
-
-        DataError where no prediction could use the model.
-        """
-        fields = {"task": self.task, "coef": self.coef, "classes": self.classes}
-        return scorers.payload(
-            fields
-            | {"intercept": self.intercept, "options": self.options_text}
-            | {"preparation": self.preparation}
-        )
-
-    @property
-    def options_text(self) -> str:
-        """The options as SQL's value has them; the version of the format comes first."""
-        first = {name: self.options[name] for name in ("tuskml",) if name in self.options}
-        return json.dumps(first | self.options, separators=(",", ":"))
 
     def trained_on(self, features: Sequence[str], label: str | None) -> "Model":
         """The same model with the names of its features and its label."""
@@ -171,7 +129,8 @@ class Model:
         unseen_as_missing. DataError otherwise, for other models, and for features that are made of
         columns, such as parts of dates.
         """
-        return lightgbm_write.write(self, unseen_as_missing)
+        text: str = late("write_lightgbm")(self, unseen_as_missing)
+        return text
 
     @classmethod
     def from_lightgbm(cls, text: str) -> "Model":
@@ -180,7 +139,7 @@ class Model:
         DataError for text that is damaged, and for what tuskml's trees have not: linear leaves,
         averaged trees, other objectives.
         """
-        found = lightgbm_read.read(text)
+        found = late("read_lightgbm")(text)
         n_classes = found.margins if found.margins > 1 else 2 if found.classifies else 0
         rounds = len(found.trees) // found.margins
         return cls(
@@ -217,47 +176,7 @@ class Model:
         `squared` (the answer itself), `poisson` or `logistic`; `auto`: what the graph says.
         DataError for a graph with a part that no model here has.
         """
-        return cls(**onnx_fields(graph, objective))
-
-    @property
-    def many_classes(self) -> bool:
-        """Whether the model predicts one of more than two classes."""
-        return len(self.classes or ()) > 2 and not scoring.answers(self).factorizes
-
-    @property
-    def several(self) -> bool:
-        """Whether the model has weights for each of more than two classes."""
-        return weighs_features(self.task) and len(self.classes or ()) > 2
-
-    @property
-    def width(self) -> int:
-        """The numbers of a row; 0 in a store, where rows have any number."""
-        if not weighs_features(self.task):
-            return self.n_features
-        n = 0 if self.coef is None else len(self.coef)
-        return max(n // len(self.classes or ()) - 1, 0) if self.several else n
-
-    @property
-    def term_names(self) -> tuple[str, ...]:
-        """A name for each number in `coef`: the features', of several classes with the class's."""
-        names = self.feature_names
-        if not self.several:
-            return names
-        classes = self.class_names or [f"{one:g}" for one in self.classes or ()]
-        return tuple(f"{one}: {name}" for one in classes for name in ("intercept", *names))
-
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        """A name for each coefficient: what the caller gave, else x1, x2, ... as in SQL.
-
-        Of one array `both` they are `both[1]`, `both[2]`, ...
-        """
-        n = self.width
-        if len(self.features) == n:
-            return self.features
-        if len(self.features) == 1 and not scoring.answers(self).factorizes:
-            return tuple(f"{self.features[0]}[{place}]" for place in range(1, n + 1))
-        return tuple(f"x{place}" for place in range(1, n + 1))
+        return cls(**late("read_onnx")(graph, objective))
 
     @property
     def trained_columns(self) -> tuple[str, ...]:
@@ -282,17 +201,6 @@ class Model:
                 f"two features are called {twice!r}: coef has the coefficients by place"
             )
         return found
-
-    def weights(self) -> list[float]:
-        """`coef`, empty if there is none. DataError if it is in a store."""
-        if self.coef is None and self.store is None:
-            return []
-        if self.coef is None:
-            raise DataError(
-                f"the coefficients lie in the store, tuskml store export {self.store} FILE writes "
-                "them to a file, and tuskml.predict predicts where the store is"
-            )
-        return self.coef
 
     def decision(self, X: Any, device: str = "cpu") -> Floats:
         """The margins of rows, coef · features + intercept, of shape (n,).
@@ -352,15 +260,13 @@ class Model:
 
     def plot_convergence(self, ax: "Axes | None" = None, **look: Any) -> "Axes":
         """Draws the objective by iteration; look: as for `tuskml.plots.plot_convergence`."""
-        from tuskml.plots import plot_convergence
-
-        return plot_convergence(self, ax, **look)
+        axes: Axes = late("plot_convergence")(self, ax, **look)
+        return axes
 
     def plot_coefficients(self, ax: "Axes | None" = None, **look: Any) -> "Axes":
         """Draws the coefficients; look: as for `tuskml.plots.plot_coefficients`."""
-        from tuskml.plots import plot_coefficients
-
-        return plot_coefficients(self, ax, **look)
+        axes: Axes = late("plot_coefficients")(self, ax, **look)
+        return axes
 
     def __repr__(self) -> str:
         about = f"{self.n_rows:,} rows, {self.n_features:,} features, loss {self.loss:.6g}"

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.connection import extension_path
 from tuskml.errors import DataError
+from tuskml.udas.duckdb import extension_path
 from tuskml.udas.refusal import Refusal
 
 Floats = NDArray[np.float64]

@@ -4,84 +4,32 @@ import datetime
 import json
 import math
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError, OptionError, one_of
-from tuskml.learners.linear.tasks import RESPONSES
+from tuskml.errors import DataError, OptionError
 from tuskml.learners.registry import TASKS, learner_of
-from tuskml.learners.tasks import PAIRS, weighs_features
+from tuskml.learners.tasks import weighs_features
 from tuskml.model import scorers
-
-if TYPE_CHECKING:
-    from tuskml.model.model import Model
+from tuskml.model.answers import Answers, Kind, answers_of
+from tuskml.model.fields import Fields
 
 Floats = NDArray[np.float64]
-Kind = Literal["predict", "predict_proba", "decision", "predict_class"]
 ListKind = Literal["predict_probas", "explain_prediction"]
 NAME = r'\s*(?:[^\W\d]\w*|"[^"]+")\s*'
 LITERAL = re.compile(rf"\s*(?:array\s*)?\[({NAME}(?:,{NAME})*)\]\s*", re.IGNORECASE)
 """An array of columns as SQL writes it, `[a, b]` or `ARRAY[a, b]`."""
 
 
-@dataclass(frozen=True)
-class Answers:
-    """What a model makes of a margin: one of two classes, or a number by its response.
-
-    classifies: whether it predicts a class; response: `identity`, `exp` or `logistic`;
-    factorizes: whether rows are [user, item].
-    """
-
-    classifies: bool
-    response: str
-    factorizes: bool = False
-
-    @property
-    def has_probabilities(self) -> bool:
-        """Whether the margin gives the probability of the higher class."""
-        return self.classifies and self.response == "logistic"
-
-    @property
-    def kinds(self) -> tuple[Kind, ...]:
-        """The functions that answer."""
-        return ("predict", "decision", *(("predict_proba",) if self.has_probabilities else ()))
-
-
-def answers_of(task: str, options: Mapping[str, Any], classifies: bool) -> Answers:
-    """How models of a task predict, as `udas/scalars/models/model.c` reads it.
-
-    options: the model's, in which a task of the user's own names its response; classifies: whether
-    the model has classes, where the task is not one of tuskml's. DataError for a model that says
-    neither.
-    """
-    known = TASKS.get(task)
-    if known is not None:
-        by_option = known.classes_by_option and classifies
-        response = getattr(known, "response", None) or "identity"
-        if task == "logistic" or by_option:
-            response = "logistic"
-        elif known.classes_by_option and options.get("objective") == "poisson":
-            response = "exp"
-        return Answers(known.classifies or by_option, response, known.features == PAIRS)
-    response = options.get("response", "")
-    if response not in RESPONSES:
-        raise DataError(
-            f"the model is '{task}', expected {one_of(TASKS)}, or a task of your own, whose "
-            f"models name their response, {one_of(RESPONSES)}"
-        )
-    return Answers(classifies, response)
-
-
-def answers(model: "Model") -> Answers:
+def answers(model: Fields) -> Answers:
     """How a model predicts."""
     return answers_of(model.task, model.options, bool(model.classes))
 
 
-def classes_of(model: "Model") -> tuple[float, float]:
+def classes_of(model: Fields) -> tuple[float, float]:
     """The lower and the higher class, of one class twice the same; DataError for other models."""
     classes = model.classes or []
     if len(classes) not in (1, 2):
@@ -89,7 +37,7 @@ def classes_of(model: "Model") -> tuple[float, float]:
     return classes[0], classes[-1]
 
 
-def scored(model: "Model", kind: Kind, X: Any, device: str = "cpu") -> Floats:
+def scored(model: Fields, kind: Kind, X: Any, device: str = "cpu") -> Floats:
     """What SQL's function of this name answers for each row, of shape (n,), by the same C.
 
     A missing number is NaN in the answer, as NULL is in SQL. DataError where the model cannot
@@ -113,12 +61,12 @@ def takes_sparse(task: str) -> bool:
     return weighs_features(task) or (known is not None and learner_of(known).takes_sparse)
 
 
-def probabilities(model: "Model", X: Any) -> Floats:
+def probabilities(model: Fields, X: Any) -> Floats:
     """The probabilities of all classes, of shape (n, classes); NaN where a number is missing."""
     return listed(model, "predict_probas", X, len(model.classes or ()))
 
 
-def listed(model: "Model", kind: ListKind, X: Any, columns: int) -> Floats:
+def listed(model: Fields, kind: ListKind, X: Any, columns: int) -> Floats:
     """The lists that SQL's function answers for rows, of shape (n, columns)."""
     if model.preparation is not None:
         return scorers.named(model.payload, kind, prepared_columns(model, X), len(X), columns)
@@ -129,14 +77,14 @@ def listed(model: "Model", kind: ListKind, X: Any, columns: int) -> Floats:
     return scorers.dense(model.payload, kind, x, columns)
 
 
-def check_width(model: "Model", x: NDArray[Any]) -> None:
+def check_width(model: Fields, x: NDArray[Any]) -> None:
     """DataError unless rows have as many numbers as the model has features."""
     n = 2 if answers(model).factorizes else model.width
     if n not in (0, x.shape[1]):
         raise DataError(f"the model has {n} features, X has {x.shape[1]} columns")
 
 
-def prepared_columns(model: "Model", X: Any) -> dict[str, NDArray[Any]]:
+def prepared_columns(model: Fields, X: Any) -> dict[str, NDArray[Any]]:
     """The columns of a data frame that a model of rows with names needs, by name."""
     if not hasattr(X, "columns"):
         raise DataError("the model was trained on rows with names, expected X to be a data frame")
@@ -205,13 +153,13 @@ def as_text(value: Any) -> str | None:
     return str(value)
 
 
-def of_margins(model: "Model", kind: Kind, m: Floats) -> Floats:
+def of_margins(model: Fields, kind: Kind, m: Floats) -> Floats:
     """What margins stand for: those of a model of the margin alone, with weight 1."""
     alone = replace(model, coef=[1.0], intercept=0.0)
     return scorers.dense(alone.payload, kind, m[:, None])
 
 
-def margins_on(device: str, model: "Model", X: Any) -> Floats:
+def margins_on(device: str, model: Fields, X: Any) -> Floats:
     """The same on the GPU, of an array in its memory or the host's; DataError where it cannot."""
     from tuskml.kernels.gpu import predictions
 
@@ -232,7 +180,7 @@ def margins_on(device: str, model: "Model", X: Any) -> Floats:
     return predictions.decision(X, coef, model.intercept)
 
 
-def matrix(model: "Model", X: Any) -> NDArray[Any]:
+def matrix(model: Fields, X: Any) -> NDArray[Any]:
     """Rows of float32 or float64, of shape (n, d); of a frame the columns of the features."""
     if hasattr(X, "tocsr"):
         X = X.toarray()
@@ -249,7 +197,7 @@ def matrix(model: "Model", X: Any) -> NDArray[Any]:
     return x
 
 
-def frame_rows(model: "Model", X: Any) -> Any:
+def frame_rows(model: Fields, X: Any) -> Any:
     """The model's features in a data frame: a column each, or one column of arrays."""
     there = [str(name) for name in X.columns]
     array, names = array_name(model), column_names(model)
@@ -278,13 +226,13 @@ def stacked(column: Any, width: int) -> Floats:
     return np.array(rows, np.float64).reshape(len(rows), width)
 
 
-def array_name(model: "Model") -> str | None:
+def array_name(model: Fields) -> str | None:
     """The one SQL expression, maybe a column, that was an array of all features; else None."""
     one = len(model.features) == 1 and not answers(model).factorizes
     return model.features[0] if one else None
 
 
-def column_names(model: "Model") -> tuple[str, ...]:
+def column_names(model: Fields) -> tuple[str, ...]:
     """The columns that a data frame needs where it has no column of arrays.
 
     Of a model that was trained on one array they are the items of `[a, b]` where that is how it

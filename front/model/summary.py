@@ -3,14 +3,11 @@
 import math
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING
 
 from tuskml.learners.registry import TASKS
 from tuskml.learners.tasks import weighs_features
+from tuskml.model.fields import Fields
 from tuskml.text.table import shown, table
-
-if TYPE_CHECKING:
-    from tuskml.model.model import Model
 
 MOST_TERMS = 100
 CELL = "text-align: {}; padding: 1px 10px; font-variant-numeric: tabular-nums"
@@ -126,7 +123,7 @@ def small(p: float | None) -> str:
     return "<0.0001" if p < 0.00005 else f"{p:.4f}"
 
 
-def summarise(model: "Model") -> Summary:
+def summarise(model: Fields) -> Summary:
     """The summary of a model; the terms are those of SQL's `model_summary`."""
     found = terms(model) if model.coef is not None and weighs_features(model.task) else []
     tested = any(term.std_err is not None for term in found)
@@ -144,7 +141,7 @@ WELL_ENDED = ("ok", "constant feature", "collinear features")
 """Statuses that leave a model its standard errors."""
 
 
-def why_none(model: "Model") -> str:
+def why_none(model: Fields) -> str:
     """Why a model has no standard errors; the notes of SQL's `model_summary`."""
     options = model.options
     known = TASKS.get(model.task)
@@ -163,13 +160,13 @@ def why_none(model: "Model") -> str:
     return f"no standard errors: {reason}"
 
 
-def has_ratios(model: "Model") -> bool:
+def has_ratios(model: Fields) -> bool:
     """Whether exp of its coefficients are ratios."""
     task = TASKS.get(model.task)
     return task is not None and task.has_ratios
 
 
-def facts(model: "Model") -> list[tuple[str, str]]:
+def facts(model: Fields) -> list[tuple[str, str]]:
     """What was trained, on what, and how it went."""
     skipped = f", {model.n_skipped:,} skipped" if model.n_skipped else ""
     found = [("task", model.task), ("status", model.status)]
@@ -189,7 +186,7 @@ def facts(model: "Model") -> list[tuple[str, str]]:
     return found
 
 
-def test_of(model: "Model") -> str | None:
+def test_of(model: Fields) -> str | None:
     """The statistic of its coefficients: `t` or `z`; as SQL's `model_summary` says it.
 
     A task of the user's own has standard errors where its loss is a likelihood, which gives a z.
@@ -198,7 +195,7 @@ def test_of(model: "Model") -> str | None:
     return "z" if task is None else task.test
 
 
-def terms(model: "Model") -> list[Term]:
+def terms(model: Fields) -> list[Term]:
     """Intercept and coefficients with standard errors, statistics and p-values."""
     estimates = [*([] if model.several else [model.intercept]), *model.weights()]
     names = [*([] if model.several else ["intercept"]), *model.term_names]

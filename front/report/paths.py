@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tuskml.prediction.path_plot import path_weights
+from tuskml.plots.path import path_weights
 from tuskml.report import charts
 from tuskml.report.charts import Line
 from tuskml.report.groups import Group, some_of

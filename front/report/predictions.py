@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from tuskml.prediction.curves import confusion_matrix
+from tuskml.api.curves import confusion_matrix
 from tuskml.report import charts
 from tuskml.report.charts import Line
 from tuskml.report.pieces import figure, note, number, section, table

@@ -26,7 +26,7 @@ from research.themis.simulation.apps import Spec, Stage
 from research.themis.simulation.events import Rules, Simulation
 from research.themis.simulation.machines import Machines
 from research.themis.simulation.policies.themis import Themis
-from tuskml.training import units
+from tuskml.cluster import units
 
 STORE, FEATURES, PASSES = 80_000_000, 12, 300
 ROWS = """

@@ -6,7 +6,8 @@ from dbt.adapters.duckdb.credentials import DuckDBCredentials, PluginConfig
 from dbt.adapters.duckdb.environments.local import LocalEnvironment
 
 import tuskml
-from tuskml import connection, registry
+from tuskml import registry
+from tuskml.databases import connection
 
 OWN = """
 SELECT DISTINCT function_name FROM duckdb_functions()

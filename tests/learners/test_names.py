@@ -30,7 +30,7 @@ ALLOWED = {
         DEMO,
     ),
     "bgd": (f"{OF_LINEAR}/parts/epochs.py", f"{OF_LINEAR}/parts/sampled.py", COSTS, DEMO),
-    "lbfgs": (DEMO, "front/training/reading_seconds.py", "learners/linear/streamed/proof.py"),
+    "lbfgs": (DEMO, "front/api/reading_seconds.py", "learners/linear/streamed/proof.py"),
     "svrg": (DEMO,),
     "mgd": (f"{OF_LINEAR}/svrg.py", f"{OF_LINEAR}/hogbatch.py", DEMO),
     "sgd": (

@@ -27,8 +27,8 @@ import tuskml.groups
 import tuskml.schedule
 import tuskml.sql
 import tuskml.udas
+from tuskml.databases.extension import pgxs
 from tuskml.errors import ExtensionError
-from tuskml.postgres import pgxs
 
 TEMPLATE = "tuskml_template"
 PROGRAMS = ("postgres", "initdb", "pg_config", "psql")

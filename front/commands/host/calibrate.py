@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tuskml.terminal.usage import Commands, add_command, add_json, files
+from tuskml.commands.terminal.usage import Commands, add_command, add_json, files
 
 EXAMPLES = """
 measure this machine, and keep it for the planner:
@@ -41,9 +41,9 @@ def add_calibrate(commands: "Commands[Any]") -> None:
 
 def show_calibration(given: argparse.Namespace) -> None:
     """Measures, saves and prints."""
+    from tuskml.api import reading_seconds
     from tuskml.learners.machine.constants import host_file, save
     from tuskml.learners.registry import LEARNERS
-    from tuskml.training import reading_seconds
 
     told = sys.stderr.isatty()
 

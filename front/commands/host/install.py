@@ -8,8 +8,8 @@ import sysconfig
 from pathlib import Path
 from typing import Any
 
-from tuskml.connection import extension_path
-from tuskml.terminal.usage import Commands, add_command, add_json
+from tuskml.commands.terminal.usage import Commands, add_command, add_json
+from tuskml.udas.duckdb import extension_path
 
 NOTE = "tuskml.python"
 """Beside the extension's file: two lines, the executable and its libpython, "" if it has none."""

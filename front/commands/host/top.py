@@ -6,7 +6,7 @@ import time
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from tuskml.terminal.usage import Commands, add_command, add_json
+from tuskml.commands.terminal.usage import Commands, add_command, add_json
 
 if TYPE_CHECKING:
     from tuskml.schedule.shares import Running

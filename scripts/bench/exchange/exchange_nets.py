@@ -36,6 +36,8 @@ import numpy as np
 from exchange_namespaces import address, namespaces
 
 import tuskml
+from tuskml.cluster import units
+from tuskml.cluster.parted import placing
 from tuskml.groups.execution.executor import Outcome, Unit, attempt, decoded, encoded
 from tuskml.groups.execution.leading import Leaders
 from tuskml.groups.execution.share import Share, limit
@@ -46,8 +48,6 @@ from tuskml.schedule.exchange.search import spread
 from tuskml.schedule.exchange.workers import crew, measured
 from tuskml.schedule.exchange.workers.ballot import Ballot
 from tuskml.schedule.exchange.workers.windows import Workers
-from tuskml.training import units
-from tuskml.training.parted import placing
 
 ORDERS = ("FIFO", "striped FIFO", "plan")
 LINKS, CATEGORIES, LEVELS = 2, 24, 2_000
@@ -78,7 +78,7 @@ class Hosts:
         try:
             while leaders.working:
                 for unit in leaders.taken():
-                    crew_of = str(unit.work).startswith("tuskml.training.parted.crews")
+                    crew_of = str(unit.work).startswith("tuskml.cluster.parted.crews")
                     last = int(str(unit.pin).rsplit(" ", 1)[-1]) if crew_of else len(pins)
                     host = pins.setdefault(unit.pin, last % self.workers)
                     pools[host].submit(self.answer, host, work, unit, leaders)

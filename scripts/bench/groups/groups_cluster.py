@@ -29,8 +29,8 @@ import numpy as np
 import pandas as pd
 
 import tuskml
+from tuskml.cluster.shards.manifest import Manifest, read_manifest
 from tuskml.groups.execution import ray_session
-from tuskml.shards.manifest import read_manifest
 
 FEATURES = 10
 L2 = 1e-3
@@ -82,7 +82,7 @@ def main() -> None:
     print(machine.sentence(machine.facts()), "load", os.getloadavg())
 
 
-def shards(con: object, rows: int, groups: int, folder: Path) -> tuskml.shards.manifest.Manifest:
+def shards(con: object, rows: int, groups: int, folder: Path) -> Manifest:
     """The rows, split."""
     columns = ", ".join(f"(hash(i, {k}) % 2000) / 1000 - 1 AS x{k}" for k in range(FEATURES))
     names = ", ".join(f"x{k}" for k in range(FEATURES))

@@ -14,7 +14,7 @@ import statistics
 import subprocess
 import sys
 
-from tuskml.connection import extension_path
+from tuskml.udas.duckdb import extension_path
 
 MODES = {"inside": "off", "helper": "on"}
 CLIENT = """

@@ -9,9 +9,9 @@ import pytest
 import sharded
 
 import tuskml
+from tuskml.cluster.parted import on_parts
 from tuskml.groups.execution import leading
 from tuskml.groups.execution.leading import Ran
-from tuskml.training.parted import on_parts
 
 ROWS = """
 SELECT ['big', 'big', 'big', 'large', 'large', 'small'][1 + i % 6] AS g, i,

@@ -13,18 +13,18 @@ import sharded
 
 import tuskml
 from research.kingpin.calibrating import Measured, calibrated, line
+from tuskml.api.asked import asked_for
+from tuskml.api.training import resolve
+from tuskml.cluster import estimating
+from tuskml.cluster import units as cutting
+from tuskml.cluster.estimating import Pilot, execution, piloted, share_of
+from tuskml.cluster.shards.catalogue import catalogue_of
+from tuskml.cluster.units import Batch, Units
 from tuskml.commands.cli import main
 from tuskml.databases.duckdb import DuckDB
 from tuskml.groups.execution import threads
 from tuskml.schedule.simulation.estimates import estimates
 from tuskml.schedule.simulation.workload import Workload
-from tuskml.shards.catalogue import catalogue_of
-from tuskml.training import estimating
-from tuskml.training import units as cutting
-from tuskml.training.asked import asked_for
-from tuskml.training.estimating import Pilot, execution, piloted, share_of
-from tuskml.training.training import resolve
-from tuskml.training.units import Batch, Units
 
 N_ROWS = 30_000
 

@@ -9,8 +9,8 @@ import pytest
 import sharded
 
 import tuskml
+from tuskml.cluster import units
 from tuskml.groups.execution import threads
-from tuskml.training import units
 
 CODE = """
 import json, os, sys
@@ -19,7 +19,7 @@ from ray.cluster_utils import Cluster
 import psutil, ray, tuskml
 from tuskml.groups.execution import head
 from tuskml.learners.events import listening
-from tuskml.training import units
+from tuskml.cluster import units
 
 units.BATCH_ROWS = 2_000
 head.LOOK_SECONDS = 1.0

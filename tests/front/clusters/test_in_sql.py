@@ -11,10 +11,10 @@ import pytest
 import sharded
 
 import tuskml
+from tuskml.cluster import units
+from tuskml.cluster.shards import temporary
+from tuskml.cluster.table_form import running
 from tuskml.commands.cli import main
-from tuskml.shards import temporary
-from tuskml.table_form import running
-from tuskml.training import units
 
 N_ROWS = 8_000
 EXACT = {"deterministic": True}
@@ -162,9 +162,9 @@ def test_one_training_serves_a_statement(con: duckdb.DuckDBPyConnection) -> None
     joined = f"SELECT count(predict(m.model, [x, z])) FROM rows JOIN {form} AS m USING (g)"
     assert con.execute(joined).fetchall() == con.execute("SELECT count(g) FROM rows").fetchall()
     assert con.execute(f"SELECT count(*) FROM {form}").fetchall() == [(7,)]
-    before = tuskml.connection.rows_read()
+    before = tuskml.databases.connection.rows_read()
     con.execute(f"EXPLAIN SELECT * FROM {form}")
-    assert tuskml.connection.rows_read() == before
+    assert tuskml.databases.connection.rows_read() == before
     con.execute(f"PREPARE again AS SELECT g, model.payload FROM {form} ORDER BY g")
     first = con.execute("EXECUTE again").fetchall()
     assert con.execute("EXECUTE again").fetchall() == first

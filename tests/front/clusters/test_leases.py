@@ -14,9 +14,9 @@ import pytest
 import sharded
 
 import tuskml
+from tuskml.cluster import units
 from tuskml.groups.execution.leases import actor, tenant
 from tuskml.groups.execution.leases.run import LeasedRun
-from tuskml.training import units
 
 pytestmark = pytest.mark.slow
 LEASE = 6.0

@@ -14,9 +14,9 @@ import pytest
 import sharded
 
 import tuskml
+from tuskml.cluster import units
 from tuskml.groups.execution import ray_cluster
 from tuskml.learners.events import Event, listening
-from tuskml.training import units
 
 pytestmark = pytest.mark.slow
 N_ROWS = 60_000

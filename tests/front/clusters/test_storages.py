@@ -16,7 +16,7 @@ import pytest
 import sharded
 
 import tuskml
-from tuskml.shards import storages
+from tuskml.cluster.shards import storages
 
 fsspec = pytest.importorskip("fsspec", reason="fsspec is not installed: pip install fsspec")
 LOCAL = "127.0.0.1"

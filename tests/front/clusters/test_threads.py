@@ -12,13 +12,13 @@ import pytest
 import sharded
 
 import tuskml
+from tuskml.cluster import on_worker, reading, units
+from tuskml.cluster.resuming import Finished
+from tuskml.cluster.shards.catalogue import Group
 from tuskml.groups.execution import ray_session
 from tuskml.groups.execution.choosing import executor_of
 from tuskml.groups.execution.executor import Unit, attempt, work_named
 from tuskml.learners.events import Event, listening
-from tuskml.shards.catalogue import Group
-from tuskml.training import on_worker, reading, units
-from tuskml.training.resuming import Finished
 
 N_ROWS = 20_000
 

@@ -12,6 +12,9 @@ import pytest
 import sharded
 
 import tuskml
+from tuskml.cluster import clustered, on_worker, units
+from tuskml.cluster.resuming import Finished
+from tuskml.cluster.shards.catalogue import shard_of
 from tuskml.commands.cli import main
 from tuskml.databases.duckdb import DuckDB
 from tuskml.groups.execution import leading, pulse
@@ -19,9 +22,6 @@ from tuskml.groups.execution.choosing import executor_of
 from tuskml.groups.execution.executor import Unit
 from tuskml.groups.execution.leading import Leaders
 from tuskml.groups.execution.pulse import Clock, Pulses
-from tuskml.shards.catalogue import shard_of
-from tuskml.training import clustered, on_worker, units
-from tuskml.training.resuming import Finished
 
 N_ROWS = 30_000
 

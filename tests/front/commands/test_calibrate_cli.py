@@ -4,10 +4,10 @@ import json
 
 import pytest
 
+from tuskml.api import reading_seconds
 from tuskml.commands import cli
 from tuskml.learners.linear.planner import calibration
 from tuskml.learners.machine import constants, reading
-from tuskml.training import reading_seconds
 
 
 @pytest.fixture

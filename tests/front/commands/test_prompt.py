@@ -10,7 +10,7 @@ import pytest
 
 import tuskml
 from tuskml.commands.cli import main
-from tuskml.terminal.prompt import complete
+from tuskml.commands.terminal.prompt import complete
 
 SERIES = {"duckdb": "range(9)", "postgres": "generate_series(0, 8)"}
 

@@ -8,7 +8,8 @@ import duckdb
 import pytest
 
 import tuskml
-from tuskml import connection
+from tuskml.databases import connection
+from tuskml.udas.duckdb import extension_path
 
 MACROS = ["sparse", "with_payload", "predict", "predict_proba", "decision", "model_summary"]
 PREDICTED = "SELECT [predict(m, [4]), decision(with_payload(m), [4])] FROM (SELECT train_model('linear', 2 * x, [x]) AS m FROM range(9) t(x))"
@@ -74,7 +75,7 @@ def test_read_only_needs_a_file(tmp_path) -> None:
 
 def test_failed_load_closes_the_connection(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
     """A second connect with other settings fails while the first is open."""
-    monkeypatch.setattr("tuskml.clients.hosted.VERSION", "0")
+    monkeypatch.setattr("tuskml.databases.hosted.VERSION", "0")
     with pytest.raises(tuskml.ExtensionError):
         tuskml.connect(tmp_path / "db.duckdb")
     monkeypatch.undo()
@@ -184,7 +185,7 @@ def test_extension_path_has_odd_characters(tmp_path, monkeypatch: pytest.MonkeyP
     folder = tmp_path / "it's a folder"
     folder.mkdir()
     copy = folder / "tuskml.duckdb_extension"
-    copy.write_bytes(connection.extension_path().read_bytes())
+    copy.write_bytes(extension_path().read_bytes())
     monkeypatch.setattr(connection, "extension_path", lambda: copy)
     with tuskml.connect() as con:
         assert one(con, FIT) == pytest.approx(2)

@@ -12,8 +12,8 @@ import pytest
 
 from tuskml.commands.cli import main
 from tuskml.databases import postgres_connection
-from tuskml.postgres import install as postgres
-from tuskml.postgres import pgxs
+from tuskml.databases.extension import install as postgres
+from tuskml.databases.extension import pgxs
 
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
 Complaint = Callable[..., str]

@@ -6,7 +6,8 @@ import duckdb
 import pytest
 
 import tuskml
-from tuskml import connection, registry
+from tuskml import registry
+from tuskml.databases import connection
 
 
 @pytest.fixture

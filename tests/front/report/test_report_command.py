@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from outline import Outline
 
+from tuskml.api.model_tables import ModelTable, chosen_keys
 from tuskml.commands.cli import main
 from tuskml.databases.sources import Source
-from tuskml.prediction.model_tables import ModelTable, chosen_keys
 
 
 def test_the_command_says_what_it_wrote(report: Path, capsys) -> None:

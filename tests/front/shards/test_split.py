@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tuskml
-from tuskml.shards.manifest import NAME, read_manifest
+from tuskml.cluster.shards.manifest import NAME, read_manifest
 
 ROWS = """
 SELECT CASE WHEN i % 13 = 12 THEN NULL ELSE 'g' || i % 13 END AS g, hash(i)::DOUBLE / 7 AS x,

@@ -8,8 +8,8 @@ import duckdb
 import pytest
 
 import tuskml
-from tuskml.shards import catalogue
-from tuskml.shards.manifest import NAME
+from tuskml.cluster.shards import catalogue
+from tuskml.cluster.shards.manifest import NAME
 
 fsspec = pytest.importorskip("fsspec", reason="fsspec is not installed: pip install fsspec")
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 import tuskml
-from tuskml.shards import temporary
-from tuskml.shards.temporary import HOST, LOCK, PREFIX, temporary_folder
+from tuskml.cluster.shards import temporary
+from tuskml.cluster.shards.temporary import HOST, LOCK, PREFIX, temporary_folder
 
 WAITING = """
 import sys, time
-from tuskml.shards.temporary import temporary_folder
+from tuskml.cluster.shards.temporary import temporary_folder
 with temporary_folder(sys.argv[1]) as folder:
     (folder / "shard.parquet").touch()
     print(folder, flush=True)

@@ -214,7 +214,7 @@ def test_the_bar_is_as_wide_as_a_notebook(monkeypatch) -> None:
             widths.append(given.get("ncols"))
             super().__init__(**given, display=False)
 
-    monkeypatch.setattr(sys.modules["tuskml.training.progress_bar"], "tqdm", Bar)
+    monkeypatch.setattr(sys.modules["tuskml.api.progress_bar"], "tqdm", Bar)
     with progress(groups=1), tuskml.connect() as con:
         con.execute("SELECT train_model('linear', x, [x]) FROM range(9) t(x)").fetchall()
     assert widths == [None]
@@ -240,7 +240,7 @@ def test_the_bar_counts_rows_while_they_are_read(monkeypatch) -> None:
             assert seen.wait(60), "no row is shown while rows are read"
         return x
 
-    monkeypatch.setattr(sys.modules["tuskml.training.progress_bar"], "tqdm", Bar)
+    monkeypatch.setattr(sys.modules["tuskml.api.progress_bar"], "tqdm", Bar)
     with tuskml.connect(threads=1) as con:
         con.create_function("slowly", slowly, ["BIGINT"], "BIGINT")
         with progress(groups=1):

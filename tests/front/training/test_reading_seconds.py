@@ -2,9 +2,9 @@
 
 import pytest
 
+from tuskml.api import reading_seconds
 from tuskml.learners.linear.streamed import reading_seconds as of_spilled
 from tuskml.learners.machine import reading
-from tuskml.training import reading_seconds
 
 ROWS = "CREATE TABLE nothing ()"
 """What the database of PostgreSQL has."""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tuskml
-from tuskml.connection import rows_read
+from tuskml.databases.connection import rows_read
 from tuskml.kernels.epochs import Drawn, Epoch
 from tuskml.kernels.passes import Pass
 from tuskml.learners.linear.algorithms.parts import drawn

@@ -12,8 +12,8 @@ import pytest
 from cluster import Cluster, mirror
 
 from tuskml.commands.cli import main
-from tuskml.postgres import install as postgres
-from tuskml.postgres import pgxs
+from tuskml.databases.extension import install as postgres
+from tuskml.databases.extension import pgxs
 from tuskml.version import VERSION
 
 CREATED = "tusk_install_created"

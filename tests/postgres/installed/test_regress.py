@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from cluster import Cluster
 
+from tuskml.databases.extension import pgxs
 from tuskml.errors import ExtensionError
-from tuskml.postgres import pgxs
 
 pytestmark = pytest.mark.fault(family="concurrency")
 

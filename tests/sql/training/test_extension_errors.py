@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 import tuskml
-from tuskml import connection
+from tuskml.udas.duckdb import extension_path
 from tuskml.version import VERSION
 
 pytestmark = pytest.mark.fault(family="bad input by name")
@@ -28,7 +28,7 @@ def test_signed_extensions_only() -> None:
 
 
 def test_versions_differ(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tuskml.clients.hosted.VERSION", "9.9.9")
+    monkeypatch.setattr("tuskml.databases.hosted.VERSION", "9.9.9")
     with pytest.raises(tuskml.ExtensionError) as caught:
         tuskml.connect()
     assert str(caught.value) == (
@@ -62,7 +62,7 @@ print(con.execute("SELECT accuracy(1, 1)").fetchall())
 def test_trainer_is_missing(tmp_path) -> None:
     """LOAD alone, in a process without the package, gives the functions that need no Python."""
     copy = tmp_path / "tuskml.duckdb_extension"
-    shutil.copy(connection.extension_path(), copy)
+    shutil.copy(extension_path(), copy)
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT_TRAINER, copy],
         capture_output=True,
@@ -91,6 +91,6 @@ def test_a_failing_trainer_is_an_error(
 
 
 def test_library_answers_its_version() -> None:
-    library = ctypes.CDLL(os.fspath(connection.extension_path()))
+    library = ctypes.CDLL(os.fspath(extension_path()))
     library.tusk_version.restype = ctypes.c_char_p
     assert library.tusk_version().decode() == VERSION

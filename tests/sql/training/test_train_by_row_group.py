@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 import tuskml
-from tuskml.connection import rows_read
+from tuskml.databases.connection import rows_read
 from tuskml.databases.duckdb_row_groups import ALIAS, DuckRowGroups, Place
 from tuskml.learners.linear.streamed import rounds, skipping
 from tuskml.learners.row_groups import Piece, Storage

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tuskml
-from tuskml.connection import extension_path
+from tuskml.udas.duckdb import extension_path
 
 WHOLE = {
     "TINYINT": (-(2**7), 2**7 - 1),

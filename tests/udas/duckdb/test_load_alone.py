@@ -14,7 +14,7 @@ import pytest
 from scipy.special import stdtr
 
 import tuskml
-from tuskml.connection import extension_path
+from tuskml.udas.duckdb import extension_path
 
 ROWS = "CREATE TABLE points AS SELECT i % 3 AS g, i % 7 AS x, (i * i % 11)::DOUBLE AS z, i % 7 + (i * 7919 % 13) / 4 AS y, i % 2 = 0 AS b FROM range(300) t(i)"
 MODELS = "CREATE TABLE models AS SELECT g, train_model('linear', y, [x, z]) AS m, train_model('logistic', b, [x, z], '{\"l2\": 0.1}') AS late, train_model('linear', y, sparse([0, 2], [x, z])) AS thin FROM points GROUP BY g"

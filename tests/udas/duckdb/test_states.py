@@ -6,7 +6,7 @@ import random
 import duckdb
 import pytest
 
-from tuskml.connection import extension_path
+from tuskml.udas.duckdb import extension_path
 
 pytestmark = pytest.mark.native
 

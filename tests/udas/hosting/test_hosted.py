@@ -21,7 +21,7 @@ import pytest
 
 import tuskml
 from tuskml.commands.cli import main
-from tuskml.connection import extension_path
+from tuskml.udas.duckdb import extension_path
 
 duckdb_cli = pytest.importorskip("duckdb_cli")
 CLIENT = Path(duckdb_cli.__file__).parent / "duckdb"

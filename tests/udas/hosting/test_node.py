@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import tuskml
-from tuskml.connection import extension_path
+from tuskml.udas.duckdb import extension_path
 
 TRAIN = "SELECT (train_model('logistic', hash(i) % 3 = 0, [sin(i), cos(i)])).coef AS c FROM range(999) t(i)"  # noqa: E501
 SCRIPT = """

@@ -20,7 +20,7 @@
 #include "helper/helper.h"
 #include "python_home.h"
 
-/* What the package reads and writes (front/clients/hosted.py). */
+/* What the package reads and writes (front/databases/hosted.py). */
 typedef struct request {
     const char *extension; /* path of this library */
     char error[PYTHON_SENTENCE];
@@ -38,7 +38,7 @@ typedef struct python {
 
 static const char CODE[] = "import ctypes\n"
                            "try:\n"
-                           "    from tuskml.clients.hosted import start\n"
+                           "    from tuskml.databases.hosted import start\n"
                            "    start(%lld)\n"
                            "except BaseException as error:\n"
                            "    said = f'{type(error).__name__}: {error}'.split('\\n')[0]\n"

@@ -10,9 +10,9 @@ import pytest
 import sharded
 
 import tuskml
+from tuskml.cluster import units
+from tuskml.cluster.shards import temporary
 from tuskml.commands.cli import main
-from tuskml.shards import temporary
-from tuskml.training import units
 
 ROWS = """
 CREATE TYPE size AS ENUM ('small', 'large');

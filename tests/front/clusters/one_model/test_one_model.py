@@ -12,11 +12,11 @@ import pytest
 import sharded
 
 import tuskml
+from tuskml.cluster import estimating, units
+from tuskml.cluster.shards import temporary
 from tuskml.commands.cli import main
 from tuskml.groups.execution import leading, threads
 from tuskml.groups.execution.leading import Ran
-from tuskml.shards import temporary
-from tuskml.training import estimating, units
 
 N_ROWS = 12_000
 ROWS = ("label", "features")

@@ -15,7 +15,7 @@ import pytest
 import sharded
 
 import tuskml
-from tuskml.training import units
+from tuskml.cluster import units
 
 
 class Ended(NamedTuple):
@@ -30,8 +30,8 @@ IN_A_PROCESS = """
 import json, sys, tuskml
 from tuskml.groups.execution.share import Share, limit
 from tuskml.schedule import budget
-from tuskml.training import units
-from tuskml.training.parted import on_parts
+from tuskml.cluster import units
+from tuskml.cluster.parted import on_parts
 units.BATCH_ROWS = 5_000
 budget.threads = lambda asked=None: 1
 limit(Share(1, int(sys.argv[3]) * 10**6))

@@ -14,13 +14,13 @@ import pytest
 import sharded
 
 import tuskml
+from tuskml.cluster import units
 from tuskml.groups.execution import share, threads
 from tuskml.learners.nets.exchange import worker
 from tuskml.learners.nets.exchange.division import pieces_of
 from tuskml.schedule.exchange.search import Search
 from tuskml.schedule.exchange.workers import central, crew, mesh
 from tuskml.schedule.exchange.workers.session import Session
-from tuskml.training import units
 
 N_ROWS = 6_000
 LABEL = "x + z * (hash(i, 3) % 3) + hash(i, 4) % 7 / 7.0 > 0.9 + hash(i, 9) % 100 / 200.0"

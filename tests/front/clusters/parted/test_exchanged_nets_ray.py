@@ -14,9 +14,9 @@ import pytest
 import sharded
 
 import tuskml
+from tuskml.cluster import units
 from tuskml.groups.execution import leading
 from tuskml.groups.execution.leading import Ran
-from tuskml.training import units
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 """`test_parted_ray.py` has a twin that shares its cluster."""

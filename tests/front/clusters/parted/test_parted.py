@@ -12,10 +12,10 @@ import sharded
 import statsmodels.api as sm
 
 import tuskml
+from tuskml.cluster.parted import on_parts
 from tuskml.groups.execution import leading, threads
 from tuskml.groups.execution.leading import Ran
 from tuskml.learners.events import Event, listening
-from tuskml.training.parted import on_parts
 
 NIGHTLY = pytest.mark.nightly
 GIVEN: dict[str, Any] = {

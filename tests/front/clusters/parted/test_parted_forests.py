@@ -12,6 +12,7 @@ import pytest
 import sharded
 
 import tuskml
+from tuskml.cluster.parted import on_parts
 from tuskml.groups.execution import leading, threads
 from tuskml.groups.execution.leading import Ran
 from tuskml.kernels.parts.message import header_of
@@ -20,7 +21,6 @@ from tuskml.learners.learner import Request
 from tuskml.learners.registry import learner_of
 from tuskml.learners.trees.forest_options import FOREST_OPTIONS
 from tuskml.learners.trees.learner import FORESTS
-from tuskml.training.parted import on_parts
 
 GIVEN: dict[str, Any] = {
     "label": "n",

@@ -9,9 +9,9 @@ import pytest
 import sharded
 
 import tuskml
+from tuskml.cluster import units
 from tuskml.groups.execution import threads
 from tuskml.groups.execution.leading import Ran
-from tuskml.training import units
 
 FIELDS = {key: value for key, value in sharded.GIVEN.items() if key != "deterministic"}
 NET: dict[str, Any] = FIELDS | {

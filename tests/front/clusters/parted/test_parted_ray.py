@@ -13,9 +13,9 @@ import pytest
 import sharded
 
 import tuskml
+from tuskml.cluster import units
 from tuskml.groups.execution import leading, pinned
 from tuskml.groups.execution.leading import Ran
-from tuskml.training import units
 
 pytestmark = pytest.mark.slow
 N_ROWS = 60_000

@@ -6,9 +6,9 @@ import pytest
 import sharded
 
 import tuskml
+from tuskml.cluster.parted import on_parts
 from tuskml.groups.execution import leading
 from tuskml.groups.execution.leading import Ran
-from tuskml.training.parted import on_parts
 
 
 def test_rows_are_freed_when_their_group_is_trained(

@@ -11,13 +11,13 @@ import pytest
 import sharded
 
 import tuskml
+from tuskml.cluster import units
+from tuskml.cluster.parted import groups
 from tuskml.groups.execution import threads
 from tuskml.groups.execution.executor import Outcome, Unit
 from tuskml.groups.execution.leading import Ran
 from tuskml.groups.selection import parted
 from tuskml.learners.trees.learner import Trees
-from tuskml.training import units
-from tuskml.training.parted import groups
 
 GIVEN: dict[str, Any] = sharded.GIVEN | {"executor": "threads", "placement": "gap"}
 LINE = "2 * x - z + hash(x) % 10 / 10"

@@ -10,10 +10,10 @@ import pytest
 import sharded
 
 import tuskml
+from tuskml.cluster.parted import on_parts
 from tuskml.groups.execution import leading, threads
 from tuskml.groups.execution.leading import Ran
 from tuskml.kernels.trees.parted import boosting
-from tuskml.training.parted import on_parts
 
 GIVEN: dict[str, Any] = {
     "label": "y",

@@ -30,7 +30,7 @@ extern char **environ;
 
 static const char CODE[] = "import os, sys\n"
                            "try:\n"
-                           "    from tuskml.clients.hosted import serve\n"
+                           "    from tuskml.databases.hosted import serve\n"
                            "    serve(3, sys.argv[1])\n"
                            "except BaseException as error:\n"
                            "    said = f'{type(error).__name__}: {error}'.split('\\n')[0]\n"

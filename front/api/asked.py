@@ -1,0 +1,157 @@
+"""What a caller of `tuskml.train` or of the command line asks for, before there is a database."""
+
+from dataclasses import dataclass, replace
+from os import PathLike
+from typing import Any
+
+from tuskml.databases.database import Database
+from tuskml.databases.sources import Source
+from tuskml.errors import OptionError, one_of
+from tuskml.groups.execution.choosing import place_given
+from tuskml.groups.selection.asked import Search, search_of
+from tuskml.learners.learner import Request
+from tuskml.learners.options.table import MAX_TEXT
+from tuskml.learners.registry import (
+    TASKS,
+    how_to_classify,
+    learner_of,
+    options_of,
+    task_named,
+)
+from tuskml.model.model import Model
+from tuskml.text.expressions import quoted
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A task by its name in SQL, options as JSON text, and what they ask for.
+
+    requests: one, or those of all candidates of a search.
+    """
+
+    task: str
+    options: str
+    requests: tuple[Request[Any, Any], ...]
+    search: Search | None = None
+
+    @property
+    def searches(self) -> bool:
+        """Whether there are several candidates."""
+        return self.search is not None
+
+    @property
+    def labels(self) -> bool:
+        """Whether rows have labels."""
+        return any(learner_of(one.task).labels for one in self.requests)
+
+    @property
+    def classifies(self) -> bool:
+        """Whether labels are classes."""
+        return any(learner_of(one.task).classifies(one) for one in self.requests)
+
+    @property
+    def remedy(self) -> str:
+        """What an error about labels that are text adds."""
+        return "" if self.searches else how_to_classify(self.requests[0].task)
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where groups are trained, as the caller wrote it: the arguments of `train`."""
+
+    executor: str | None = None
+    placement: str | None = None
+    finished: str | PathLike[str] | None = None
+    worker_timeout: float | None = None
+
+
+def asked_for(task: object, text: str) -> Asked:
+    """What a task and the JSON text of its options ask for. Raises OptionError."""
+    if not isinstance(task, str):
+        raise OptionError(
+            f"task is of type {type(task).__qualname__}, expected {one_of(TASKS)}: "
+            "train(connection, task, source=..., label=..., features=...)"
+        )
+    search = search_of(task, text) if len(text) <= MAX_TEXT else None
+    if search is not None:
+        candidates = tuple(Request(one.task, one.options) for one in search.candidates)
+        return Asked(task, text, candidates, search)
+    found = task_named(task)
+    return Asked(task, text, (Request(found, options_of(found, text)),))
+
+
+def pooled_and_place(
+    options: dict[str, Any], into: object, executor: str | None
+) -> tuple[bool, str | None]:
+    """Takes `pooled`, and `cluster` where it is a place, out of the options of an aggregate."""
+    executor = place_given(executor, options)
+    pooled = options.pop("pooled", False)
+    if not isinstance(pooled, bool):
+        raise OptionError(f"option 'pooled' is {pooled!r}, expected True or False")
+    if pooled and into is not None:
+        raise OptionError(
+            "option 'pooled' is not available with into: train without it, and save the models "
+            "that it returns"
+        )
+    if pooled and executor is not None:
+        raise OptionError(
+            "option 'pooled' is not available with executor: its groups train together, in this "
+            "process"
+        )
+    return pooled, executor
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the caller wrote, which a model remembers."""
+
+    features: tuple[str, ...]
+    label: str | None
+    group_by: tuple[str, ...]
+
+    def named(self, model: Model) -> Model:
+        """The model, which knows what it was trained on."""
+        if model.preparation is not None:
+            return replace(model, label=self.label)
+        return model.trained_on(self.features, self.label)
+
+
+@dataclass(frozen=True)
+class Training:
+    """A checked request: SQL expressions over the source's columns; keys have names and SQL.
+
+    n_features: None where they are one array, 0 where they are a row with names; text_label:
+    whether labels are text; extras: SQL of the weight, or of the weight and the offset.
+    """
+
+    asked: Asked
+    source: Source
+    label: str
+    features: str
+    keys: tuple[tuple[str, str], ...]
+    options: str
+    n_features: int | None
+    given: Given
+    text_label: bool = False
+    extras: tuple[str, ...] = ()
+
+    def instead_of_its_task(self, token: str) -> "Training":
+        """The same, which will explain what plans were compared (`learners/receiving.py`)."""
+        return replace(self, asked=replace(self.asked, task=token))
+
+    def query(self, database: Database, aggregate: str = "train_model") -> str:
+        """The query that trains: the keys' columns, and the model's.
+
+        aggregate: another with the same arguments, such as explain_training.
+        """
+        plain = self.options == "{}" and not self.extras
+        given = "" if plain else ", ".join(["", database.text(self.options), *self.extras])
+        model = (
+            f"{database.function(aggregate)}({database.text(self.asked.task)}, {self.label}, "
+            f"{self.features}{given})"
+        )
+        keys = [f"{sql} AS {quoted(name)}" for name, sql in self.keys]
+        query = f"SELECT {', '.join([*keys, f'{model} AS model'])} FROM {self.source.sql}"
+        if keys:
+            query += " GROUP BY " + ", ".join(sql for _, sql in self.keys)
+        return query

@@ -1,0 +1,341 @@
+"""`tuskml.predict` and `tuskml.evaluate`: models applied to the sources that `train` reads.
+
+They write the query of SQL's `predict` and of its metrics, where the rows are: only what is asked
+for leaves the database.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tuskml.api.curves import curve_names, fetch_curve
+from tuskml.api.joining import Joined, ModelLike, joined
+from tuskml.api.refusing import refuse_replace
+from tuskml.databases.database import Database, Row, kind_of
+from tuskml.databases.frames import Form, checked_form, fetched
+from tuskml.databases.keeping import Into, keep
+from tuskml.databases.opening import opened
+from tuskml.databases.sources import Rows, Scope, listed, rows_of, scope_of
+from tuskml.errors import DataError, nearest, one_of
+from tuskml.learners.options.by_name import ByName
+from tuskml.model.by_group import Models, as_key
+from tuskml.model.scoring import Answers, Kind
+from tuskml.text.calls import explained
+from tuskml.text.expressions import column_named, one, quoted
+from tuskml.udas.tasks import TASK_TABLE
+
+NAMES = {
+    "predict": "prediction",
+    "predict_proba": "probability",
+    "predict_probas": "probabilities",
+    "predict_class": "class",
+    "decision": "decision",
+    "predict_topics": "topics",
+}
+Metrics = dict[str, Any]
+REGRESSION = ("rmse", "mae", "r2")
+SEVERAL = ("log_loss", "accuracy", "f1_macro")
+FUNCTIONS = {"f1_macro": "f1_score"}
+CURVE_ARGUMENTS = {"calibration": "tusk_high, tusk_p, 10", "confusion": "tusk_y, tusk_c"}
+
+
+@explained
+def predict(
+    connection: object,
+    model: ModelLike,
+    *,
+    source: Rows,
+    features: str | Sequence[str] | None = None,
+    group_by: str | Sequence[str] = (),
+    kind: Kind | Literal["predict_probas", "predict_topics"] = "predict",
+    columns: str | Sequence[str] | None = None,
+    name: str | None = None,
+    into: Into | None = None,
+    replace: bool = False,
+    returns: Form | None = None,
+) -> Any:
+    """Predicts each row of a source, in the database.
+
+    connection, source: as for `tuskml.train`. model: a Model, the Models that `train` returned
+    with group_by, or a table (or query) of models that `into` made, with a column `model` beside
+    its keys. features: columns or SQL expressions, by default those that the model was trained
+    on. group_by: the keys of models by group, by default those that they were trained with; a
+    row whose group has no model gets NULL. kind: `predict`, the number or the class in the
+    label's own values; `predict_proba`, the probability of the higher of two classes;
+    `predict_probas`, those of all classes, a dict by class name; `predict_class`, the class by its
+    name; `decision`, the margin; or `predict_topics`, the proportions of topics of `lda`. columns:
+    the source's columns to return with the prediction; all by default. name: the column of
+    predictions, by default prediction, probability, probabilities, class, decision or topics.
+
+    Returns the rows as a pandas frame; for a Polars or Arrow source, as such a frame. returns:
+    'pandas', 'polars', 'arrow' or 'numpy' (a dict of arrays). With into, writes the rows to a new
+    table, or to a file if it is a name such as "scored.parquet" or "scored.csv", and returns their
+    number. replace: whether an existing table or file may be replaced. The rows of one model are
+    in the source's order. Raises DataError for a wrong source, column, model or rows.
+
+    >>> import tuskml
+    >>> con = tuskml.connect()
+    >>> _ = con.execute("CREATE TABLE t AS SELECT x, 2 * x + 1 AS y FROM range(9) r(x)")
+    >>> model = tuskml.train(con, "linear", source="t", label="y", features=["x"])
+    >>> rows = predict(con, model, source="SELECT 100 AS x", returns="numpy")
+    >>> rows["prediction"].round(6).tolist()
+    [201.0]
+    """
+    if kind not in NAMES:
+        raise DataError(f"kind is {kind!r}, expected {one_of(NAMES)}{nearest(str(kind), NAMES)}")
+    form: Form = "numpy" if into is not None else checked_form(returns, source)
+    refuse_replace(replace, into)
+    with opened(connection, into is not None) as database, rows_of(database, source) as rows:
+        scoring = resolve(database, model, scope_of(database, rows), features, group_by)
+        query = scoring.rows(kind, name or NAMES[kind], chosen(scoring.scope, columns))
+        if into is not None:
+            return keep(database, into, query, replace)
+        return fetched(database, query, form)
+
+
+@explained
+def evaluate(
+    connection: object,
+    model: ModelLike,
+    *,
+    source: Rows,
+    label: str | None = None,
+    features: str | Sequence[str] | None = None,
+    weight: str | None = None,
+    offset: str | None = None,
+    group_by: str | Sequence[str] = (),
+    curves: bool = False,
+) -> Any:
+    """Scores a model's predictions for the rows of a source, computed in the database.
+
+    connection, model, source, features: as for `predict`. label: a column or SQL expression, by
+    default the one that the model was trained on. weight: the row's weight, a number of at least
+    0; a row of weight 0 or NULL does not count. offset: of counts, what is added to the margin,
+    such as "ln(exposure)", so that those of such an exposure are compared. Both are columns or SQL
+    expressions. group_by: metrics per group, also for one model. curves: adds the rows of
+    `roc_curve`, `precision_recall_curve` and `lift`, and with probabilities of `calibration`, of
+    more than two classes those of `confusion`, as lists of dicts; `tuskml.plots` draws them. They
+    are empty where the rows do not determine them.
+
+    Returns a dict: `n_rows`, the rows that have a label and a prediction, and `n_not_scored`, the
+    others, such as those with a NULL among the features, which no metric counts; `rmse`, `mae` and
+    `r2` for numbers; `auc`, `log_loss` and `accuracy` for `logistic`; `auc` and `accuracy` for
+    `svm`; with more than two classes `log_loss`, `accuracy` and `f1_macro`, the mean of `f1_score`
+    over classes; for your own task those of numbers or of classes, with `log_loss` if it has
+    probabilities. A label may be text where the model's classes have names. A metric without a
+    value, such as the `auc` of one class, is None. With group_by it is a dict of such dicts by
+    key, or by a tuple of keys if there are several. Raises DataError as `predict` does, for a
+    label that is none of a model's classes, and for curves of numbers.
+
+    >>> import tuskml
+    >>> con = tuskml.connect()
+    >>> _ = con.execute("CREATE TABLE t AS SELECT x, x > 4 AS high FROM range(9) r(x)")
+    >>> model = tuskml.train(con, "logistic", source="t", label="high", features=["x"], l2=0.1)
+    >>> found = evaluate(con, model, source="t")
+    >>> found["n_rows"], found["auc"], found["accuracy"]
+    (9, 1.0, 1.0)
+    """
+    with opened(connection) as database, rows_of(database, source) as rows:
+        scoring = resolve(database, model, scope_of(database, rows), features, group_by)
+        text = scoring.models.label if label is None else label
+        if text is None:
+            raise DataError("label is not given, and the model does not know its own: give label")
+        extras = scoring.extras(weight, offset)
+        return scoring.metrics(one(text, "label", scoring.scope.columns), curves, extras)
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """Rows and models that belong together; keys are names and SQL over the source's columns."""
+
+    database: Database
+    scope: Scope
+    models: Joined
+    features: str
+    keys: tuple[tuple[str, str], ...]
+
+    def function(self, name: str) -> str:
+        """A prediction, in the scope of `matched`."""
+        return f"{self.database.function(name)}(models.tusk_model, rows.tusk_x)"
+
+    def matched(self, given: Sequence[str]) -> str:
+        """Rows beside their models, as `FROM` takes them; given: columns with their names."""
+        keys = [f"{sql} AS tusk_g{k}" for k, (_, sql) in enumerate(self.keys)]
+        inner = ", ".join([*given, *keys, f"{self.features} AS tusk_x"])
+        rows = f"(SELECT {inner} FROM {self.scope.source.sql}) AS rows"
+        by = [f"rows.tusk_g{k}" for k in range(len(self.models.alike))]
+        return f"{rows} {self.models.join(self.database, by)}"
+
+    def rows(self, kind: str, name: str, columns: Sequence[str]) -> str:
+        """The query of the source's columns and the predictions."""
+        if column_named(name, columns) is not None:
+            raise DataError(
+                f"the source has a column {name!r}, as the predictions would be called: give "
+                "name, or columns without it"
+            )
+        if self.models.constant is not None:  # without a join rows stay in their order
+            function = self.database.function(kind)
+            predicted = f"{function}({self.models.constant}, {self.features}) AS {quoted(name)}"
+            shown = [*map(quoted, columns), predicted]
+            return f"SELECT {', '.join(shown)} FROM {self.scope.source.sql}"
+        given = [f"{quoted(column)} AS tusk_c{k}" for k, column in enumerate(columns)]
+        shown = [f"rows.tusk_c{k} AS {quoted(column)}" for k, column in enumerate(columns)]
+        shown.append(f"{self.function(kind)} AS {quoted(name)}")
+        return f"SELECT {', '.join(shown)} FROM {self.matched(given)}"
+
+    def extras(self, weight: str | None, offset: str | None) -> tuple[str, ...]:
+        """SQL of the rows' weights, or of weights and offsets. DataError for an offset of models
+        whose number is not exp(margin).
+        """
+        if offset is not None and self.models.answers().response != "exp":
+            raise DataError(
+                f"offset is given for a model of task '{self.models.task}', expected a model of "
+                f"{one_of(name for name, row in TASK_TABLE.items() if row.response == 'exp')}"
+            )
+        return self.scope.extras(weight, offset)
+
+    def metrics(self, label: str, curves: bool = False, extras: Sequence[str] = ()) -> Any:
+        """The metrics of each group of keys; label: a column or SQL; extras: as of `extras`."""
+        answers = self.models.answers()
+        if curves and not answers.classifies:
+            raise DataError("curves is True for a model of numbers, expected one of classes")
+        several = self.models.several
+        names = SEVERAL if several else metrics_of(answers)
+        label = self.scope.label(label, may_be_text=answers.classifies)
+        scored = self.scored(answers, label, extras)
+        weighed, counts = (", tusk_w", " AND tusk_w > 0") if extras else ("", "")
+        keys = [f"tusk_g{k}" for k in range(len(self.keys))]
+        function = self.database.function
+        arguments = {
+            "auc": "tusk_high, tusk_m",
+            "log_loss": "tusk_y, tusk_s" if several else "tusk_high, tusk_p",
+            "f1_macro": "tusk_y, tusk_c, 'macro'",
+        }
+        shown = [
+            *keys,
+            f"count(*) FILTER (WHERE tusk_y IS NOT NULL AND tusk_c IS NOT NULL{counts})",
+            f"count(*) FILTER (WHERE (tusk_y IS NULL OR tusk_c IS NULL){counts})",
+            f"count(*) FILTER (WHERE tusk_third{counts})",
+            *(
+                f"{function(FUNCTIONS.get(name, name))}"
+                f"({arguments.get(name, 'tusk_y, tusk_c')}{weighed})"
+                for name in names
+            ),
+        ]
+        query = f"SELECT {', '.join(shown)} FROM ({scored}) AS scored"
+        if keys:
+            query += f" GROUP BY {', '.join(keys)} ORDER BY {', '.join(keys)}"
+        found = self.database.fetch(query)
+        by_key = {as_key(row[: len(keys)]): metrics_in(row[len(keys) :], names) for row in found}
+        for name in curve_names(answers, several) if curves else ():
+            given = CURVE_ARGUMENTS.get(name, "tusk_high, tusk_m") + weighed
+            points = fetch_curve(self.database, name, given, scored, keys)
+            for key, metrics in by_key.items():
+                metrics[name] = points.get(key, [])
+        if not keys:
+            return by_key[()]
+        return {key[0]: m for key, m in by_key.items()} if len(keys) == 1 else by_key
+
+    def scored(self, answers: Answers, label: str, extras: Sequence[str] = ()) -> str:
+        """The query of labels, classes, margins, probabilities and, of extras, weights.
+
+        tusk_high: whether a label is the higher class; of a model that has seen one class, that
+        class is where it is above 0. tusk_third: whether it is neither of two. tusk_s: the
+        probabilities of more than two classes.
+        """
+        third, high, (kind,) = "false", "NULL", self.scope.types([label], "label")
+        named, several = kind_of(kind) == "category", self.models.several
+        y = "CAST(rows.tusk_label AS text)"
+        if not named:
+            y = self.database.as_double("rows.tusk_label", kind)
+        if answers.classifies and not several:
+            third, high = sides(y, named)
+        exposed = " * exp(rows.tusk_o)" if len(extras) > 1 else ""
+        shown = [
+            *(f"rows.tusk_g{k}" for k in range(len(self.keys))),
+            f"{y} AS tusk_y",
+            f"{self.function('predict_class' if named else 'predict')}{exposed} AS tusk_c",
+            f"{high} AS tusk_high",
+            f"{third} AS tusk_third",
+            *(["rows.tusk_w"] if extras else []),
+        ]
+        if several:
+            shown.append(f"{self.function('predict_probas')} AS tusk_s")
+        elif answers.classifies:
+            shown.append(f"{self.function('decision')} AS tusk_m")
+        if answers.has_probabilities and not several:
+            shown.append(f"{self.function('predict_proba')} AS tusk_p")
+        given = zip(extras, ("tusk_w", "tusk_o"), strict=False)
+        matched = self.matched(
+            [f"{label} AS tusk_label", *(f"{x} AS {name}" for x, name in given)]
+        )
+        return f"SELECT {', '.join(shown)} FROM {matched}"
+
+
+def sides(y: str, named: bool) -> tuple[str, str]:
+    """SQL of whether a label is neither of two classes, and of whether it is the higher one.
+
+    named: whether labels are classes by name; of those a lone one is the lower.
+    """
+    field = "(models.tusk_model)." + ("class_names" if named else "classes")
+    low, other = f"{field}[1]", f"{field}[2]"
+    alone = f"({low} > 0) = ({y} = {low})"  # another label is a wrong prediction
+    if named:
+        alone = f"{y} <> {low}"
+    high = f"CASE WHEN {other} IS NULL THEN {alone} ELSE {y} = {other} END"
+    return f"{y} <> {low} AND {y} <> {other}", high
+
+
+def metrics_of(answers: Answers) -> tuple[str, ...]:
+    """The metrics of models that predict so."""
+    if answers.has_probabilities:
+        return ("auc", "log_loss", "accuracy")
+    return ("auc", "accuracy") if answers.classifies else REGRESSION
+
+
+def metrics_in(row: Row, names: Sequence[str]) -> Metrics:
+    """The metrics of a group by name. DataError where labels are of a third class."""
+    n_rows, n_not_scored, third, *values = row
+    if third:
+        raise DataError(
+            f"the label of {third:,} rows is neither of the model's two classes: expected the "
+            "label that it was trained on"
+        )
+    counts = {"n_rows": int(n_rows), "n_not_scored": int(n_not_scored)}
+    return {**counts, **dict(zip(names, values, strict=True))}
+
+
+def chosen(scope: Scope, columns: str | Sequence[str] | None) -> list[str]:
+    """The source's columns that stay. DataError for a name that is none of them."""
+    if columns is None:
+        return list(scope.columns)
+    names = []
+    for text in [columns] if isinstance(columns, str) else columns:
+        column = column_named(text, scope.columns)
+        if column is None:
+            raise DataError(scope.no_column(text, "columns"))
+        names.append(column)
+    return names
+
+
+def resolve(
+    database: Database,
+    model: ModelLike,
+    scope: Scope,
+    features: str | Sequence[str] | None,
+    group_by: str | Sequence[str],
+) -> Scoring:
+    """Checks models, features and keys against each other."""
+    texts = listed(group_by, "group_by", scope.columns)
+    if not texts and isinstance(model, Models):
+        texts = listed(model.group_by, "group_by", scope.columns)
+    keys = tuple(map(scope.key, texts))
+    models = joined(database, model, scope, keys)
+    given = models.features if features is None else features
+    if given is None:
+        raise DataError(
+            "features is not given, and the model does not know its own: give features"
+        )
+    texts = listed(given, "features", scope.columns)
+    sql, _ = scope.features(texts, ByName(models.by_name))
+    return Scoring(database, scope, models, sql, keys)

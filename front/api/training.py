@@ -1,0 +1,352 @@
+"""`tuskml.train`: a training on a table, a query or Parquet files, from Python.
+
+It writes the query of the aggregate `train_model` that a person would write, so options, numbers
+and model values are those of SQL.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, overload
+
+from tuskml.api.asked import Asked, Given, Training, Where, asked_for, pooled_and_place
+from tuskml.api.collected import collected
+from tuskml.api.pooling import train_pooled
+from tuskml.api.refusing import (
+    checked_into,
+    label_given,
+    refuse_leaks,
+    refuse_repeated,
+    refuse_replace,
+    refuse_same_names,
+    refuse_unknown,
+)
+from tuskml.databases.database import Database, kind_of
+from tuskml.databases.duckdb import DuckDB
+from tuskml.databases.duckdb_row_groups import row_groups_of, width
+from tuskml.databases.keeping import Into, keep
+from tuskml.databases.opening import opened
+from tuskml.databases.postgres import Postgres
+from tuskml.databases.sources import (
+    FilePath,
+    Rows,
+    Source,
+    find_source,
+    listed,
+    rows_of,
+    scope_of,
+)
+from tuskml.errors import OptionError
+from tuskml.groups import last_training
+from tuskml.late import late
+from tuskml.learners.options.by_name import by_name
+from tuskml.learners.options.table import MAX_TEXT
+from tuskml.learners.receiving import COMPARED, compared
+from tuskml.learners.registry import learner_of, of_classes
+from tuskml.learners.row_groups import RowGroups
+from tuskml.model.by_group import Models
+from tuskml.model.model import Model
+from tuskml.text.calls import explained
+
+
+@overload
+def train(
+    connection: object,
+    task: str,
+    *,
+    source: Rows,
+    label: str | None = None,
+    features: str | Sequence[str],
+    weight: str | None = None,
+    offset: str | None = None,
+    group_by: tuple[()] = (),
+    into: None = None,
+    executor: str | None = None,
+    placement: str | None = None,
+    finished: FilePath | None = None,
+    worker_timeout: float | None = None,
+    **options: Any,
+) -> Model: ...
+@overload
+def train(
+    connection: object,
+    task: str,
+    *,
+    source: Rows,
+    label: str | None = None,
+    features: str | Sequence[str],
+    weight: str | None = None,
+    offset: str | None = None,
+    group_by: str | Sequence[str],
+    into: None = None,
+    executor: str | None = None,
+    placement: str | None = None,
+    finished: FilePath | None = None,
+    worker_timeout: float | None = None,
+    **options: Any,
+) -> Models: ...
+@overload
+def train(
+    connection: object,
+    task: str,
+    *,
+    source: Rows,
+    label: str | None = None,
+    features: str | Sequence[str],
+    weight: str | None = None,
+    offset: str | None = None,
+    group_by: str | Sequence[str] = (),
+    into: Into,
+    replace: bool = False,
+    executor: str | None = None,
+    placement: str | None = None,
+    finished: FilePath | None = None,
+    worker_timeout: float | None = None,
+    **options: Any,
+) -> int: ...
+@explained
+def train(
+    connection: object,
+    task: str,
+    *,
+    source: Rows,
+    label: str | None = None,
+    features: str | Sequence[str],
+    weight: str | None = None,
+    offset: str | None = None,
+    group_by: str | Sequence[str] = (),
+    into: Into | None = None,
+    replace: bool = False,
+    executor: str | None = None,
+    placement: str | None = None,
+    finished: FilePath | None = None,
+    worker_timeout: float | None = None,
+    **options: Any,
+) -> Model | Models | int:
+    """Trains on the rows of a source: one model, or with group_by one per group.
+
+    connection: a DuckDB connection, the path of a DuckDB file or ":memory:", a psycopg
+    connection, a `postgresql://` or `duckdb:///file` URL, or an SQLAlchemy engine over psycopg or
+    DuckDB. source: a table ("flights", "schema.flights"), a query ("SELECT ..."), or in DuckDB
+    Parquet files (a path, a glob, a list of them) or a pandas, Polars or Arrow frame. label,
+    features, group_by: columns, or SQL expressions over the source's columns; features is a list
+    of numbers, or one expression that is an array or `sparse(indices, values)`; task `lda` has no
+    label, and its features are a list of words;
+    `month(date) AS month` names a key. weight, offset: the row's weight, and for counts what is
+    added to its margin, such as "ln(exposure)"; columns or expressions. into: keep the models in
+    a new table of this name, or in DuckDB in a Parquet file, "models.parquet". replace: whether
+    into may replace an existing one. executor: where models are trained: "ray", the address of
+    a Ray cluster, or "threads" of this process, or so by `cluster`; by default in the database,
+    groups of Parquet files as `tuskml.connect(executor=...)` says. placement: "gtp" trains each
+    group on one worker, "gap" groups of several files where these are, "auto" as is estimated to
+    take least; by default "gtp" with group_by, and for one model "gap" if parts add sums.
+    finished: a folder that keeps the groups it has trained: the same call again
+    trains the others. worker_timeout: seconds after which a task of a worker is given to another
+    one. options: as for `train_model`.
+
+    Returns a Model; with group_by `Models`, a dict by key (or by a tuple of keys if there are
+    several), with None for a group without a usable row; with into, the number of models. Raises
+    OptionError for a wrong task or option, DataError for a wrong source, column or rows, and
+    ClusterError for a cluster that cannot be used, or groups that it could not train.
+
+    Source: Kaoudi et al., A Cost-based Optimizer for Gradient Descent Optimization, SIGMOD 2017.
+
+    >>> import tuskml
+    >>> con = tuskml.connect()
+    >>> _ = con.execute("CREATE TABLE t AS SELECT x, 2 * x + 1 AS y FROM range(9) r(x)")
+    >>> model = train(con, "linear", source="t", label="y", features=["x"])
+    >>> round(model.coef[0], 6), round(model.intercept, 6), model.status
+    (2.0, 1.0, 'ok')
+    """
+    pooled, executor = pooled_and_place(options, into, executor)
+    refuse_unknown(options)
+    asked = asked_for(task, options_text(options))
+    refuse_replace(replace, into)
+    with opened(connection, into is not None) as database, rows_of(database, source) as rows:
+        training = resolve(database, asked, rows, label, features, group_by, (weight, offset))
+        if pooled:
+            return train_pooled(database, training)
+        executor = executor or usual_executor(database, training)
+        if into is None and executor is None:
+            model = streamed(database, training)
+            if isinstance(model, Model):
+                return training.given.named(model)
+            training = model or training
+        if into is not None:
+            training = to_be_kept(database, training, into)
+        where = Where(executor, placement, finished, worker_timeout)
+        return trained(database, training, where, into, replace)
+
+
+def trained(
+    database: Database, training: Training, where: Where, into: Into | None, replace: bool
+) -> Model | Models | int:
+    """As `train` returns it."""
+    if where != Where():
+        found: Model | Models | int = late("train_clustered")(
+            database, training, where, into, replace
+        )
+        return found
+    if into is not None:
+        return keep(database, into, training.query(database), replace)
+    return collected(database.models(training.query(database)), training)
+
+
+def usual_executor(database: Database, training: Training) -> str | None:
+    """The connection's own, for what workers can train: groups of files, not in a store."""
+    stored = any(request.options.store is not None for request in training.asked.requests)
+    if not isinstance(database, DuckDB) or not training.keys or stored:
+        return None
+    return database.usual_executor() if training.source.files else None
+
+
+def to_be_kept(database: Database, training: Training, into: Into) -> Training:
+    """The same for models in a table or a file. OptionError where they cannot be kept there."""
+    training = with_names(training)
+    refuse_same_names(database, [name for name, _ in training.keys])
+    checked_into(into)
+    return training
+
+
+def with_names(training: Training) -> Training:
+    """The same, whose models keep the names of their features, where there is one for each."""
+    given = json.loads(training.options)
+    names = list(training.given.features)
+    if len(names) != training.n_features:
+        return training
+    text = json.dumps({"feature_names": names} | given, ensure_ascii=False)
+    return replace(training, options=text) if len(text) <= MAX_TEXT else training
+
+
+def streamed(database: Database, training: Training) -> Model | Training | None:
+    """A model of stochastic gradient descent that reads only some of the rows' blocks.
+
+    None where the source has none, or the training must see all rows; that training where it is
+    to explain what it was compared with.
+    """
+    source, request = training.source, training.asked.requests[0]
+    if (
+        training.keys
+        or training.asked.searches
+        or training.extras
+        or training.n_features == 0
+        or training.text_label
+        or not (source.files or source.table)
+        or not (learner_of(request.task).streams(request) or request.options.explain)
+    ):
+        return None
+    label, features = training.label, training.features
+    if isinstance(database, DuckDB):
+        n = training.n_features or width(database, source.sql, features)
+        groups = row_groups_of(database, source.sql, source.files, label, features)
+        return None if groups is None or n is None else by_row_group(groups, training, n)
+    return sampled(database, training) if isinstance(database, Postgres) else None
+
+
+def sampled(database: Postgres, training: Training) -> Model | Training | None:
+    """A model of some of a table's blocks, which the server reads and trains on.
+
+    None, or the training on all rows, as `streamed` has it.
+    """
+    given = (training.asked.task, training.label, training.features, training.options)
+    source = f"{database.text(training.source.sql)}::pg_catalog.regclass"
+    token = database.fetch(
+        f"SELECT {database.function('_tuskml_sampled')}({source}, "
+        f"{', '.join(map(database.text, given))}, pg_catalog.current_setting('search_path'))"
+    )[0][0]
+    if token is None:
+        return None
+    if token.startswith(COMPARED):
+        return training.instead_of_its_task(token)
+    query = (
+        f"SELECT {database.function('train_model')}({database.text(token)}, 0.0::float8, "
+        "ARRAY[0.0::float8]) AS model"
+    )
+    ((_, value),) = database.models(query)
+    return None if value is None else Model.of(value)
+
+
+def by_row_group(
+    groups: RowGroups, training: Training, n_features: int
+) -> Model | Training | None:
+    """A model of row groups, if they are enough; else as `streamed` has it."""
+    request = training.asked.requests[0]
+    learner, models = learner_of(request.task), None
+    if learner.streams(request):
+        models = learner.train_streamed(groups, request, n_features)
+    if models is None:
+        plans = None
+        if request.options.explain:
+            plans = learner.source_plans(groups.storage, request, n_features)
+        task = training.asked.task
+        return None if plans is None else training.instead_of_its_task(compared(task, plans))
+    last_training.note(models, None)
+    return Model.of_batch(models, 0)
+
+
+def options_text(options: Mapping[str, Any]) -> str:
+    """Options as the JSON text that SQL takes; models and NumPy's numbers are fine."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, Model):
+            return as_start(value)
+        if hasattr(value, "tolist"):
+            return value.tolist()
+        raise OptionError(
+            f"an option is of type {type(value).__qualname__}, expected JSON's types"
+        )
+
+    return json.dumps(
+        {
+            name: {k.item() if hasattr(k, "item") else k: item for k, item in value.items()}
+            if isinstance(value, Mapping)
+            else value
+            for name, value in options.items()
+        },
+        default=plain,
+    )
+
+
+def as_start(model: Model) -> dict[str, Any]:
+    """What a training needs to know of the model that it goes on from, by SQL's names."""
+    kept = {name: getattr(model, name) for name in ("task", "coef", "classes", "store")}
+    kept |= {"intercept": model.intercept, "options": model.options_text}
+    if model.preparation is not None:
+        kept |= {"features": model.features, "preparation": model.preparation}
+    return {name: item for name, item in kept.items() if item is not None}
+
+
+def resolve(
+    database: Database,
+    asked: Asked,
+    source: Source | FilePath | Sequence[FilePath],
+    label: str | None,
+    features: str | Sequence[str],
+    group_by: str | Sequence[str],
+    extras: tuple[str | None, str | None] = (None, None),
+) -> Training:
+    """Checks what a caller gave against the source's columns; extras: weight and offset."""
+    rows = source if isinstance(source, Source) else find_source(database, source)
+    scope = scope_of(database, rows)
+    texts = listed(features, "features", scope.columns)
+    refuse_repeated(texts)
+    keys = listed(group_by, "group_by", scope.columns)
+    label = label_given(asked.task, asked.labels, label, scope)
+    by_label = of_classes(asked.task, asked.options) if label is not None else asked.options
+    if by_label != asked.options and scope.has_classes(label or "", "label"):
+        asked = asked_for(asked.task, by_label)
+    sql, n_features = scope.features(texts, by_name(asked.options))
+    label_sql = "NULL" if label is None else scope.label(label, asked.classifies, asked.remedy)
+    refuse_leaks(label, texts, scope)
+    return Training(
+        asked,
+        rows,
+        label_sql,
+        sql,
+        tuple(map(scope.key, keys)),
+        asked.options,
+        n_features,
+        Given(tuple(texts), label, tuple(keys)),
+        label is not None and kind_of(scope.types([label_sql], "label")[0]) == "category",
+        extras=scope.extras(*extras),
+    )

@@ -1,1 +1,0 @@
-"""Clients of DuckDB that are not Python: its command line, Node, Java and others."""

@@ -1,0 +1,305 @@
+"""A training on the workers of a cluster, by group or of one model."""
+
+import dataclasses
+import math
+import secrets
+import time
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import duckdb
+
+from tuskml.api.asked import Training, Where
+from tuskml.api.collected import collected
+from tuskml.api.training import trained
+from tuskml.cluster.estimating import Execution, balanced, execution
+from tuskml.cluster.of_postgres.answers import in_postgres
+from tuskml.cluster.of_postgres.rows import local_rows
+from tuskml.cluster.on_worker import WORK
+from tuskml.cluster.parted.groups import PartedGroups
+from tuskml.cluster.parted.placing import (
+    APPROACHES,
+    AUTO,
+    BY_NAME,
+    Placement,
+    cut,
+    placement_of,
+    refuse_chance,
+)
+from tuskml.cluster.reading import advice
+from tuskml.cluster.resuming import Finished
+from tuskml.cluster.shards.catalogue import Catalogue
+from tuskml.cluster.shards.readable import Readable, in_files
+from tuskml.cluster.units import Batch, Units
+from tuskml.databases.database import Database
+from tuskml.databases.duckdb import DuckDB
+from tuskml.databases.keeping import Into, keep
+from tuskml.databases.postgres import Postgres
+from tuskml.errors import ClusterError, ClusterWarning, OptionError
+from tuskml.groups.execution.choosing import workers_of
+from tuskml.groups.execution.executor import Executor, Outcome
+from tuskml.learners.events import Event, tell
+from tuskml.model.by_group import Models
+from tuskml.model.model import Model
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+HOPELESS = 3
+"""Failed units without one that succeeded, after which the rest is not tried."""
+
+
+def train_clustered(
+    database: Database,
+    training: Training,
+    where: Where,
+    into: Into | None,
+    replace: bool,
+) -> Model | Models | int:
+    """The models of all groups, or the one without groups, or with into their number.
+
+    Raises ClusterError, with the finished groups as its `models`, where some were not trained.
+    """
+    executor, placed = placement_of(where)
+    refuse_stored(training)
+    if not training.source.files and where.finished is not None:
+        raise OptionError(
+            f"finished is given, and source is {training.source.name}, expected Parquet files: "
+            "tuskml.split writes them once, and a table's rows are written anew for each training"
+        )
+    with local_rows(database, training) as (here, copy), in_files(here, copy) as readable:
+        if readable is None:
+            return without_groups(database, training, into, replace)
+        train = partial(train_in_files, readable, where, executor, placed)
+        if isinstance(database, Postgres):
+            return in_postgres(database, training, train, into, replace)
+        return train((into, replace))
+
+
+def train_in_files(
+    readable: Readable,
+    where: Where,
+    executor: Executor,
+    placed: Placement,
+    kept: tuple[Into | None, bool] = (None, False),
+) -> Model | Models | int:
+    """The same; kept: into and replace."""
+    checked, training = readable.database, readable.training
+    done = run_on_workers(readable, where, executor, placed)
+    with arrow_view(checked, done.answers) as view:
+        query = f"SELECT {', '.join([*readable.keys(), 'model'])} FROM {view}"
+        why = done.unfinished()
+        if why is not None:
+            raise incomplete(checked, query, training, done, why)
+        into, replace = kept
+        if into is not None:
+            return keep(checked, into, query, replace)
+        models = collected(checked.models(query), training)
+    told = execution_of(readable, executor, done)
+    if isinstance(models, Model):
+        return (
+            models if told is None else dataclasses.replace(models, plan=with_told(models, told))
+        )
+    models.execution = told
+    return models
+
+
+def with_told(model: Model, told: Execution) -> str:
+    """The model's plan, which if it is text, and not JSON, says what a cluster takes too."""
+    return model.plan if model.plan.startswith("{") else f"{model.plan}\n\n{told}"
+
+
+def execution_of(readable: Readable, executor: Executor, done: "Done") -> Execution | None:
+    """What the run was estimated to take and took, where the caller or `auto` asks."""
+    checked, training, found = readable.database, readable.training, readable.catalogue
+    estimated = done.estimated
+    if explained(training) and executor.workers and estimated is None:
+        # of no worker all groups were finished before
+        estimated = execution(Units(checked, training, found), executor.workers, executor.remote)
+    return estimated and dataclasses.replace(estimated, ran=done.approach, seconds=done.seconds)
+
+
+@dataclass(frozen=True)
+class Done:
+    """What workers did. batches: the groups of each unit by its key; approach: what the cost model
+    calls the placement; estimated: what `auto` chose by."""
+
+    outcomes: Sequence[Outcome]
+    batches: Mapping[str, Batch]
+    approach: str
+    seconds: float
+    estimated: Execution | None
+
+    @property
+    def answers(self) -> list[bytes]:
+        """Of finished units, Arrow streams of keys as text and models."""
+        return [one.answer for one in self.outcomes if one.answer is not None]
+
+    def unfinished(self) -> str | None:
+        """How many groups were not trained, and why; None where all were."""
+        failed = [str(one.error) for one in self.outcomes if one.answer is None]
+        if not failed and len(self.outcomes) == len(self.batches):
+            return None
+        if all(group.key == () for batch in self.batches.values() for group in batch.groups):
+            return f"the model was not trained: {failed[0]}"
+        keys = [one.key for one in self.outcomes if one.answer is not None]
+        n_groups = sum(len(batch.groups) for batch in self.batches.values())
+        n_done = sum(len(self.batches[key].groups) for key in keys)
+        return f"{n_groups - n_done:,} of {n_groups:,} groups were not trained: {failed[0]}"
+
+
+def run_on_workers(
+    readable: Readable, where: Where, executor: Executor, placed: Placement
+) -> Done:
+    """Trains all groups, with a ClusterWarning for what went wrong and changed no model."""
+    checked, training, found = readable.database, readable.training, readable.catalogue
+    placed, estimated = chosen(checked, training, found, where, placed)
+    parts = cut(training, found, placed, where.placement is None)
+    placed = parts.placement
+    units = Units(checked, training, found, parts.groups, placed.apart)
+    crews = executor if placed.together else None
+    parted = PartedGroups(units, parts.groups, placed.at_once, crews)
+    warn(filter(None, (parts.why, advice(checked, units))))
+    began = time.monotonic()
+    outcomes = list(finished(executor, units, parted, Finished(where.finished)))
+    batches = {key: batch for key, (_, batch) in units.batches.items()} | parted.batches
+    seconds = time.monotonic() - began
+    warn(executor.notes)
+    return Done(outcomes, batches, placed.approach, seconds, estimated)
+
+
+def answers_of(
+    database: DuckDB, training: Training, where: Where
+) -> "tuple[pa.Table, Execution | None] | None":
+    """The keys of all groups as text, in columns tusk_key_0 and so on, and their models as Arrow,
+    and with the option explain what was estimated; None where there are no rows. ClusterError
+    where a group was not trained.
+    """
+    import pyarrow as pa
+
+    executor, placed = placement_of(where)
+    with in_files(database, training) as readable:
+        if readable is None:
+            return None
+        done = run_on_workers(readable, where, executor, placed)
+        why = done.unfinished()
+        if why is not None:
+            raise ClusterError(why)
+        table = pa.concat_tables([pa.ipc.open_stream(one).read_all() for one in done.answers])
+        told = execution_of(readable, executor, done) if explained(training) else None
+        return table, told
+
+
+def warn(notes: Iterable[str]) -> None:
+    """Warns of each once."""
+    for note in dict.fromkeys(notes):
+        warnings.warn(note, ClusterWarning, stacklevel=6)
+
+
+def chosen(
+    database: DuckDB, training: Training, found: Catalogue, where: Where, placed: Placement
+) -> tuple[Placement, Execution | None]:
+    """The placement, and where `auto` needs it what each one is estimated to take."""
+    if placed.name != AUTO:
+        return placed, None
+    refuse_chance(training)
+    workers = workers_of(where.executor)
+    if balanced(found.groups, workers) and not explained(training):
+        return BY_NAME[APPROACHES["TP"]], None
+    remote = where.executor != "threads"
+    estimated = execution(Units(database, training, found), workers, remote)
+    return BY_NAME[APPROACHES[estimated.chosen]], estimated
+
+
+def without_groups(
+    database: Database, training: Training, into: Into | None, replace: bool
+) -> Model | Models | int:
+    """What a training in the database returns, where there is nothing for a worker."""
+    return trained(database, training, Where(), into, replace)
+
+
+def explained(training: Training) -> bool:
+    """Whether the caller asks what it takes."""
+    return any(request.options.explain for request in training.asked.requests)
+
+
+def refuse_stored(training: Training) -> None:
+    """OptionError where workers cannot train this."""
+    for request in training.asked.requests:
+        if request.options.store is not None:
+            raise OptionError(
+                f"option 'store' is {request.options.store!r} and executor is given, expected one "
+                "of them: a store is a folder of one machine"
+            )
+
+
+def finished(
+    executor: Executor, units: Units, parted: PartedGroups, kept: Finished
+) -> Iterator[Outcome]:
+    """Outcomes as they come; they end early where nothing works."""
+    failures = successes = 0
+    ordinary = [unit for unit, _ in units.batches.values()]
+    batches = {key: batch for key, (_, batch) in units.batches.items()} | parted.batches
+    wrong = partial(wrong_answer, batches)
+    for outcome in kept.outcomes(executor, WORK, ordinary, parted, wrong):
+        yield outcome
+        batch = batches[outcome.key]
+        if outcome.answer is None:
+            failures += 1
+        else:
+            successes += 1
+            if executor.remote or outcome.key in parted.batches:
+                tell(Event(len(batch.groups), batch.rows, 0, math.nan))
+        if failures >= HOPELESS and not successes:
+            return
+
+
+def wrong_answer(batches: Mapping[str, Batch], key: str, answer: bytes) -> str | None:
+    """What is wrong with an answer to the unit of a key; None where it has a model per group."""
+    import pyarrow as pa
+
+    asked = len(batches[key].groups)
+    try:
+        found = pa.ipc.open_stream(answer).read_all().num_rows
+    except (pa.ArrowInvalid, OSError) as error:
+        return f"a worker's answer cannot be read: {' '.join(str(error).split())}"
+    if found == asked:
+        return None
+    return (
+        f"a worker answered with {found:,} models for {asked:,} groups: the files have changed "
+        "since the training began, or other files lie at their paths on the worker"
+    )
+
+
+@contextmanager
+def arrow_view(database: DuckDB, answers: Sequence[bytes]) -> Iterator[str]:
+    """The workers' answers as one relation; without any it has no rows and is not to be read."""
+    import pyarrow as pa
+
+    name = f"tusk_answers_{secrets.token_hex(8)}"
+    if not answers:
+        yield name
+        return
+    tables = [pa.ipc.open_stream(answer).read_all() for answer in answers]
+    database.connection.register(name, pa.concat_tables(tables))
+    try:
+        yield name
+    finally:
+        with suppress(duckdb.Error):  # in a transaction that failed, which ends without it
+            database.connection.unregister(name)
+
+
+def incomplete(
+    database: DuckDB, query: str, training: Training, done: Done, why: str
+) -> ClusterError:
+    """The error that says what was not trained, and has what was."""
+    error = ClusterError(why + ("; the error's `models` has the others" if done.answers else ""))
+    if done.answers:  # so there are groups
+        found = collected(database.models(query), training)
+        assert isinstance(found, Models)
+        error.models = found
+    return error

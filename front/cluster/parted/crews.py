@@ -1,0 +1,169 @@
+"""Workers that train one group together, step by step, and meet over sockets of their own.
+
+First units find out which workers there are, and where each of them listens. Then each gets one
+unit, for as long as the group is trained. Where one of them is lost, all others end their units,
+and those that are there begin again: the numbers are the same, whoever they are.
+"""
+
+import json
+import os
+import secrets
+import socket
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from tuskml.cluster.parted import on_parts
+from tuskml.errors import ClusterError, Interrupted
+from tuskml.groups.execution.executor import Unit, each_of, several
+from tuskml.groups.execution.share import share
+from tuskml.kernels import passes
+from tuskml.learners.registry import learner_of, task_named
+from tuskml.schedule import budget
+from tuskml.schedule.exchange.workers.crew import Member, Seat
+from tuskml.schedule.exchange.workers.session import Gone
+
+SEAT = "tuskml.cluster.parted.crews:seated"
+WORK = "tuskml.cluster.parted.crews:trained"
+ATTEMPTS = 3
+"""How often workers may be lost until the group is given up."""
+DONE, LOST = b"+", b"-"
+_seats: dict[str, Seat] = {}
+"""Of this process by their names, which begin with that of the run."""
+_lock = threading.Lock()
+
+
+@dataclass
+class Crew:
+    """Who trains a group together. ask: asks units; parts: payloads that precede a message to each
+    part of the rows; run: a name of its own; n: how many workers there may be; size: of the group,
+    in rows; name: of the group; notes: what a user should know."""
+
+    ask: Callable[[Sequence[Unit]], list[bytes]]
+    parts: Callable[[], Sequence[bytes]]
+    run: str
+    n: int
+    size: float
+    name: str
+    notes: list[str] = field(default_factory=list)
+
+    def trained(self, task: str, message: bytes, most: int) -> list[bytes]:
+        """What each worker answers. ClusterError where workers are lost again and again."""
+        why = ""
+        for attempt in range(ATTEMPTS):
+            seats = self.seated(attempt, min(most, self.n))
+            token = secrets.token_hex(16)
+            addresses = [one["addresses"] for one in seats]
+            units = []
+            for rank, one in enumerate(seats):
+                header = {"seat": one["seat"], "rank": rank, "addresses": addresses,
+                          "token": token, "task": task, "alone": one["alone"]}  # fmt: skip
+                text = json.dumps(header).encode()
+                payload = several([text, message, *self.parts()])
+                units.append(self.unit(one["place"], payload, WORK))
+            answers = self.ask(units)
+            lost = [one[1:].decode() for one in answers if one[:1] == LOST]
+            if not lost:
+                return [one[1:] for one in answers]
+            why = lost[0]
+            self.notes.append("workers that trained a group together began again: one was lost")
+        raise ClusterError(f"workers that train {self.name} together were lost: {why}")
+
+    def seated(self, attempt: int, most: int) -> list[dict[str, Any]]:
+        """Where workers listen: a power of two of them, each a process or a thread of its own."""
+        places = range(most)
+        units = [
+            self.unit(place, self.seat_named(attempt, place).encode(), SEAT) for place in places
+        ]
+        found, processes = [], set()
+        for place, answer in zip(places, self.ask(units), strict=True):
+            one = json.loads(answer)
+            if one["alone"] and one["process"] in processes:
+                continue
+            processes.add(one["process"])
+            found.append({"place": place, "seat": self.seat_named(attempt, place), **one})
+        return found[: 1 << (len(found).bit_length() - 1)]
+
+    def seat_named(self, attempt: int, place: int) -> str:
+        """Also a pin: the same worker comes back to it."""
+        return f"{self.run} {attempt} {place}"
+
+    def unit(self, place: int, payload: bytes, work: str) -> Unit:
+        """Of the worker at a place; a copy of it would train with nobody."""
+        pin = f"{self.run} {place}"
+        size = self.size / self.n
+        return Unit(pin, size, payload, self.name, pin=pin, work=work, copied=False)
+
+
+def seated(payload: bytes) -> bytes:
+    """Takes a seat: which process this is, whether it has one unit at a time, and addresses."""
+    name = payload.decode()
+    run, attempt, _ = name.rsplit(" ", 2)
+    leave(run, but=f"{run} {attempt} ")
+    seat = Seat.taken(share().addresses)
+    with _lock:
+        _seats[name] = seat
+    found = {
+        "process": f"{socket.gethostname()} {os.getpid()}",
+        "alone": share().threads is not None,
+        "addresses": seat.addresses,
+    }
+    return json.dumps(found).encode()
+
+
+def leave(run: str, but: str = "-") -> None:
+    """Closes the seats of a run in this process, but those whose names begin so."""
+    with _lock:
+        names = [one for one in _seats if one.startswith(run) and not one.startswith(but)]
+        gone = [_seats.pop(one) for one in names]
+    for seat in gone:
+        seat.close()
+
+
+def trained(payload: bytes) -> bytes:
+    """The worker's answer after DONE, or after LOST a sentence that says why others are gone."""
+    text, message, *parts = each_of(payload)
+    header = json.loads(text)
+    mark = passes.cancel_mark()
+    with _lock:
+        seat = _seats.pop(header["seat"], None)
+    member = Member(
+        header["rank"], seat or Seat(()), header["addresses"], header["token"],
+        partial(rows_of, parts), threads(header), lambda: passes.cancel_count() != mark,
+    )  # fmt: skip
+    if seat is None:
+        member.leave()
+        return LOST + b"a worker was replaced"
+    try:
+        learner = learner_of(task_named(header["task"]))
+        return DONE + learner.train_in_crew(member, message)
+    except (Gone, ConnectionError, TimeoutError) as error:
+        if member.ended():
+            raise Interrupted("the training was interrupted") from error
+        member.leave()
+        return LOST + str(error).encode(errors="replace")
+    except BaseException:
+        member.leave()
+        raise
+    finally:
+        seat.close()
+
+
+def threads(header: Mapping[str, Any]) -> int:
+    """How many may compute for a worker: its own, or its share of those of this process."""
+    if header["alone"]:
+        return share().threads or 1
+    return max(1, budget.threads() // len(header["addresses"]))
+
+
+def rows_of(parts: Sequence[bytes], place: int, message: bytes) -> bytes:
+    """What the part at a place answers here. Rows that were not here before are freed."""
+    given, _, _ = on_parts.read(parts[place])
+    here = on_parts.holds(given["pin"])
+    try:
+        return on_parts.answered(parts[place] + message)
+    finally:
+        if not here:
+            on_parts.forget({given["pin"]})

@@ -1,0 +1,210 @@
+"""The groups of a training whose rows stay in parts, a shard each."""
+
+import hashlib
+import json
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.cluster.on_worker import as_bytes, cursor
+from tuskml.cluster.parted.crews import Crew, leave
+from tuskml.cluster.parted.on_parts import TOGETHER, WORK, forget, with_message
+from tuskml.cluster.parted.placing import named
+from tuskml.cluster.parted.together import Ask, Together, asking
+from tuskml.cluster.shards.catalogue import Group
+from tuskml.cluster.units import Batch, Units
+from tuskml.errors import RowsError
+from tuskml.groups.execution.executor import Executor, Unit
+from tuskml.groups.execution.leading import Leader, Leaders
+from tuskml.groups.invalid import invalid_models
+from tuskml.groups.parted import trained_by_parts
+from tuskml.groups.preparation import preparing
+from tuskml.groups.selection.parted import AT_ONCE, searched_by_parts
+from tuskml.kernels.parts import sharded
+from tuskml.kernels.parts.message import packed
+from tuskml.kernels.parts.sharded import told_by
+from tuskml.kernels.rows.census import Told, as_json, summed
+from tuskml.kernels.structures import GROUP
+from tuskml.learners.models import Models
+from tuskml.learners.receiving import finished
+
+COUNT = packed({"method": "count"})
+"""The message to a part whose columns are counted."""
+
+
+class Shards:
+    """The parts of a group, on the workers that `asks` asks."""
+
+    def __init__(self, asks: Ask, units: Sequence[Unit], n_rows: int) -> None:
+        self.asks, self.units, self.n_rows = asks, list(units), n_rows
+        self.found: NDArray[np.void] | None = None
+        self.counts = np.zeros(0, np.int64)
+        self.folds: tuple[int, ...] | None = None
+        self.told: Told | None = None
+        self.crew: sharded.Crew | None = None
+
+    def of(self, folds: tuple[int, ...] | None) -> "Shards":
+        """The same parts with their rows of some folds."""
+        same = Shards(self.asks, self.units, self.n_rows)
+        same.folds, same.told, same.crew = folds, self.told, self.crew
+        return same
+
+    def together(self, n: int) -> Iterator[AbstractContextManager["Shards"]]:
+        """The same parts for n members, whose messages travel together until they leave."""
+        group = Together(self.asks, n)
+        for _ in range(n):
+            yield self._member(group)
+
+    @contextmanager
+    def _member(self, group: Together) -> Iterator["Shards"]:
+        try:
+            same = Shards(group.ask, self.units, self.n_rows)
+            same.told = self.told
+            yield same
+        finally:
+            group.leave()
+
+    def ask_one(self, place: int, message: bytes) -> bytes:
+        """What the part at a place answers."""
+        return self.asks([self.units[place]], [message])[0]
+
+    def ask_some(self, messages: Mapping[int, bytes]) -> list[bytes]:
+        """What the parts at some places answer, in the order given."""
+        return self.asks([self.units[place] for place in messages], list(messages.values()))
+
+    def ask(self, message: bytes) -> list[bytes]:
+        """What each part answers, in the order of the shards."""
+        return self.asks(self.units, [message] * len(self.units))
+
+    def keep(self, places: Sequence[int]) -> None:
+        """Goes on with these parts alone."""
+        self.units = [self.units[place] for place in places]
+
+
+class PartedGroups:
+    """Groups that are trained by parts, each led by a thread of this process.
+
+    at_once: how many at a time; together: whose workers train each group together, None: nobody's;
+    batches: by the key of its outcome, each as a batch of its own.
+    """
+
+    def __init__(
+        self,
+        units: Units,
+        groups: Sequence[Group],
+        at_once: int,
+        together: Executor | None = None,
+    ) -> None:
+        self.units, self.at_once, self.together = units, at_once, together
+        self.run = secrets.token_hex(8)
+        self.batches = {self.key(group): Batch((group,)) for group in groups}
+
+    @property
+    def keys(self) -> list[str]:
+        """Of all groups."""
+        return list(self.batches)
+
+    @contextmanager
+    def leaders(self, keys: Sequence[str]) -> Iterator[Leaders]:
+        """Those of the groups with these keys; rows in this process are freed at the end."""
+        made: dict[str, Leader] = {key: partial(self.lead, key) for key in keys}
+        try:
+            yield Leaders(made, self.at_once)
+        finally:
+            units = [unit for batch in self.batches.values() for unit in self.of(batch)]
+            forget({unit.pin for unit in units if unit.pin is not None})
+            leave(self.run)
+
+    def lead(self, key: str, leaders: Leaders) -> bytes:
+        """Trains a group; the same bytes as of a unit (`on_worker.py`)."""
+        try:
+            models = self.led(key, leaders)
+        except RowsError as error:
+            first = self.units.training.asked.requests[0]
+            if first.options.invalid == "error":
+                raise
+            rows = np.zeros(1, GROUP)
+            rows["n_rows"] = self.batches[key].rows
+            models = invalid_models(rows, first, [str(error)])
+        return self.answer(self.batches[key].groups[0], models)
+
+    def led(self, key: str, leaders: Leaders) -> Models | None:
+        """The model of a group. RowsError where none can be trained on its rows."""
+        batch = self.batches[key]
+        parts = self.parts_of(batch, asking(leaders))
+        asked, every = self.units.training.asked, parts.of(None)
+        if self.together is not None:
+            parts.crew = self.crew(batch, parts, leaders, self.together)
+        if asked.search is None:
+            models = trained_by_parts(parts, asked.requests[0])
+        else:
+            models = searched_by_parts(parts, asked.search, min(AT_ONCE, self.at_once))
+        every.ask(b"")  # which frees their rows
+        return models
+
+    def crew(self, batch: Batch, parts: Shards, leaders: Leaders, executor: Executor) -> Crew:
+        """The workers that train a group together."""
+        name = self.units.named(batch)
+        return Crew(
+            leaders.ask, lambda: [one.payload for one in parts.units], self.run,
+            executor.workers, batch.rows, name, executor.notes,
+        )  # fmt: skip
+
+    def parts_of(self, batch: Batch, ask: Ask) -> Shards:
+        """The parts of a group. Those of rows with names know what these become in all parts."""
+        if not named(self.units.training):
+            return Shards(ask, list(self.of(batch)), batch.rows)
+        asked = self.units.training.asked
+        how = preparing(asked.requests[0])
+        counting = {"counting": as_json(how)}
+        census = b""
+        for _ in range(2 if how.n_interactions else 1):
+            units = list(self.of(batch, counting, census))
+            more = ask(units, [COUNT] * len(units))
+            census = summed([census, *more])
+        parts = Shards(ask, list(self.of(batch, {"preparing": as_json(how)}, census)), batch.rows)
+        parts.told = told_by(parts) if census else None
+        return parts
+
+    def key(self, group: Group) -> str:
+        """A digest of all that decides the model."""
+        given = [self.units.parted(group, place) for place in group.shards]
+        asked = self.units.training.asked
+        how = [asked.task, asked.options, given]
+        how += ["together"] if self.together is not None else []
+        text = json.dumps(how, ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def of(
+        self, batch: Batch, how: Mapping[str, Any] | None = None, census: bytes = b""
+    ) -> Iterator[Unit]:
+        """The units of a group's parts, to which messages are added; how: rows have names."""
+        group = batch.groups[0]
+        for place in group.shards:
+            given = self.units.parted(group, place)
+            text = json.dumps(given, ensure_ascii=False)
+            pin = f"{self.run} {hashlib.sha256(text.encode()).hexdigest()}"
+            payload = with_message({**given, "pin": pin, **(how or {})}, census)
+            size = batch.rows / len(group.shards)
+            yield Unit(
+                pin, size, payload, self.units.named(batch), pin=pin, work=WORK, together=TOGETHER
+            )
+
+    def answer(self, group: Group, models: Models | None) -> bytes:
+        """The key as text, and the model, as an Arrow stream; no model: NULL."""
+        database = self.units.database
+        names = [f"tusk_key_{place}" for place in range(len(group.key))]
+        keys = [
+            f"CAST({'NULL' if value is None else database.text(value)} AS VARCHAR) AS {name}"
+            for value, name in zip(group.key, names, strict=True)
+        ]
+        task = "linear" if models is None else finished(models)
+        none = " FILTER (WHERE false)" if models is None else ""
+        model = f"train_model({database.text(task)}, 0.0, [0.0]){none} AS model"
+        with cursor(self.units.settings) as connection:
+            return as_bytes(connection.sql(f"SELECT {', '.join([*keys, model])}").to_arrow_table())

@@ -1,0 +1,310 @@
+"""What a worker does with a part of a group: it keeps its rows, and answers sums over them.
+
+The rows are packed once, with `deterministic` in the order of a hash of their content, and charged
+to the account of the worker's database: beyond its limit they lie on disk. Where there is no room
+for more, the part that was asked for last is forgotten, and read again when it is needed: a pass
+asks for one part after the other, so that part will be needed last.
+"""
+
+import json
+import re
+import threading
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.cluster.on_worker import TASK, cursor, verify
+from tuskml.databases.duckdb import DuckDB
+from tuskml.errors import RowsError, TuskError
+from tuskml.groups.contract.trainer import library
+from tuskml.groups.execution.executor import Unit, attempt, each_of, encoded, several
+from tuskml.groups.execution.share import share
+from tuskml.groups.invalid import usable
+from tuskml.groups.selection.parted import judgement, judges
+from tuskml.kernels import passes
+from tuskml.kernels.charged import memory_use
+from tuskml.kernels.parts.answering import answered as answer_of
+from tuskml.kernels.parts.keeping import PartRows, kept, split
+from tuskml.kernels.parts.together import added_up, adds, answers, bundled, unbundled
+from tuskml.kernels.passes import Pass
+from tuskml.kernels.rows.cells import deal
+from tuskml.kernels.rows.census import Told, counted, from_json, in_parts
+from tuskml.learners.held_out import held_out_counts
+from tuskml.learners.learner import Request
+from tuskml.learners.receiving import Receiver, receiving
+from tuskml.learners.registry import options_of, task_named
+from tuskml.schedule import budget
+
+WORK = "tuskml.cluster.parted.on_parts:answered"
+TOGETHER = "tuskml.cluster.parted.on_parts:answered_together"
+LENGTH = 8
+NO_ROOM = re.compile("memory_limit|[Oo]ut of [Mm]emory|no memory")
+
+
+class Held:
+    """The rows of a part, or what will be.
+
+    given: how they are read: ordered, whether their order has to be one of their content, as with
+    the option deterministic; held_out, the share that is held out; folds, to which they are dealt
+    unless it is 0; seed. stack: what frees them, None before they are read. room: bytes of the
+    account that reading them took, packed and copied; 0: not known. All are looked at with the
+    lock, which is held while the rows are in use.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.stack: ExitStack | None = None
+        self.rows = PartRows(None)
+        self.given: Mapping[str, Any] = {}
+        self.room = 0
+
+    def read(self, given: Mapping[str, Any]) -> None:
+        """Packs the rows. DataError for a shard that is missing or damaged."""
+        self.given = given
+        query(given, partial(self.keep, in_use()))
+        self.stack = self.stack or ExitStack()
+
+    def keep(self, before: int, groups: NDArray[np.void], memory: int) -> None:
+        """Copies the rows, where it matters in an order that depends on their content alone.
+
+        before: bytes of the account that were in use before they were packed.
+        """
+        with ExitStack() as stack:
+            if groups["n_rows"].all():
+                self.rows = rows_of(stack, groups, memory, self.given)
+            self.stack = stack.pop_all()
+        _account[:] = [memory]
+        took = in_use() - before  # more, where another thread packed too
+        self.room = min(self.room or took, took)
+
+    @property
+    def fits(self) -> bool:
+        """Whether there is as much memory as reading the rows took the last time."""
+        use = memory_use(_account[0])
+        return self.stack is not None or use.budget - use.resident >= self.room
+
+    def free(self) -> bool:
+        """Frees the rows; whether there were any."""
+        with self.lock:
+            self.rows.beside.close()
+            stack, self.stack, self.rows = self.stack, None, PartRows(None)
+        if stack is not None:
+            stack.close()
+        return stack is not None
+
+
+def in_use() -> int:
+    """Bytes of rows of this process."""
+    use = memory_use(_account[0])
+    return use.resident + use.spilled
+
+
+def query(given: Mapping[str, Any], receive: Receiver) -> None:
+    """Reads the rows of a part. DataError for a shard that is missing or damaged."""
+    for shard in given["shards"]:
+        verify(shard)
+    place = given["settings"], given["storages"]
+    with receiving(receive) as token, cursor(*place) as connection:
+        text = given["query"].replace(TASK, token)
+        DuckDB(connection).attempt(lambda session: session.execute(text).fetchall())
+
+
+def rows_of(
+    stack: ExitStack, groups: NDArray[np.void], memory: int, given: Mapping[str, Any]
+) -> PartRows:
+    """A copy of the rows until the stack is closed."""
+    if "preparing" not in given:
+        sound = usable_of(stack, groups, memory, given)
+        return PartRows(None) if sound is None else ordered(stack, seen_of(sound), memory, given)
+    how = from_json(given["preparing"], threads(), passes.cancel_mark())
+    prepared = stack.enter_context(in_parts(groups, how, memory, given["census"]))
+    sound = usable_of(stack, prepared.groups, memory, given)
+    if sound is None or not (given["folds"] or given["held_out"] or given["ordered"]):
+        rows = PartRows(sound, memory=memory)
+    else:
+        with ExitStack() as own:
+            rows = ordered(own, seen_of(sound), memory, given)
+            stack.push(own.pop_all())
+    rows.told = Told.arrays(prepared)
+    return rows
+
+
+def usable_of(
+    stack: ExitStack, groups: NDArray[np.void], memory: int, given: Mapping[str, Any]
+) -> NDArray[np.void] | None:
+    """The rows that the task can use, until the stack is closed; None where there are none."""
+    if "usable" not in given:
+        return groups
+    name, text = given["usable"]
+    task = task_named(name)
+    request: Request[Any, Any] = Request(task, options_of(task, text))
+    try:
+        return stack.enter_context(usable(groups, request, memory))
+    except RowsError:
+        return None
+
+
+def seen_of(groups: NDArray[np.void]) -> Pass:
+    """A pass over rows that copies them."""
+    return Pass(groups, 0, None, None, True, threads(), cancel_mark=passes.cancel_mark())
+
+
+def ordered(stack: ExitStack, seen: Pass, memory: int, given: Mapping[str, Any]) -> PartRows:
+    """A copy of the rows as they are dealt, held out or ordered."""
+    n, seed = seen.groups["n_rows"], given["seed"]
+    if given["folds"]:
+        dealt = deal(
+            seen.groups, given["folds"], seed=seed, threads=threads(), memory=memory,
+            by_label=given["by_label"],
+        )  # fmt: skip
+        return PartRows(None, stack.enter_context(dealt), memory)
+    if given["held_out"]:
+        cells = split(seen, memory, seed, held_out_counts(n, given["held_out"]))
+        return PartRows(None, stack.enter_context(cells), memory)
+    if not given["ordered"]:
+        return PartRows(stack.enter_context(kept(seen, memory)), memory=memory)
+    own, held = seen.shuffled(memory, seed, np.zeros(1, np.int64))
+    stack.enter_context(held)
+    return PartRows(stack.enter_context(own), memory=memory)
+
+
+def counted_of(given: Mapping[str, Any], known: bytes) -> bytes:
+    """The counts of the columns of a part, which is read for them alone."""
+    found: list[bytes] = []
+
+    def receive(groups: NDArray[np.void], memory: int) -> None:
+        how = from_json(given["counting"], threads(), passes.cancel_mark())
+        found.append(counted(groups, how, known))
+
+    query(given, receive)
+    return found[0] if found else b""
+
+
+_account = [0]
+"""Of the process's database, once rows have come from it."""
+_held: dict[str, Held] = {}
+"""By pin, the last one that was asked for at the end."""
+_lock = threading.Lock()
+_short = threading.Lock()
+"""Who has no room for rows takes it before a part's lock; nobody takes it with one."""
+
+
+def with_message(given: Mapping[str, Any], census: bytes = b"") -> bytes:
+    """What precedes a message to a part: where the part is, and of rows with names the counts of
+    all parts (`kernels/rows/census.py`)."""
+    text = json.dumps(given, ensure_ascii=False).encode()
+    return b"".join(len(one).to_bytes(LENGTH, "little") + one for one in (text, census))
+
+
+def read(payload: bytes) -> tuple[Mapping[str, Any], bytes, bytes]:
+    """Where a part is, the counts of all parts, and the message."""
+    found, at = [], 0
+    for _ in range(2):
+        begin = at + LENGTH
+        at = begin + int.from_bytes(payload[at:begin], "little")
+        found.append(payload[begin:at])
+    return json.loads(found[0]), found[1], payload[at:]
+
+
+def answered(payload: bytes) -> bytes:
+    """The part's answer (`kernels/parts/answering.py`); no message: its rows are freed."""
+    given, census, message = read(payload)
+    if not message:
+        forget({given["pin"]})
+        return b""
+    if "counting" in given:
+        return counted_of(given, census)
+    held = part_of(given["pin"])
+    given = {**given, "census": census}
+    make_room(held)
+    try:
+        return answer(held, given, message)
+    except (MemoryError, TuskError) as error:
+        if not NO_ROOM.search(str(error)):
+            raise
+    with _short:
+        free_another(held)  # or nothing, where another thread is short of room too
+        while True:
+            try:
+                return answer(held, given, message)
+            except (MemoryError, TuskError) as error:
+                if not NO_ROOM.search(str(error)) or not free_another(held):
+                    raise
+
+
+def make_room(held: Held) -> None:
+    """Frees other parts before one is read again that had to go, and not when reading it fails."""
+    if not held.fits:
+        with _short:
+            while not held.fits and free_another(held):
+                pass
+
+
+def answered_together(payload: bytes) -> bytes:
+    """The answers of several parts that lie here; those that may be added are, in the first."""
+    payloads = each_of(payload)
+    found = [attempt(WORK, Unit("", 0, one)) for one in payloads]
+    _, _, message = read(payloads[0])
+    if message and adds(message):
+        there = [place for place, one in enumerate(found) if one.answer is not None]
+        answers = added_up([found[place].answer or b"" for place in there])
+        for place, answer in zip(there, answers, strict=True):
+            found[place] = replace(found[place], answer=answer)
+    return several([encoded(one) for one in found])
+
+
+def part_of(pin: str) -> Held:
+    """The part, which was asked for last from now on."""
+    with _lock:
+        held = _held[pin] = _held.pop(pin) if pin in _held else Held()
+    return held
+
+
+def answer(held: Held, given: Mapping[str, Any], message: bytes) -> bytes:
+    """The answer of a part, which is read where it is not there."""
+    with held.lock:
+        if held.stack is None:
+            held.read(given)
+        messages = unbundled(message)
+        if messages is None:
+            return answer_alone(held, message)
+        alone = partial(answer_alone, held)
+        return bundled(answers(held.rows, messages, threads(), alone))
+
+
+def answer_alone(held: Held, message: bytes) -> bytes:
+    """The answer to one message."""
+    if judges(message):
+        return judgement(library(), held.rows, message)
+    return answer_of(held.rows, message, threads())
+
+
+def free_another(held: Held) -> bool:
+    """Frees the rows of the other part that was asked for last; whether there were any."""
+    with _lock:
+        others = [one for one in reversed(_held.values()) if one is not held]
+    return any(one.free() for one in others)
+
+
+def threads() -> int:
+    """How many may compute for a part."""
+    return share().threads or budget.threads()
+
+
+def holds(pin: str) -> bool:
+    """Whether the rows of a part are here."""
+    with _lock:
+        return pin in _held and _held[pin].stack is not None
+
+
+def forget(pins: set[str]) -> None:
+    """Frees the rows that this process holds of these pins."""
+    with _lock:
+        gone = [_held.pop(pin) for pin in pins if pin in _held]
+    for one in gone:
+        one.free()

@@ -1,0 +1,213 @@
+"""Which groups are trained by parts, and how many at a time: the argument `placement`.
+
+Source: S. Li and A. Kumar, Towards an Optimized GROUP BY Abstraction for Large-Scale Machine
+Learning, PVLDB 2021, sections 2, 4.2 and 5 (the baselines).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from tuskml.api.asked import Training, Where
+from tuskml.cluster import units
+from tuskml.cluster.shards.catalogue import Catalogue, Group
+from tuskml.errors import OptionError, nearest, one_of
+from tuskml.groups.execution.choosing import executor_of
+from tuskml.groups.execution.executor import Executor
+from tuskml.groups.selection.parted import whole as search_whole
+from tuskml.groups.selection.prepared import alike
+from tuskml.learners.registry import learner_of
+
+AT_ONCE = 12
+"""Groups that are led at the same time: their threads wait most of the time."""
+
+
+@dataclass(frozen=True)
+class Placement:
+    """How groups are trained.
+
+    name: the value of the argument; title: for the manual; by_parts: which groups are trained by
+    parts; at_once: how many of these at a time; apart: whether each other group is a unit of its
+    own, and not one of several small ones; together: whether workers take the steps of a group
+    together.
+    """
+
+    name: str
+    title: str
+    by_parts: Callable[[Sequence[Group]], Sequence[Group]]
+    at_once: int = AT_ONCE
+    apart: bool = False
+    together: bool = False
+
+    @property
+    def approach(self) -> str:
+        """What the cost model calls it."""
+        names = {name: approach for approach, name in APPROACHES.items()}
+        return names.get(self.name, self.name.upper())
+
+
+def none(groups: Sequence[Group]) -> Sequence[Group]:
+    """No group."""
+    return ()
+
+
+def large(groups: Sequence[Group]) -> Sequence[Group]:
+    """Those on several shards that are large enough."""
+    return [one for one in groups if len(one.shards) > 1 and one.rows > units.BATCH_ROWS]
+
+
+def with_many_rows(groups: Sequence[Group]) -> Sequence[Group]:
+    """Those that are large enough, also on one shard: workers divide its rows."""
+    return [one for one in groups if one.rows > units.BATCH_ROWS]
+
+
+def upper_half(groups: Sequence[Group]) -> Sequence[Group]:
+    """Those that have at least the median of rows."""
+    middle = median(group.rows for group in groups)
+    return [group for group in groups if group.rows >= middle]
+
+
+def every(groups: Sequence[Group]) -> Sequence[Group]:
+    """All groups."""
+    return groups
+
+
+PLACEMENTS = (
+    Placement("gtp", "group task parallelism: each group on one worker", none),
+    Placement("gap", "gradient accumulation parallelism: large groups by parts", large),
+    Placement("mtp", "model task parallelism: a task for each model", none, apart=True),
+    Placement("dp", "data parallelism: one group at a time on all workers", every, 1),
+    Placement(
+        "sp", "switching parallelism: dp for the larger half, gtp for others", upper_half, 1
+    ),
+    Placement(
+        "exchange",
+        "large groups by steps that all workers take together, over sockets of their own",
+        with_many_rows,
+        1,
+        together=True,
+    ),
+    Placement("auto", "the one of gtp, gap and dp that is estimated to take least", none),
+)
+BY_NAME = {one.name: one for one in PLACEMENTS}
+AUTO = "auto"
+APPROACHES = {"TP": "gtp", "GAP": "gap", "DP": "dp"}
+"""What `auto` chooses from: approaches of the cost model, and what they are called here."""
+
+
+def placement_of(where: Where) -> tuple[Executor, Placement]:
+    """Of the arguments; placement None is the first one (but see `usual`). OptionError for
+    anything else."""
+    given = where.placement
+    if given is not None and where.executor is None:
+        raise OptionError(
+            "placement is given without executor, expected executor too, such as 'ray'"
+        )
+    executor = executor_of(where.executor, where.worker_timeout)
+    if given is None:
+        return executor, PLACEMENTS[0]
+    if isinstance(given, str) and given in BY_NAME:
+        return executor, BY_NAME[given]
+    near = nearest(given, BY_NAME) if isinstance(given, str) else ""
+    raise OptionError(f"placement is {given!r}, expected {one_of(BY_NAME)}{near}")
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Which groups are trained by parts, and why others that are large are not."""
+
+    placement: Placement
+    groups: Sequence[Group]
+    why: str | None = None
+
+
+def cut(training: Training, found: Catalogue, placement: Placement, usual: bool) -> Cut:
+    """The groups that are trained by parts.
+
+    That depends on the groups alone and not on the workers, and so do the models' bits. usual: no
+    placement was named, and a model without groups is trained by parts where this is faster.
+    """
+    if usual and not training.keys:
+        return alone(training, found)
+    groups = list(placement.by_parts(found.groups)) if found.groups else []
+    why = whole(training, placement.together) if groups else None
+    if why is None:
+        return Cut(placement, groups)
+    trained = "each group" if training.keys else "the model"
+    why = f"placement is '{placement.name}', but {trained} is trained on one worker: {why}"
+    return Cut(PLACEMENTS[0], [], why)
+
+
+def alone(training: Training, found: Catalogue) -> Cut:
+    """Of a model without groups: by parts if it is large, and parts add sums.
+
+    Where a model hops from part to part, or most of a forest grows in one place, it takes as long
+    on all workers as on one (the cost model's idle time), unless a search has several that hop.
+    """
+    rows = sum(group.rows for group in found.groups)
+    if rows <= units.BATCH_ROWS:
+        return Cut(PLACEMENTS[0], [])
+    why = whole(training)
+    if why is None and waits(training):
+        why = "its parts would wait for each other; placement='gap' gains all workers' memory"
+        if whole(training, together=True) is None:
+            why += ", and 'exchange' takes steps on all of them together"
+    one_file = len(found.shards) == 1
+    if why is None and one_file and found.shards[0].checksum is None:  # else it is a small one
+        why = "its rows are one file, which tuskml.split cuts"
+    if why is None:
+        return Cut(PLACEMENTS[0], []) if one_file else Cut(BY_NAME["gap"], found.groups)
+    return Cut(PLACEMENTS[0], [], f"the model is trained on one worker: {why}")
+
+
+def waits(training: Training) -> bool:
+    """Whether workers wait for each other if there is one group."""
+    asked = training.asked
+    return any(
+        learner_of(one.task).hops(one) and (asked.search is None or learner_of(one.task).keeps)
+        for one in asked.requests
+    )
+
+
+def named(training: Training) -> bool:
+    """Whether rows have names or labels are text, so that they are prepared."""
+    return training.n_features == 0 or training.text_label
+
+
+def whole(training: Training, together: bool = False) -> str | None:
+    """Why no group of a training can be trained by parts; None where they can. together: by
+    workers that take steps together."""
+    search = training.asked.search
+    if search is not None:
+        if together:
+            return "each configuration of a search is trained on one worker"
+        if named(training) and len(alike(search)) > 1:
+            return (
+                "candidates that make different features of rows with names need all rows of a "
+                "group in one place"
+            )
+        return search_whole(search)
+    request = training.asked.requests[0]
+    learner = learner_of(request.task)
+    return learner.alone(request) if together else learner.whole(request)
+
+
+def possible(training: Training, groups: Sequence[Group], workers: int) -> list[str]:
+    """The approaches that `auto` chooses from.
+
+    GAP needs a group that it can cut, and DP parts of each group for all workers.
+    """
+    found = ["TP"]
+    if whole(training) is None and groups:
+        found += ["GAP"] if large(groups) else []
+        found += ["DP"] if min(len(one.shards) for one in groups) >= workers else []
+    return found
+
+
+def refuse_chance(training: Training) -> None:
+    """OptionError for a choice by measured seconds where all runs are to have the same bits."""
+    if any(request.options.deterministic for request in training.asked.requests):
+        raise OptionError(
+            "placement 'auto' chooses by seconds that it measures, which differ from run to run, "
+            "and option 'deterministic' is given: expected one of them, or placement 'gtp'"
+        )

@@ -1,0 +1,244 @@
+"""SQL's `train(...)` on the workers of a cluster: the text of its statement.
+
+DuckDB asks for the text while it plans (`databases/duckdb_rounds.py`), and nothing is trained
+then. The statement calls `explain_training` with a token, which trains when it runs and answers
+with the groups (`running.py`), and `train_model` with another one, which returns their models.
+
+The caller's own statement cannot hand over its rows, so another connection to its database writes
+them for the workers. It may see others: it has no temporary tables, settings of its own, and the
+rows of its own transaction. So both add up a hash of all rows, and other rows are an error.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import duckdb
+
+from tuskml.api.asked import Given, Training, Where, asked_for
+from tuskml.cluster.clustered import refuse_stored
+from tuskml.cluster.table_form.running import FAILED, Running
+from tuskml.databases.connection import ensure_macros
+from tuskml.databases.database import is_row, kind_of
+from tuskml.databases.duckdb import DuckDB
+from tuskml.databases.duckdb_rounds import (
+    FILES,
+    QUERY,
+    Unloaded,
+    extras_of,
+    relation_of,
+    statement,
+    taken_by_name,
+)
+from tuskml.databases.limits import external_access, is_own_cluster, usual_cluster
+from tuskml.databases.sources import Source
+from tuskml.errors import DataError, OptionError, TuskError
+from tuskml.groups.execution.choosing import checked_place, place_given
+from tuskml.learners.receiving import NUMBERED, standing
+from tuskml.learners.registry import of_classes
+from tuskml.text.expressions import quoted, renamed, shortened, unquoted
+
+ARGUMENTS = ("executor", "placement", "worker_timeout", "finished")
+"""Arguments of `tuskml.train` that SQL has among the options, beside `cluster`."""
+SEEN = 2**52
+"""Sums of hashes are taken modulo this, so that a double has them."""
+ELSEWHERE = (
+    "a training on a cluster reads its source by another connection of the database, which has no "
+    "temporary tables and no rows that a transaction has not committed"
+)
+
+
+def train_statement(
+    cursor: duckdb.DuckDBPyConnection, account: int, given: Sequence[str]
+) -> str | None:
+    """The text of `train(...)` on a cluster, on some row groups or by name; None for all rows."""
+    return on_workers(cursor, account, given) or statement(cursor, given)
+
+
+def on_workers(
+    cursor: duckdb.DuckDBPyConnection, account: int, given: Sequence[str]
+) -> str | None:
+    """The statement that trains on a cluster, or says why it cannot; None where no option asks
+    for one, and it is not usual. given: as for `duckdb_rounds.statement`.
+    """
+    place, texts = without_place(given)
+    place = place or usual_place(cursor, account, texts)
+    if not place:
+        return None
+    database = Unloaded(cursor)
+    try:
+        ensure_macros(cursor)
+        where = allowed(cursor, account, place)
+        return written(database, account, where, texts)
+    except TuskError as error:
+        lost = isinstance(error, DataError) and "does not exist" in str(error)
+        why = f"train: {error}{f' ({ELSEWHERE})' if lost else ''}"
+        return refusal(database, why, json.loads(texts[-1]))
+
+
+def refusal(database: DuckDB, why: str, keys: Sequence[str]) -> str:
+    """A statement with the columns of the one that was asked for, which fails with this sentence.
+
+    It fails in a condition, since DuckDB computes no column that nobody looks at.
+    """
+    names = [quoted(renamed(key)[1] or unquoted(key.strip())) for key in keys]
+    columns = ", ".join([*(f"NULL AS {name}" for name in names), "model AS _tusk_trained"])
+    return (
+        f"SELECT {columns} FROM (SELECT train_model('linear', 0.0, [0.0]) AS model) "
+        f"WHERE CAST(error({database.text(why)}) AS BOOLEAN)"
+    )
+
+
+def without_place(given: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+    """What the options say of a place, and the texts without that."""
+    texts, place = list(given), {}
+    for number in (4, 7):
+        try:
+            options = json.loads(texts[number] or "{}")
+        except ValueError:
+            return {}, texts  # the training says what is wrong
+        if not isinstance(options, dict):
+            return {}, texts
+        place = {name: options.pop(name) for name in ARGUMENTS if name in options}
+        before = len(options)
+        named = place_given(None, options)
+        if len(options) < before:
+            place["cluster"] = named
+        texts[number] = json.dumps(options, ensure_ascii=False) if options else ""
+    return place, texts
+
+
+def usual_place(
+    cursor: duckdb.DuckDBPyConnection, account: int, texts: Sequence[str]
+) -> dict[str, Any]:
+    """The cluster that the program has opened the database for, if the statement trains groups of
+    Parquet files, as `tuskml.train` has it; nothing for other trainings.
+    """
+    usual = usual_cluster(account)
+    if usual is None or not FILES.fullmatch(texts[0]) or not json.loads(texts[-1]):
+        return {}
+    stored = '"store"' in texts[4]
+    return {} if stored or not external_access(cursor) else {"cluster": usual}
+
+
+def allowed(cursor: duckdb.DuckDBPyConnection, account: int, place: dict[str, Any]) -> Where:
+    """Where to train. OptionError for a place that a statement cannot choose.
+
+    A statement may come from a view of anybody's file. So it starts no Ray and goes to no address,
+    unless the program has opened the database for that cluster.
+    """
+    if "finished" in place:
+        raise OptionError(
+            "option 'finished' is a folder of tuskml.train and tuskml train, and statements write "
+            "to none: leave it out"
+        )
+    if "executor" in place and "cluster" in place:
+        raise OptionError("options 'executor' and 'cluster' are both given, expected one of them")
+    if not external_access(cursor):
+        raise OptionError(
+            "option 'cluster' is given, and the database may not use files and networks: "
+            "enable_external_access is false"
+        )
+    chosen = place.get("executor", place.get("cluster"))
+    if chosen is None:
+        name = next(iter(place))
+        raise OptionError(f"option '{name}' is given without cluster, expected cluster too")
+    chosen = checked_place(chosen)
+    if chosen != "threads" and not is_own_cluster(account, chosen):
+        raise OptionError(
+            f"option 'cluster' is {chosen!r}, and the database was not opened for this cluster, "
+            f"expected tuskml.connect(cluster={chosen!r}) in Python, or 'threads'"
+        )
+    return Where(chosen, place.get("placement"), None, place.get("worker_timeout"))
+
+
+def written(database: DuckDB, account: int, where: Where, texts: Sequence[str]) -> str:
+    """The statement. TuskError for what is wrong with it."""
+    training = training_of(database, texts)
+    refuse_stored(training)
+    types = []
+    if training.keys:
+        query = f"SELECT {keys_of(training)} {rows(training)}"
+        types = [kind for _, kind in database.columns(query)]
+    seen = "0" if training.source.files else seen_rows(training)
+    running = Running(account, where, training, None if training.source.files else seen)
+    token = standing(running.train)
+    running.models = NUMBERED + token
+    columns = [
+        f"CAST(tusk_group.k[{place}] AS {kind}) AS {quoted(name)}"
+        for place, ((name, _), kind) in enumerate(zip(training.keys, types, strict=True), 1)
+    ]
+    shape = database.text('[{"k": ["VARCHAR"], "n": "BIGINT", "label": "DOUBLE"}]')
+    asked = f"SELECT ({seen})::DOUBLE AS tusk_seen" + (
+        "" if training.source.files else f" {rows(training)}"
+    )
+    models = database.text(running.models)
+    columns.append(f"train_model({models}, tusk_group.label, [0.0::DOUBLE]) AS _tusk_trained")
+    return (
+        f"WITH tusk_ran AS MATERIALIZED (SELECT explain_training({database.text(f'{token}/0')}, "
+        f"tusk_seen, [0.0::DOUBLE]) AS said FROM ({asked})), "
+        f"tusk_groups AS (SELECT unnest(from_json(CASE WHEN said[1] = '{FAILED}' THEN "
+        f"error('train: ' || said[2:]) ELSE said END, {shape})) AS tusk_group FROM tusk_ran) "
+        f"SELECT {', '.join(columns)} FROM tusk_groups GROUP BY tusk_group"
+    )
+
+
+def training_of(database: DuckDB, texts: Sequence[str]) -> Training:
+    """The training that the statement without a cluster makes, by the same expressions."""
+    text, task, label, features, options, weight, offset, with_names, keys = texts
+    files = FILES.fullmatch(text)
+    relation = f"read_parquet([{text}]) AS source" if files else f"{relation_of(text)} AS source"
+    paths = (files[1].replace("''", "'"),) if files else ()
+    name = "the query" if QUERY.match(text) else "".join(paths) or f"table {text.strip()}"
+    source = Source(relation, name, files=paths, table=not QUERY.match(text))
+    found = taken_by_name(database, texts)
+    features, options = found or (features, with_names or options)
+    query = f"SELECT ({label}) AS y, ({features}) AS x FROM {source.sql}"
+    (_, label_kind), (_, kind) = database.columns(query)
+    if kind_of(label_kind) in ("boolean", "category"):
+        options = of_classes(task, options or "{}")
+    asked = asked_for(task, options or "{}")
+    return Training(
+        asked,
+        source,
+        label if asked.labels else "NULL",
+        features,
+        tuple(keys_by_name(database, source, json.loads(keys))),
+        options or "{}",
+        0 if is_row(kind) else None,
+        Given((features,), label, tuple(json.loads(keys))),
+        asked.labels and kind_of(label_kind) == "category",
+        tuple(extras_of(weight, offset)),
+    )
+
+
+def keys_by_name(database: DuckDB, source: Source, texts: Sequence[str]) -> list[tuple[str, str]]:
+    """Names and SQL of the keys, by the names that DuckDB gives them."""
+    if not texts:
+        return []
+    listed = ", ".join(f"{text}\n" for text in texts)
+    names = [name for name, _ in database.columns(f"SELECT {listed} FROM {source.sql}")]
+    if len(names) != len(texts):
+        raise DataError(
+            f"group_by has {len(texts)} keys, which are {len(names)} columns: name them, "
+            f"{shortened(', '.join(names))}"
+        )
+    return [(name, f"({renamed(text)[0]}\n)") for name, text in zip(names, texts, strict=True)]
+
+
+def keys_of(training: Training) -> str:
+    """The keys as columns."""
+    return ", ".join(f"{sql} AS {quoted(name)}" for name, sql in training.keys)
+
+
+def rows(training: Training) -> str:
+    """From where."""
+    return f"FROM {training.source.sql}"
+
+
+def seen_rows(training: Training) -> str:
+    """A number that is another one for other rows, whatever their order."""
+    listed = [sql for _, sql in training.keys]
+    listed += [training.label, training.features, *training.extras]
+    hashes = f"sum(hash({', '.join(listed)}))"
+    return f"(coalesce({hashes}, 0)::HUGEINT + count(*)) % {SEEN}"

@@ -1,0 +1,146 @@
+"""What a statement of `clustered.py` does while it runs: it trains, and returns its groups."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.api.asked import Training, Where
+from tuskml.cluster.clustered import answers_of
+from tuskml.cluster.estimating import Execution
+from tuskml.cluster.table_form.answers import models_of
+from tuskml.databases.connection import ensure_macros
+from tuskml.databases.duckdb import DuckDB
+from tuskml.databases.duckdb_rounds import Unloaded
+from tuskml.databases.limits import cursor_of
+from tuskml.errors import DataError, Interrupted, TuskError
+from tuskml.groups.contract.requests import first_labels
+from tuskml.kernels import passes
+from tuskml.learners.models import Models, Strings
+from tuskml.learners.receiving import numbered
+
+LOOK_SECONDS = 0.05
+FAILED = "!"
+"""With which an answer begins that says why there are no models."""
+
+
+@dataclass
+class Running:
+    """One statement, which may run more than once.
+
+    account: of its database; seen: SQL of the number that the statement gives for the rows that it
+    sees, None for files; models: the token under which it asks for models.
+    """
+
+    account: int
+    where: Where
+    training: Training
+    seen: str | None
+    models: str = ""
+
+    def train(self, number: int, groups: NDArray[np.void], memory: int) -> str:
+        """Trains all groups, or the one without a key. Returns as JSON of each its keys as text,
+        its number, and the label by which its model is asked for, null for a group without a
+        usable row. Where the training fails, returns FAILED and the reason.
+
+        groups: of one row, whose label is the number of the rows that the statement sees.
+        """
+        try:
+            return self.trained(float(first_labels(groups)[0]))
+        except Interrupted:
+            raise
+        except TuskError as error:
+            return f"{FAILED}{error}"
+
+    def trained(self, seen: float) -> str:
+        """The same; seen: that number."""
+        with cursor_of(self.account) as cursor:
+            if cursor is None:
+                raise TuskError("the database was closed")
+            with ending_with_the_training(cursor):
+                found = self.answers(cursor, seen)
+        if found is None:
+            return "[]" if self.training.keys else json.dumps([described((), 0, None)])
+        found, estimated = found
+        keys = [found.column(place).to_pylist() for place in range(found.num_columns - 1)]
+        values = found.column("model").combine_chunks()
+        usable = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
+        labels: list[float | None] = [None] * len(values)
+        for place, at in enumerate(usable.tolist()):
+            labels[at] = place
+        if len(usable):
+            models = models_of(values.take(usable))
+            numbered(self.models, models if estimated is None else telling(models, estimated))
+        by_place = zip(*keys, strict=True) if keys else iter([()] * len(values))
+        return json.dumps(
+            [described(key, place, labels[place]) for place, key in enumerate(by_place)]
+        )
+
+    def answers(self, cursor: duckdb.DuckDBPyConnection, seen: float) -> Any:
+        """What workers answer, as `answers_of` has it."""
+        database = Unloaded(cursor)
+        ensure_macros(cursor)
+        with one_transaction(database):
+            self.refuse_other_rows(database, seen)
+            return answers_of(database, self.training, self.where)
+
+    def refuse_other_rows(self, database: DuckDB, seen: float) -> None:
+        """DataError unless this connection sees the rows that the statement sees."""
+        if self.seen is None:
+            return
+        ((here,),) = database.fetch(f"SELECT {self.seen} FROM {self.training.source.sql}")
+        if float(here) != seen:
+            raise DataError(
+                f"the workers would train on other rows of {self.training.source.name} than this "
+                "statement sees: commit them first, or give a source that has the same rows each "
+                "time and does not depend on settings of the connection"
+            )
+
+
+def described(key: tuple[Any, ...], number: int, label: float | None) -> dict[str, Any]:
+    """A group for the statement."""
+    return {"k": key, "n": number, "label": label}
+
+
+def telling(models: Models, estimated: Execution) -> Models:
+    """The models, whose plans that are texts, and not JSON, say what a cluster takes too."""
+    pool = tuple(
+        plan if plan.startswith("{") else f"{plan}\n\n{estimated}" for plan in models.plan.pool
+    )
+    return replace(models, plan=Strings(pool, models.plan.code))
+
+
+@contextmanager
+def one_transaction(database: DuckDB) -> Iterator[None]:
+    """All reads within see the same rows. All writes are rolled back at the end."""
+    database.fetch("BEGIN TRANSACTION")
+    try:
+        yield
+    finally:
+        database.connection.rollback()
+
+
+@contextmanager
+def ending_with_the_training(cursor: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """Interrupts the cursor's statement when the training of this thread is cancelled."""
+    mark, done = passes.cancel_mark(), threading.Event()
+
+    def look() -> None:
+        while not done.wait(LOOK_SECONDS):
+            if passes.cancel_count() != mark:
+                cursor.interrupt()
+                return
+
+    watcher = threading.Thread(target=look, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watcher.join()

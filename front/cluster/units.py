@@ -1,0 +1,227 @@
+"""Cuts a training by group into units: groups that one worker trains in one query.
+
+Units depend on the groups alone and not on the workers, so any number of them does the same work.
+"""
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tuskml.api.asked import Training
+from tuskml.cluster.on_worker import TASK
+from tuskml.cluster.shards.catalogue import Catalogue, Group, Shard
+from tuskml.cluster.shards.storages import storages
+from tuskml.databases.duckdb import DuckDB
+from tuskml.databases.sources import Source
+from tuskml.groups.execution.executor import Unit
+from tuskml.groups.selection.asked import ANY_TASK
+from tuskml.learners.registry import learner_of
+from tuskml.version import VERSION
+
+BATCH_ROWS = 200_000
+"""Rows of a unit of small groups, over the number of candidates of a search. A linear model reads
+about a million rows a second, so a unit is some 100 ms of work and more."""
+BATCH_GROUPS = 5_000
+ALL_ROWS = "all rows"
+"""What a log calls the rows of a model without groups."""
+MOST_NAME = 60
+"""Characters of a key in a log."""
+SKIP = "skip"
+"""What becomes of gaps where neither a task nor an option decides."""
+UNORDERED = re.compile(r"FLOAT|DOUBLE|ENUM\(")
+"""Types of keys without a range: an ENUM has its own order and is text in Parquet, and the text of
+such a number may be rounded."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Groups that follow each other in the order of the keys."""
+
+    groups: tuple[Group, ...]
+
+    @property
+    def rows(self) -> int:
+        """Their rows."""
+        return sum(group.rows for group in self.groups)
+
+    @property
+    def shards(self) -> list[int]:
+        """The shards that hold them, by place."""
+        return sorted({place for group in self.groups for place in group.shards})
+
+
+def batches(groups: Iterable[Group], most_rows: int) -> Iterator[Batch]:
+    """Groups together until they have so many rows; a larger one is a batch of its own."""
+    some: list[Group] = []
+    rows = 0
+    for group in groups:
+        if some and (rows + group.rows > most_rows or len(some) >= BATCH_GROUPS):
+            yield Batch(tuple(some))
+            some, rows = [], 0
+        some.append(group)
+        rows += group.rows
+    if some:
+        yield Batch(tuple(some))
+
+
+class Units:
+    """The units of a training over the groups of a catalogue, but for those that are apart.
+
+    one_by_one: whether each group is a unit of its own.
+    """
+
+    def __init__(
+        self,
+        database: DuckDB,
+        training: Training,
+        catalogue: Catalogue,
+        apart: Collection[Group] = (),
+        one_by_one: bool = False,
+    ) -> None:
+        self.database, self.training, self.catalogue = database, training, catalogue
+        most = 0 if one_by_one else max(1, BATCH_ROWS // len(training.asked.requests))
+        self.held = Counter(place for group in catalogue.groups for place in group.shards)
+        self.settings = settings(database)
+        self.storages = storages(database.connection, (one.path for one in catalogue.shards))
+        left = set(apart)
+        self.batches = {
+            (unit := self.unit(batch)).key: (unit, batch)
+            for batch in batches((one for one in catalogue.groups if one not in left), most)
+        }
+
+    def unit(self, batch: Batch) -> Unit:
+        """What a worker reads (`on_worker.py`). Its key is a digest of all that decides it."""
+        shards = [absolute(self.catalogue.shards[place]) for place in batch.shards]
+        given = {
+            "query": self.query(batch, shards),
+            "shards": [asdict(shard) for shard in shards],
+            "settings": self.settings,
+            "storages": self.storages,
+            "tuskml": VERSION,
+        }
+        payload = json.dumps(given, ensure_ascii=False).encode()
+        return Unit(hashlib.sha256(payload).hexdigest(), batch.rows, payload, self.named(batch))
+
+    def named(self, batch: Batch) -> str:
+        """What a log calls the batch: its first group, and how many more."""
+        names = [name for name, _ in self.training.keys]
+        if not names:
+            return ALL_ROWS
+        first = ", ".join(
+            f"{name} = {'NULL' if value is None else repr(value[:MOST_NAME])}"
+            for name, value in zip(names, batch.groups[0].key, strict=True)
+        )
+        more = len(batch.groups) - 1
+        return f"{first} and {more:,} more" if more else first
+
+    def parted(self, group: Group, place: int) -> dict[str, Any]:
+        """What a worker reads of the rows of a group in a shard (`parted/on_parts.py`)."""
+        shard = absolute(self.catalogue.shards[place])
+        source = self.source(Batch((group,)), [shard], self.held[place] == 1)
+        options = self.training.asked.requests[0].options
+        given = json.loads(self.training.options)
+        # The task decides what becomes of gaps where no option does, and a part has no task. Of
+        # several tasks each candidate has the same rows: those without gaps.
+        several = self.training.asked.task == ANY_TASK
+        given.setdefault("missing", SKIP if several else options.missing)
+        text = json.dumps(given, ensure_ascii=False)
+        asked = replace(self.training.asked, task=TASK)
+        training = replace(self.training, asked=asked, source=source, keys=(), options=text)
+        first = self.training.asked.requests[0]
+        skips = {"usable": [first.task.name, self.training.options]}
+        return {
+            **(skips if options.invalid == "skip" and not several else {}),
+            "query": training.query(self.database, "explain_training"),
+            "shards": [asdict(shard)],
+            "settings": self.settings,
+            "storages": self.storages,
+            **self.order(),
+            "tuskml": VERSION,
+        }
+
+    def order(self) -> dict[str, Any]:
+        """How a part orders and splits its rows."""
+        asked = self.training.asked
+        options = asked.requests[0].options
+        orders = any(learner_of(one.task).orders for one in asked.requests)
+        found = {"ordered": options.ordered or orders, "seed": options.seed}
+        if asked.search is None:
+            return found | {"held_out": options.validation if orders else 0.0, "folds": 0}
+        return found | {
+            "held_out": 0.0,
+            "folds": asked.search.dealt.dealt,
+            "by_label": asked.classifies,
+            "seed": asked.search.seed,
+        }
+
+    def source(self, batch: Batch, shards: Sequence[Shard], whole: bool) -> Source:
+        """The rows of the batch's groups; whole: the shards have no others."""
+        listed = ", ".join(self.database.text(shard.path) for shard in shards)
+        rows = f"read_parquet([{listed}]) AS source"
+        if not whole:
+            rows = f"(SELECT source.* FROM {rows} {self.only(batch)}) AS source"
+        return Source(rows, self.training.source.name)
+
+    def query(self, batch: Batch, shards: Sequence[Shard]) -> str:
+        """Keys as text, and the models, of the batch's groups."""
+        source = self.source(batch, shards, self.covers(batch))
+        keys = tuple(
+            (f"tusk_key_{place}", sql) for place, (_, sql) in enumerate(self.training.keys)
+        )
+        query = replace(self.training, source=source, keys=keys).query(self.database)
+        texts = [f"CAST({name} AS VARCHAR) AS {name}" for name, _ in keys]
+        return f"SELECT {', '.join([*texts, 'model'])} FROM ({query})"
+
+    def covers(self, batch: Batch) -> bool:
+        """Whether its shards hold no other groups."""
+        mine = Counter(place for group in batch.groups for place in group.shards)
+        return all(self.held[place] == count for place, count in mine.items())
+
+    def only(self, batch: Batch) -> str:
+        """What lets through the batch's groups alone; a range lets the reader skip row groups."""
+        values = ", ".join(f"({', '.join(self.literals(group))})" for group in batch.groups)
+        names = [f"tusk_key_{place}" for place in range(len(self.training.keys))]
+        equal = " AND ".join(
+            f"{sql} IS NOT DISTINCT FROM tusk_keys.{name}"
+            for (_, sql), name in zip(self.training.keys, names, strict=True)
+        )
+        join = f"SEMI JOIN (VALUES {values}) AS tusk_keys({', '.join(names)}) ON {equal}"
+        least_and_most = self.range_of(batch)
+        if least_and_most is None:
+            return join
+        return f"{join} WHERE {self.training.keys[0][1]} BETWEEN {' AND '.join(least_and_most)}"
+
+    def range_of(self, batch: Batch) -> tuple[str, str] | None:
+        """The least and the largest first key in SQL; None where there is none, as with NULL."""
+        kind = self.catalogue.key_types[0]
+        if UNORDERED.match(kind) or any(group.key[0] is None for group in batch.groups):
+            return None
+        groups: Sequence[Group] = batch.groups
+        if kind == "VARCHAR":  # the files may be in the order of a collation
+            groups = sorted(groups, key=lambda group: str(group.key[0]))
+        return self.literals(groups[0])[0], self.literals(groups[-1])[0]
+
+    def literals(self, group: Group) -> list[str]:
+        """A group's keys in SQL."""
+        return [
+            f"CAST({'NULL' if value is None else self.database.text(value)} AS {kind})"
+            for value, kind in zip(group.key, self.catalogue.key_types, strict=True)
+        ]
+
+
+def absolute(shard: Shard) -> Shard:
+    """The same for a process that runs in another folder."""
+    if "://" in shard.path:
+        return shard
+    return replace(shard, path=str(Path(shard.path).absolute()))
+
+
+def settings(database: DuckDB) -> dict[str, str]:
+    """The settings that decide what an expression means, such as the hour of a time."""
+    query = "SELECT name, value FROM duckdb_settings() WHERE name IN ('TimeZone', 'Calendar')"
+    return dict(sorted(database.fetch(query)))

@@ -1,0 +1,152 @@
+"""The arguments that say which rows: of a database, a source, its label, features and groups."""
+
+import argparse
+import json
+import textwrap
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any
+
+from tuskml.commands.terminal.usage import files
+from tuskml.databases.script import plain
+from tuskml.errors import DataError
+from tuskml.groups.selection.asked import ANY_TASK
+from tuskml.groups.selection.candidates import SEARCHES
+from tuskml.learners import registry
+from tuskml.learners.options.kinds import BOOLEAN
+from tuskml.learners.registry import TASKS
+from tuskml.learners.tasks import other_names
+from tuskml.text.expressions import QUOTED, renamed, split, unquoted
+
+
+def add_database(command: argparse.ArgumentParser) -> None:
+    """Where rows lie."""
+    text = "a DuckDB file, :memory:, or a URL such as postgresql://user@host/name"
+    files(command.add_argument("database", metavar="DATABASE", help=text))
+
+
+def add_source(command: argparse.ArgumentParser) -> None:
+    """Rows and features."""
+    add = command.add_argument
+    source = "a table, a query (SELECT ...), or Parquet files in DuckDB"
+    add("--source", required=True, metavar="SOURCE", help=source)
+    features = "columns or expressions with commas, or one array or sparse(indices, values)"
+    add("--features", required=True, metavar="SQL", help=features)
+
+
+def add_training(command: argparse.ArgumentParser) -> None:
+    """All that a training is asked for by."""
+    add = command.add_argument
+    add_database(command)
+    tasks = [*TASKS, ANY_TASK]
+    names = [*tasks, *other_names()]
+    add("--task", required=True, choices=names, help=", ".join(tasks), metavar="TASK")
+    add_source(command)
+    add("--label", metavar="SQL", help="what to predict: a column or an expression; lda has none")
+    add("--weight", metavar="SQL", help="the row's weight: a column or an expression")
+    add("--offset", metavar="SQL", help="of counts, what is added to the margin: 'ln(exposure)'")
+    keys = "columns or expressions with commas, `month(date) AS month` names one: one model each"
+    add("--group-by", default="", metavar="SQL", help=keys)
+    one = "an option of train_model such as l2=0.01, may be repeated; --l2 0.01 is the same"
+    add("--option", action="append", default=[], type=option, metavar="NAME=VALUE", help=one)
+    add_options(command)
+
+
+def add_into(command: argparse.ArgumentParser, text: str) -> None:
+    """Where results are kept."""
+    files(command.add_argument("--into", metavar="TABLE", help=text))
+    replace = "let --into replace an existing table or file"
+    command.add_argument("--replace", action="store_true", help=replace)
+
+
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Each option of train_model by its own flag, as the list of options in the help says."""
+    known = registry.all_options()
+    for name in (*known, *SEARCHES):
+        flags = list(dict.fromkeys((f"--{name.replace('_', '-')}", f"--{name}")))
+        truth: dict[str, Any] = (
+            {"nargs": "?", "const": (name, True)}
+            if name in known and known[name].kind is BOOLEAN
+            else {}
+        )
+        command.add_argument(
+            *flags,
+            dest="option",
+            action="append",
+            default=[],
+            type=partial(named_value, name),
+            metavar="VALUE",
+            help=argparse.SUPPRESS,
+            **truth,
+        )
+
+
+def all_options() -> str:
+    """The options of train_model, a line each, for help."""
+    options = registry.all_options()
+    width = max(map(len, options))
+    further = " " * (width + 4)
+    lines = [
+        textwrap.fill(
+            f"  {one.name.ljust(width)}  {one.kind.allowed}", 99, subsequent_indent=further
+        )
+        for one in options.values()
+    ]
+    return "\n".join(["options for --option NAME=VALUE, or --NAME VALUE:", *lines])
+
+
+def option(text: str) -> tuple[str, Any]:
+    """Name and value of `NAME=VALUE`; a value that is no JSON is text."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE, such as l2=0.01")
+    return named_value(name.strip(), value)
+
+
+def named_value(name: str, text: str) -> tuple[str, Any]:
+    """An option's name and value; a value that is no JSON is text."""
+    try:
+        return name, json.loads(text)
+    except (ValueError, RecursionError):
+        return name, text
+
+
+def options(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """The options by name. DataError where one is given twice."""
+    found: dict[str, Any] = {}
+    known = {*registry.all_options(), *SEARCHES}
+    for name, value in pairs:
+        if name in found:
+            raise DataError(f"--option {name} is given twice, expected each option once")
+        underscored = name.replace("-", "_")
+        found[underscored if underscored in known else name] = value
+    return found
+
+
+def keys(text: str) -> list[str]:
+    """The expressions of --group-by."""
+    return split(text, "--group-by") if text.strip() else []
+
+
+def key_names(expressions: Sequence[str]) -> list[str]:
+    """What the keys are called: by AS, or as they are."""
+    named = (renamed(text)[1] or text for text in expressions)
+    return [unquoted(name) if QUOTED.fullmatch(name) else name for name in named]
+
+
+def in_order(pairs: Iterable[tuple[Any, Any]]) -> list[tuple[tuple[Any, ...], Any]]:
+    """Keys, each made a tuple, and what belongs to them, by key; NULLs last."""
+    rows = [(key if isinstance(key, tuple) else (key,), item) for key, item in pairs]
+
+    def order(row: tuple[tuple[Any, ...], Any]) -> list[tuple[bool, str, Any]]:
+        return [(key is None, type(key).__name__, key) for key in row[0]]
+
+    try:
+        return sorted(rows, key=order)
+    except TypeError:  # keys such as lists of NULLs have no order
+        return rows
+
+
+def by_name(names: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
+    """A group's keys, for JSON."""
+    return {name: plain(value) for name, value in zip(names, values, strict=True)}

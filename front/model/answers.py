@@ -1,0 +1,60 @@
+"""What a model makes of a margin, by its task and options."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tuskml.errors import DataError, one_of
+from tuskml.learners.linear.tasks import RESPONSES
+from tuskml.learners.registry import TASKS
+from tuskml.learners.tasks import PAIRS
+
+Kind = Literal["predict", "predict_proba", "decision", "predict_class"]
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What a model makes of a margin: one of two classes, or a number by its response.
+
+    classifies: whether it predicts a class; response: `identity`, `exp` or `logistic`;
+    factorizes: whether rows are [user, item].
+    """
+
+    classifies: bool
+    response: str
+    factorizes: bool = False
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether the margin gives the probability of the higher class."""
+        return self.classifies and self.response == "logistic"
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The functions that answer."""
+        return ("predict", "decision", *(("predict_proba",) if self.has_probabilities else ()))
+
+
+def answers_of(task: str, options: Mapping[str, Any], classifies: bool) -> Answers:
+    """How models of a task predict, as `udas/scalars/models/model.c` reads it.
+
+    options: the model's, in which a task of the user's own names its response; classifies: whether
+    the model has classes, where the task is not one of tuskml's. DataError for a model that says
+    neither.
+    """
+    known = TASKS.get(task)
+    if known is not None:
+        by_option = known.classes_by_option and classifies
+        response = getattr(known, "response", None) or "identity"
+        if task == "logistic" or by_option:
+            response = "logistic"
+        elif known.classes_by_option and options.get("objective") == "poisson":
+            response = "exp"
+        return Answers(known.classifies or by_option, response, known.features == PAIRS)
+    response = options.get("response", "")
+    if response not in RESPONSES:
+        raise DataError(
+            f"the model is '{task}', expected {one_of(TASKS)}, or a task of your own, whose "
+            f"models name their response, {one_of(RESPONSES)}"
+        )
+    return Answers(classifies, response)

@@ -1,0 +1,114 @@
+"""The fields of a model, and what follows from them alone."""
+
+import json
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from tuskml.errors import DataError
+from tuskml.learners.tasks import weighs_features
+from tuskml.model import scorers
+from tuskml.model.answers import Answers, answers_of
+
+
+@dataclass(frozen=True, repr=False)
+class Fields:
+    """The fields of SQL's model value, as `Model` describes them."""
+
+    task: str
+    coef: list[float] | None
+    intercept: float | None
+    std_err: list[float | None] | None
+    classes: list[float] | None
+    n_rows: int
+    n_skipped: int
+    n_features: int
+    loss: float
+    history: list[float] | None
+    iterations: int
+    converged: bool
+    status: str
+    plan: str
+    seconds: float
+    options: dict[str, Any]
+    store: str | None
+    features: tuple[str, ...] = field(default=(), compare=False)
+    label: str | None = field(default=None, compare=False)
+    class_names: list[str] | None = None
+    preparation: str | None = None
+    trials: dict[str, Any] | None = field(default=None, compare=False)
+
+    @cached_property
+    def payload(self) -> bytes:
+        """What predictions read, as SQL's field `payload` has it.
+
+        DataError where no prediction could use the model.
+        """
+        fields = {"task": self.task, "coef": self.coef, "classes": self.classes}
+        return scorers.payload(
+            fields
+            | {"intercept": self.intercept, "options": self.options_text}
+            | {"preparation": self.preparation}
+        )
+
+    @property
+    def options_text(self) -> str:
+        """The options as SQL's value has them; the version of the format comes first."""
+        first = {name: self.options[name] for name in ("tuskml",) if name in self.options}
+        return json.dumps(first | self.options, separators=(",", ":"))
+
+    @property
+    def answers(self) -> Answers:
+        """What the model makes of a margin."""
+        return answers_of(self.task, self.options, bool(self.classes))
+
+    @property
+    def many_classes(self) -> bool:
+        """Whether the model predicts one of more than two classes."""
+        return len(self.classes or ()) > 2 and not self.answers.factorizes
+
+    @property
+    def several(self) -> bool:
+        """Whether the model has weights for each of more than two classes."""
+        return weighs_features(self.task) and len(self.classes or ()) > 2
+
+    @property
+    def width(self) -> int:
+        """The numbers of a row; 0 in a store, where rows have any number."""
+        if not weighs_features(self.task):
+            return self.n_features
+        n = 0 if self.coef is None else len(self.coef)
+        return max(n // len(self.classes or ()) - 1, 0) if self.several else n
+
+    @property
+    def term_names(self) -> tuple[str, ...]:
+        """A name for each number in `coef`: the features', of several classes with the class's."""
+        names = self.feature_names
+        if not self.several:
+            return names
+        classes = self.class_names or [f"{one:g}" for one in self.classes or ()]
+        return tuple(f"{one}: {name}" for one in classes for name in ("intercept", *names))
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """A name for each coefficient: what the caller gave, else x1, x2, ... as in SQL.
+
+        Of one array `both` they are `both[1]`, `both[2]`, ...
+        """
+        n = self.width
+        if len(self.features) == n:
+            return self.features
+        if len(self.features) == 1 and not self.answers.factorizes:
+            return tuple(f"{self.features[0]}[{place}]" for place in range(1, n + 1))
+        return tuple(f"x{place}" for place in range(1, n + 1))
+
+    def weights(self) -> list[float]:
+        """`coef`, empty if there is none. DataError if it is in a store."""
+        if self.coef is None and self.store is None:
+            return []
+        if self.coef is None:
+            raise DataError(
+                f"the coefficients lie in the store, tuskml store export {self.store} FILE writes "
+                "them to a file, and tuskml.predict predicts where the store is"
+            )
+        return self.coef
