@@ -118,6 +118,9 @@ static bool check_answer(const tusk_payload_view *v, enum tusk_answer answer, co
                  length, name);
         return false;
     }
+    if (answer == TUSK_PREDICT && v->head.flags & TUSK_HAS_TEXT_CLASSES)
+        return refuse(sentence, "the classes of the model are texts that are no numbers; use "
+                                "predict_class(model, features)");
     bool weighs = s->task != TUSK_FACTORIZATION && s->task != TUSK_NET && s->task != TUSK_MACHINE;
     if (answer == TUSK_EXPLAIN_PREDICTION && (!weighs || v->store.data)) {
         snprintf(sentence, TUSK_SENTENCE,
