@@ -36,6 +36,7 @@ class _Fields(ctypes.Structure):
         ("coef", _Numbers),
         ("classes", _Numbers),
         ("has_intercept", ctypes.c_bool),
+        ("text_classes", ctypes.c_bool),
         ("intercept", ctypes.c_double),
     ]
 
@@ -109,6 +110,7 @@ def payload(fields: Mapping[str, Any]) -> bytes:
         coef,
         classes,
         intercept is not None,
+        False,  # predictions in Python have the places of classes, as estimators need them
         intercept or 0.0,
     )
     why = Refusal()

@@ -106,7 +106,7 @@ def refused(kind: str, answer: str) -> bool:
     """Whether such a model has no such answer (docs/sql/prediction.md)."""
     of_numbers = not any(word in kind for word in ("class", "hinge"))
     if "three" in kind:
-        return answer in ("predict_proba", "decision")
+        return answer in ("predict", "predict_proba", "decision")  # labels are texts
     if kind == "hinge":
         return answer.startswith("predict_proba")
     return of_numbers and answer not in ("predict", "decision")

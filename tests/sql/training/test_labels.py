@@ -104,6 +104,28 @@ def test_texts_of_numbers_are_predicted_as_numbers(db: Database, task: str) -> N
     assert found[::2] == [float(one) for one in expected]
 
 
+@pytest.mark.parametrize("kind", ["list", "row"])
+@pytest.mark.parametrize("task", ["logistic", "svm", *CLASSIFIERS])
+def test_texts_have_no_number_to_predict(db: Database, task: str, kind: str) -> None:
+    """Of one class, of two and of more: `predict` refuses, and `predict_class` answers."""
+    x = db.list("a", "b") if kind == "list" else db.row(a="a", b="b")
+    options = {"l2": 0.01} if task in ("logistic", "svm") else FEW[task]
+    labels = ["CASE WHEN a < 2 THEN '10' ELSE 'high' END"]
+    if task not in ("svm", "fm"):
+        labels.append("CASE CAST(a AS INTEGER) WHEN 0 THEN '1' WHEN 1 THEN 'b' ELSE 'c' END")
+    for label in labels:
+        train = f"train_model('{task}', {label}, {x}, '{json.dumps(options)}')"
+        models = f"(SELECT {train} AS m FROM t) AS f, t"
+        for model in ("m", "with_payload(m)"):
+            with pytest.raises((duckdb.Error, psycopg.Error), match=r"use predict_class\(model"):
+                db.session.execute(f"SELECT predict({model}, {x}) FROM {models}").fetchall()
+            right = (
+                f"SELECT avg(CAST(predict_class({model}, {x}) = {label} AS INTEGER)) FROM {models}"
+            )
+            ((share,),) = db.session.execute(right).fetchall()
+            assert share > 0.3
+
+
 @pytest.mark.parametrize("task", ["logistic", "gbdt", "random_forest", "mlp"])
 def test_proportions_are_no_classes(db: Database, task: str) -> None:
     options = (

@@ -36,12 +36,25 @@ bool is_null_type(duckdb_vector v) {
     return is_of_type(v, DUCKDB_TYPE_SQLNULL);
 }
 
+bool names_of_any(duckdb_vector v, idx_t n, scratch *s, list_column *l) {
+    *l = (list_column){0};
+    duckdb_logical_type type = v ? duckdb_vector_get_column_type(v) : NULL;
+    bool list = v && duckdb_get_type_id(type) == DUCKDB_TYPE_LIST;
+    if (v)
+        duckdb_destroy_logical_type(&type);
+    if (!list)
+        return all_null(n, s, &l->self);
+    l->self = column_of(v);
+    return text_of_any(duckdb_list_vector_get_child(v), duckdb_list_vector_get_size(v), s,
+                       &l->child);
+}
+
 static bool no_models(idx_t n, scratch *s, model_column *m) {
     column none = {0};
     if (!all_null(n, s, &none))
         return false;
     list_column list = {none, none, 0};
-    *m = (model_column){none, none, none, none, none, none, none, list, list};
+    *m = (model_column){none, none, none, none, none, none, none, list, list, list};
     return true;
 }
 
@@ -67,7 +80,8 @@ bool model_column_of_any(duckdb_vector v, idx_t n, scratch *s, model_column *m) 
            text_of_any(f[U_OPTIONS], n, s, &m->options) &&
            numbers_of_any(f[U_INTERCEPT], n, s, &m->intercept, NULL) &&
            numbers_list_of_any(f[U_COEF], n, s, &m->coef, NULL) &&
-           numbers_list_of_any(f[U_CLASSES], n, s, &m->classes, NULL);
+           numbers_list_of_any(f[U_CLASSES], n, s, &m->classes, NULL) &&
+           names_of_any(field_of(v, MODEL_FIELD[M_CLASS_NAMES].name), n, s, &m->class_names);
 }
 
 tusk_text text_in(const column *c, idx_t row) {
@@ -85,13 +99,27 @@ static tusk_numbers numbers_at(const list_column *l, idx_t row) {
                           all_valid(&l->child, e.offset, e.length)};
 }
 
+static bool has_text_classes(const model_column *m, idx_t row, tusk_numbers classes) {
+    if (!is_valid(&m->class_names.self, row))
+        return false;
+    duckdb_list_entry e = list_entry(&m->class_names, row);
+    for (idx_t k = 0; k < e.length && k < classes.n; k++) {
+        tusk_text name = text_in(&m->class_names.child, e.offset + k);
+        if (name.data && !tusk_names_number(name, classes.items[k]))
+            return true;
+    }
+    return false;
+}
+
 tusk_model_fields model_fields_at(const model_column *m, idx_t row) {
+    tusk_numbers classes = numbers_at(&m->classes, row);
     return (tusk_model_fields){
         .task = text_in(&m->task, row),
         .options = text_in(&m->options, row),
         .preparation = text_in(&m->preparation, row),
         .coef = numbers_at(&m->coef, row),
-        .classes = numbers_at(&m->classes, row),
+        .classes = classes,
+        .text_classes = has_text_classes(m, row, classes),
         .has_intercept = is_valid(&m->intercept, row),
         .intercept = ((const double *)m->intercept.data)[row],
     };

@@ -7,7 +7,7 @@
 
 typedef struct model_column {
     column self, task, intercept, options, preparation, payload, iterations;
-    list_column coef, classes;
+    list_column coef, classes, class_names;
 } model_column;
 
 /* Reads a STRUCT that has these fields, perhaps among others, or NULL; false if it is neither.
@@ -22,6 +22,8 @@ bool has_weights_in_payload(const model_column *m, idx_t row);
 /* The sentence for a model that lacks the weights that it once had there; NULL: it has them. */
 const char *weights_lost(const model_column *m, idx_t row);
 
+/* Reads lists of text; older models have none, whose vector is NULL. */
+bool names_of_any(duckdb_vector v, idx_t n, scratch *s, list_column *l);
 /* The field of a STRUCT with this name; NULL if there is none. */
 duckdb_vector field_of(duckdb_vector v, const char *name);
 /* Whether the type is that of NULL without a cast. */

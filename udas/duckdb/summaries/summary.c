@@ -75,20 +75,6 @@ static bool text_or_null(duckdb_vector v, idx_t n, scratch *s, column *c) {
     return v ? text_of_any(v, n, s, c) : all_null(n, s, c);
 }
 
-/* Lists of text; older models have none. */
-static bool names_of_any(duckdb_vector v, idx_t n, scratch *s, list_column *l) {
-    *l = (list_column){0};
-    duckdb_logical_type type = v ? duckdb_vector_get_column_type(v) : NULL;
-    bool list = v && duckdb_get_type_id(type) == DUCKDB_TYPE_LIST;
-    if (v)
-        duckdb_destroy_logical_type(&type);
-    if (!list)
-        return all_null(n, s, &l->self);
-    l->self = column_of(v);
-    return text_of_any(duckdb_list_vector_get_child(v), duckdb_list_vector_get_size(v), s,
-                       &l->child);
-}
-
 static bool models_of_any(duckdb_vector v, idx_t n, scratch *s, models *m) {
     if (!model_column_of_any(v, n, s, &m->used))
         return false;

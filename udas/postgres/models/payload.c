@@ -92,18 +92,35 @@ static bytea *payload_with_weights(HeapTupleHeader model) {
     return NULL;
 }
 
+static bool has_text_classes(HeapTupleHeader model, tusk_numbers classes) {
+    Datum *name;
+    bool *missing, null;
+    int n;
+    Datum listed = GetAttributeByName(model, MODEL_FIELD[M_CLASS_NAMES].name, &null);
+    if (null)
+        return false;
+    deconstruct_array(DatumGetArrayTypeP(listed), TEXTOID, -1, false, TYPALIGN_INT, &name,
+                      &missing, &n);
+    for (int k = 0; k < n && (uint64)k < classes.n; k++)
+        if (!missing[k] && !tusk_names_number(text_of(DatumGetByteaPP(name[k])), classes.items[k]))
+            return true;
+    return false;
+}
+
 static Datum payload_of(HeapTupleHeader model) {
     bool null;
     bytea *kept = payload_with_weights(model);
     if (kept)
         return PointerGetDatum(kept);
     Datum intercept = GetAttributeByName(model, MODEL_FIELD[M_INTERCEPT].name, &null);
+    tusk_numbers classes = read_list(model, M_CLASSES);
     tusk_model_fields fields = {
         .task = read_text(model, M_TASK),
         .options = read_text(model, M_OPTIONS),
         .preparation = read_text_if_any(model, M_PREPARATION),
         .coef = read_list(model, M_COEF),
-        .classes = read_list(model, M_CLASSES),
+        .classes = classes,
+        .text_classes = has_text_classes(model, classes),
         .has_intercept = !null,
         .intercept = null ? 0 : DatumGetFloat8(intercept),
     };

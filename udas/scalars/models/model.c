@@ -119,6 +119,9 @@ static bool check_answer(const tusk_payload_view *v, enum tusk_answer answer, co
                  length, name);
         return false;
     }
+    if (answer == TUSK_PREDICT && v->head.flags & TUSK_HAS_TEXT_CLASSES)
+        return refuse(sentence, "the classes of the model are texts that are no numbers; use "
+                                "predict_class(model, features)");
     if (answer == TUSK_EXPLAIN_PREDICTION && (!kind->explains || v->store.data)) {
         snprintf(sentence, TUSK_SENTENCE,
                  "model is '%.*s'%s, expected boosted trees or a linear "

@@ -40,13 +40,36 @@ static tusk_numbers numbers_of(const tusk_lists *l, int64_t i) {
     return (tusk_numbers){items, n, !missing};
 }
 
+bool tusk_names_number(tusk_text name, double number) {
+    char text[64], *end;
+    if (!name.length || name.length >= sizeof text)
+        return false;
+    memcpy(text, name.data, name.length);
+    text[name.length] = 0;
+    return strtod(text, &end) == number && !*end;
+}
+
+static bool has_text_classes(const tusk_models *m, int64_t i, tusk_numbers classes) {
+    int32_t code = m->class_names.code[i];
+    int64_t first = code < 0 ? 0 : m->class_names.begin[code];
+    int64_t n = code < 0 ? 0 : m->class_names.begin[code + 1] - first;
+    for (int64_t k = 0; k < n && k < (int64_t)classes.n; k++) {
+        const char *name = m->class_names.pool[first + k];
+        if (!tusk_names_number((tusk_text){name, strlen(name)}, classes.items[k]))
+            return true;
+    }
+    return false;
+}
+
 tusk_model_fields tusk_fields_of(const tusk_models *m, int64_t i) {
+    tusk_numbers classes = numbers_of(&m->classes, i);
     return (tusk_model_fields){
         .task = text_of(&m->task, i),
         .options = text_of(&m->options, i),
         .preparation = text_of(&m->preparation, i),
         .coef = numbers_of(&m->coef, i),
-        .classes = numbers_of(&m->classes, i),
+        .classes = classes,
+        .text_classes = has_text_classes(m, i, classes),
         .has_intercept = m->intercept[i] == m->intercept[i],
         .intercept = m->intercept[i],
     };
@@ -273,6 +296,8 @@ bool tusk_payload_of(const tusk_model_fields *m, tusk_payload_parts *p, char *se
         p->head.flags |= TUSK_HAS_NULLS;
     else if (!read_the_rest(m, p, sentence))
         return false;
+    if (m->text_classes)
+        p->head.flags |= TUSK_HAS_TEXT_CLASSES;
     p->name = m->task;
     p->name.length = (size_t)tusk_quoted(m->task.data, m->task.length, LONGEST_NAME);
     p->head.name_length = (uint16_t)p->name.length;

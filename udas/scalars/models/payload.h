@@ -30,6 +30,7 @@ enum tusk_payload_flag {
     TUSK_BY_NAME = 16,    /* the bytes behind the name of the task are the preparation */
     TUSK_HAS_LABELS = 32, /* more than two classes: classes[0] of them, labels before weights */
     TUSK_HAS_COMPACT_TREES = 64, /* the weights behind the labels are bytes of that form */
+    TUSK_HAS_TEXT_CLASSES = 128, /* a class has a name that is not its number */
     TUSK_HAS_NULLS = 8           /* a coefficient or a class is NULL, and so is every prediction */
 };
 
@@ -66,6 +67,9 @@ typedef struct tusk_payload_parts {
     char
         *compact; /* trees in the place of `weights`, to be freed likewise; NULL: there are none */
 } tusk_payload_parts;
+
+/* Whether the name of a class says its number. */
+bool tusk_names_number(tusk_text name, double number);
 
 /* The fields of model i of a trainer's answer. */
 tusk_model_fields tusk_fields_of(const tusk_models *m, int64_t i);

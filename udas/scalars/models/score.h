@@ -62,6 +62,7 @@ typedef struct tusk_model_fields {
     tusk_text task, options, preparation;
     tusk_numbers coef, classes;
     bool has_intercept;
+    bool text_classes; /* a class has a name that is not its number */
     double intercept;
 } tusk_model_fields;
 
