@@ -46,15 +46,17 @@ KNOWN_CIRCLES = [
     ["kernels.gpu.curvature", "kernels.gpu.epochs", "kernels.gpu.passes"],
     ["kernels.parts.hopping", "kernels.parts.sharded"],
     ["kernels.trees.parted.asked_ranks", "kernels.trees.parted.boosting"],
+    [
+        "learners.linear.planner.explanation",
+        "learners.linear.stored.in_memory",
+        "learners.linear.stored.training",
+        "learners.linear.streamed.explanation",
+        "learners.linear.streamed.spilled",
+        "learners.linear.streamed.training",
+        "learners.linear.training",
+    ],
     ["learners.linear.stored.online", "learners.linear.stored.run"],
     ["learners.nets.exchange.leading", "learners.nets.parted"],
-    [
-        "learners.trees.forest_options",
-        "learners.trees.options",
-        "learners.trees.rules",
-        "learners.trees.training",
-        "learners.trees.warm_start",
-    ],
 ]
 """Circles that are still to be broken; there may be no other."""
 

@@ -20,6 +20,7 @@ from tuskml.learners.trees import training
 from tuskml.learners.trees.forest_options import ForestOptions
 from tuskml.learners.trees.memory import NEAR, most_bytes
 from tuskml.learners.trees.options import TreeOptions
+from tuskml.learners.trees.rows import Rows
 from tuskml.learners.trees.rules import averaged, classifies, rules_of
 from tuskml.schedule import budget
 
@@ -120,7 +121,7 @@ def measured(group: NDArray[np.void], request: Request[Task, TreeOptions], memor
     n, width = int(group["n_rows"][0]), int(group["dim"][0])
     whole = grows_whole(options, n)
     tried = min(n, max((SAMPLE_OF_WHOLE_TREES if whole else SAMPLE) // width, 1))
-    given = training.Rows(group, rows, rows.labels())
+    given = Rows(group, rows, rows.labels())
     training.refuse_labels(given, request)
     _, labels = next(training.by_classes(given, options))
     positive = np.ascontiguousarray(training.higher(options, given.labels))

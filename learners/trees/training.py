@@ -8,7 +8,7 @@ those of the logistic objective. Of more than two classes, `coef` has the margin
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,7 @@ from tuskml.learners.trees.constraints import listed, listed_bounds, refuse_sign
 from tuskml.learners.trees.forest import as_numbers
 from tuskml.learners.trees.forest_options import FOREST_OPTIONS, ForestOptions
 from tuskml.learners.trees.options import OPTIONS, TreeOptions
+from tuskml.learners.trees.rows import Rows
 from tuskml.learners.trees.rules import averaged, classifies, rules_of
 from tuskml.learners.trees.warm_start import by_numbering, joined_trees, refuse_start, started
 from tuskml.learners.validation import shuffled
@@ -120,24 +121,6 @@ def together(groups: NDArray[np.void]) -> Iterator[NDArray[np.intp]]:
         cells = np.cumsum(groups["n_rows"][places] * groups["dim"][places])
         calls = cells // MOST_TOGETHER + np.arange(len(places)) // GROUPS_TOGETHER
         yield from np.split(places, np.flatnonzero(np.diff(calls)) + 1)
-
-
-@dataclass(frozen=True)
-class Rows:
-    """What G groups of one width and kind train on: rows, LABELS, of more than two classes their
-    labels (G, K), rising, and where some features are categories, which ones, (G, d).
-    """
-
-    groups: NDArray[np.void]
-    rows: Pass
-    labels: NDArray[np.void]
-    classes: Floats | None = None
-    by_level: NDArray[np.uint8] | None = None
-
-    def of(self, which: NDArray[np.intp], classes: Floats | None) -> "Rows":
-        """The same for some groups."""
-        by_level = None if self.by_level is None else np.ascontiguousarray(self.by_level[which])
-        return Rows(self.groups[which], self.rows.of(which), self.labels[which], classes, by_level)
 
 
 def train_together(

@@ -8,7 +8,7 @@ import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from tuskml.learners.options.kinds import WARM_START, Kind, WarmStart
 from tuskml.learners.trees.compact import bytes_of, trees_of_payload
 from tuskml.learners.trees.forest import HEAD, MISSING, VALUE, set_of
 from tuskml.learners.trees.forest import NODE as NUMBERS
+from tuskml.learners.trees.rows import Rows
 
 OWN_LEVEL = ("keep", "level")
 """Values of option `missing` with which NULLs of a category are a level of their own."""
@@ -150,9 +151,6 @@ def moved(left: set[int], move: Move) -> set[int]:
     return kept
 
 
-if TYPE_CHECKING:
-    from tuskml.learners.trees.training import Rows
-
 FEATURE, RIGHT, GAIN, ROWS = 0, 2, 3, 4
 """Places in a node, beside those of `forest.py`."""
 BROKEN = "warm_start has coefficients that are no trees, expected a whole model of 'gbdt'"
@@ -256,7 +254,7 @@ def refuse_start(places: NDArray[np.intp], request: Request[Any, Any]) -> None:
             refuse_names(given, tuple(request.feature_names(int(place))))
 
 
-def started(given: "Rows", options: Any, classifies: bool) -> Forest | None:
+def started(given: Rows, options: Any, classifies: bool) -> Forest | None:
     """The trees that groups of as many classes go on from; None: there are none."""
     start = options.warm_start
     if start is None:

@@ -28,6 +28,7 @@ from tuskml.learners.trees import training
 from tuskml.learners.trees.constraints import listed, listed_bounds, refuse_signed, without_names
 from tuskml.learners.trees.forest_options import NO_LIMIT, ForestOptions
 from tuskml.learners.trees.options import TreeOptions
+from tuskml.learners.trees.rows import Rows
 from tuskml.learners.trees.rules import averaged, classifies, in_units_of, rules_of
 from tuskml.learners.trees.warm_start import by_numbering, refuse_start, started
 from tuskml.schedule import budget
@@ -95,7 +96,7 @@ def train_by_parts(parts: Parts, request: Request[Task, TreeOptions]) -> Models 
         groups, int(by_class), None, None, True, options.threads or budget.threads(),
         cancel_mark=passes.cancel_mark(), parts=parts, classifies=by_class,
     )  # fmt: skip
-    given = training.Rows(groups, rows, rows.labels(), by_level=by_level)
+    given = Rows(groups, rows, rows.labels(), by_level=by_level)
     training.refuse_labels(given, request)
     models = [
         grown(given.of(which, classes), request)
@@ -104,7 +105,7 @@ def train_by_parts(parts: Parts, request: Request[Task, TreeOptions]) -> Models 
     return models[0] if len(models) == 1 else joined(models)
 
 
-def grown(given: training.Rows, request: Request[Task, TreeOptions]) -> Models:
+def grown(given: Rows, request: Request[Task, TreeOptions]) -> Models:
     """The model of the group, whose classes are known."""
     began = time.monotonic()
     options, rows = request.options, given.rows
