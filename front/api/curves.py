@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.databases.database import Database
-from tuskml.model.scoring import Answers
+from tuskml.model.answers import Answers
 
 CURVES: Mapping[str, tuple[str, ...]] = {
     "roc_curve": ("threshold", "tpr", "fpr"),

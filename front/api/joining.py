@@ -11,9 +11,9 @@ from tuskml.databases.postgres import Postgres
 from tuskml.databases.sources import Scope, find_source
 from tuskml.errors import DataError
 from tuskml.learners.tasks import of_pairs
+from tuskml.model.answers import Answers, answers_of
 from tuskml.model.any_model import model_in
 from tuskml.model.model import Model
-from tuskml.model.scoring import Answers, answers_of
 from tuskml.text.expressions import column_named, quoted
 
 ModelLike = Model | Mapping[Any, Model | None] | str

@@ -18,8 +18,8 @@ from tuskml.databases.opening import opened
 from tuskml.databases.sources import Rows, Scope, listed, rows_of, scope_of
 from tuskml.errors import DataError, nearest, one_of
 from tuskml.learners.options.by_name import ByName
+from tuskml.model.answers import Answers, Kind
 from tuskml.model.by_group import Models, as_key
-from tuskml.model.scoring import Answers, Kind
 from tuskml.text.calls import explained
 from tuskml.text.expressions import column_named, one, quoted
 from tuskml.udas.tasks import TASK_TABLE

@@ -16,7 +16,7 @@ import duckdb
 from tuskml.api.asked import Training, Where
 from tuskml.api.collected import collected
 from tuskml.api.training import trained
-from tuskml.cluster.estimating import Execution, balanced, execution
+from tuskml.cluster.estimating import balanced, execution
 from tuskml.cluster.of_postgres.answers import in_postgres
 from tuskml.cluster.of_postgres.rows import local_rows
 from tuskml.cluster.on_worker import WORK
@@ -44,6 +44,7 @@ from tuskml.groups.execution.choosing import workers_of
 from tuskml.groups.execution.executor import Executor, Outcome
 from tuskml.learners.events import Event, tell
 from tuskml.model.by_group import Models
+from tuskml.model.execution import Execution
 from tuskml.model.model import Model
 
 if TYPE_CHECKING:

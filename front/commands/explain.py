@@ -8,7 +8,7 @@ from typing import Any
 from tuskml.api.asked import Training, asked_for
 from tuskml.api.training import options_text, resolve
 from tuskml.cluster.clustered import refuse_stored
-from tuskml.cluster.estimating import Execution, execution
+from tuskml.cluster.estimating import execution
 from tuskml.cluster.of_postgres.rows import local_rows
 from tuskml.cluster.parted.placing import PLACEMENTS, cut
 from tuskml.cluster.shards.readable import in_files
@@ -26,6 +26,7 @@ from tuskml.databases.database import Database
 from tuskml.databases.opening import opened
 from tuskml.errors import DataError, OptionError
 from tuskml.groups.execution.choosing import place_given
+from tuskml.model.execution import Execution
 from tuskml.text.table import shown
 
 EXAMPLES = """

@@ -21,7 +21,8 @@ from tuskml.estimators.one_model import (
     refuse_weightless,
 )
 from tuskml.estimators.shared import Estimator, known_names
-from tuskml.model.scoring import Floats, Kind, probabilities, scored
+from tuskml.model.answers import Kind
+from tuskml.model.scoring import Floats, probabilities, scored
 
 
 class _Linear(Estimator):

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from tuskml.api.asked import Training, Where
 from tuskml.cluster.clustered import answers_of
-from tuskml.cluster.estimating import Execution
 from tuskml.cluster.table_form.answers import models_of
 from tuskml.databases.connection import ensure_macros
 from tuskml.databases.duckdb import DuckDB
@@ -24,6 +23,7 @@ from tuskml.groups.contract.requests import first_labels
 from tuskml.kernels import passes
 from tuskml.learners.models import Models, Strings
 from tuskml.learners.receiving import numbered
+from tuskml.model.execution import Execution
 
 LOOK_SECONDS = 0.05
 FAILED = "!"
