@@ -27,7 +27,7 @@ ORDER = [
     "partitioner",
     "sql",
 ]
-FOR_ALL = ("tuskml.errors", "tuskml.schedule.budget", "tuskml.schedule.pool")
+FOR_ALL = ("tuskml.errors", "tuskml.schedule.budget", "tuskml.schedule.pool", "tuskml.schedule.declared")
 
 
 @pytest.fixture(scope="module")
