@@ -181,7 +181,7 @@ browser-packages:
 clean:
 	rm -rf .links .venv build dist *.egg-info .coverage* .hypothesis
 	rm -rf .mypy_cache .pytest_cache .ruff_cache
-	rm -f kernels/*.so partitioner/*.so schedule/*.so kvstore/*.so udas/duckdb/*.duckdb_extension
+	rm -f */_native.json kernels/*.so partitioner/*.so schedule/*.so kvstore/*.so udas/duckdb/*.duckdb_extension
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -190,6 +190,20 @@ $(BIN)/python:
 	@cxx="$${CXX:-c++}"; command -v $${cxx%% *} >/dev/null || { echo \
 	    "tuskml needs a C++20 compiler, and $${cxx%% *} was not found (Debian: apt install g++)" >&2; exit 1; }
 	@$(PYTHON) -m venv $(VENV)
+
+# Peers of the benchmarks are installed one by one, and those that do not build are left out.
+$(READY)-bench: $(BUILD) $(NATIVE) | $(BIN)/python
+	@echo "Setting up $(VENV) for tuskml[bench]: compiling, then installing packages"
+	@$(BIN)/pip install --quiet --disable-pip-version-check 'setuptools>=77'
+	@$(BIN)/python setup.py --quiet build_ext --inplace
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation --editable .
+	@peers=$$($(BIN)/python -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	    print(*project["optional-dependencies"]["bench"])'); \
+	for peer in $$peers; do \
+	    $(BIN)/pip install --quiet --disable-pip-version-check "$$peer" || \
+	        echo "The benchmarks leave out $$peer, which could not be installed" >&2; \
+	done
+	@touch $@
 
 $(READY)-%: $(BUILD) $(NATIVE) | $(BIN)/python
 	@echo "Setting up $(VENV) for tuskml[$*]: compiling, then installing packages"

@@ -5,6 +5,7 @@ Three builds of the same sources lie beside this file; the best that the process
 
 import ctypes
 import functools
+import importlib
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import Interrupted, TuskError
-from tuskml.kernels.bindings import declare
 from tuskml.kernels.instruction_sets import instruction_sets
+from tuskml.kernels.structures import KERNELS
 from tuskml.schedule import pool
 
 Floats = NDArray[np.float64]
@@ -25,15 +26,20 @@ Triangles = Any
 there (`tuskml.kernels.gpu.linear_systems`)."""
 
 
+WITH_STRUCTURES = ("fm", "nets", "newton", "paths", "rows", "topics", "trees")
+"""Parts with structures of their own, whose classes the types of functions name."""
+
+
 @functools.cache
 def library() -> ctypes.CDLL:
     """The kernels' library."""
     folder = Path(__file__).parent
+    for part in WITH_STRUCTURES:
+        importlib.import_module(f"tuskml.kernels.{part}.structures")
     for suffix in instruction_sets():
         path = folder / f"_native{suffix}.so"
         if path.exists():
-            lib = ctypes.CDLL(str(path))
-            declare(lib)
+            lib = KERNELS.declare(ctypes.CDLL(str(path)))
             lib.tk_use_pool(pool.functions())
             lib.tk_use_progress(pool.progress())
             return lib

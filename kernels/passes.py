@@ -29,10 +29,9 @@ from tuskml.kernels.library import (
 )
 from tuskml.kernels.linear_systems import Solution, solve
 from tuskml.kernels.open_rows import Calling, Open
-from tuskml.kernels.robust import Robust
 from tuskml.kernels.rows.meter import Meter
 from tuskml.kernels.rows.once import once
-from tuskml.kernels.structures import GROUP, LABELS, WEIGHTS
+from tuskml.kernels.structures import GROUP, LABELS, WEIGHTS, Robust
 
 __all__ = [
     "GROUP",

@@ -5,6 +5,7 @@ import functools
 from pathlib import Path
 
 from tuskml.errors import TuskError
+from tuskml.schedule.declared import Interface
 
 
 def functions() -> ctypes.c_void_p:
@@ -23,22 +24,4 @@ def library() -> ctypes.CDLL:
     path = Path(__file__).parent / "_native.so"
     if not path.exists():
         raise TuskError(f"the pool of threads is not built: no {path}, reinstall tuskml")
-    library = ctypes.CDLL(str(path))
-    pointer, int32, int64 = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64
-    library.ts_pool.restype = pointer
-    library.ts_progress.restype = pointer
-    library.ts_shares_open.argtypes = []
-    library.ts_training_begin.argtypes = [pointer]
-    library.ts_training_replay.argtypes = [int32, pointer, pointer]
-    library.ts_training_split.argtypes, library.ts_training_split.restype = [int32], pointer
-    library.ts_training_join.argtypes = [pointer]
-    library.ts_training_plan.argtypes = [ctypes.c_char_p]
-    library.ts_training_progress.argtypes = [int64]
-    library.ts_training_step.argtypes = [ctypes.c_double, int64, int64]
-    library.ts_training_share.argtypes = [int32]
-    library.ts_training_share.restype = int32
-    library.ts_training_age.restype = ctypes.c_double
-    library.ts_device_ask.argtypes = [int32]
-    library.ts_activity.argtypes, library.ts_activity.restype = [pointer, ctypes.c_char_p], int32
-    library.ts_max_min.argtypes = [int32, pointer, pointer, int32, pointer]
-    return library
+    return Interface(path.parent).declare(ctypes.CDLL(str(path)))

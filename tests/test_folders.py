@@ -27,7 +27,10 @@ ORDER = [
     "partitioner",
     "sql",
 ]
-FOR_ALL = ("tuskml.errors", "tuskml.schedule.budget", "tuskml.schedule.pool")
+FOR_ALL = (
+    "tuskml.errors",
+    *(f"tuskml.schedule.{name}" for name in ("budget", "declared", "pool")),
+)
 
 FLOORS = [
     {"errors", "version", "late", "text"},

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.kernels.hinge.structures import Tried as Given
 from tuskml.kernels.library import Floats, library, pointer
 from tuskml.kernels.speculated import Method
+from tuskml.kernels.structures import Tried as Given
 
 
 @dataclass(frozen=True)

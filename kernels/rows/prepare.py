@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from tuskml.errors import DataError
 from tuskml.kernels.library import check_code, library, pointer
 from tuskml.kernels.passes import GROUP
-from tuskml.kernels.rows.structures import INT64, Known, Preparing
+from tuskml.kernels.rows.structures import Known, Preparing
+from tuskml.kernels.structures import INT64
 
 REFUSED = 6
 """`TK_REFUSED`."""

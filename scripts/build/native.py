@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
 
+import declarations
 import duckdb_headers
 import footer
 import portable
@@ -280,6 +281,10 @@ class BuildNative(build_ext):
             if KERNELS + suffix not in built:
                 for folder in folders:
                     Path(folder, f"_native{suffix}.so").unlink(missing_ok=True)
+        for name in declarations.HEADERS:
+            for folder in [f"{self.build_lib}/tuskml/{name}"] + [name] * bool(self.inplace):
+                if Path(folder).is_dir():
+                    declarations.write(Path(), name, Path(folder, "_native.json"))
 
     def build_extensions(self) -> None:
         """Takes the place of distutils' compiler, which works with Python's own flags."""

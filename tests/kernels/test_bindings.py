@@ -1,159 +1,133 @@
-"""The table of bindings says of each function and structure what the headers say."""
+"""What the build reads from the headers is what a compiler reads there."""
 
 import ctypes
+import json
 import re
+import runpy
 import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tuskml.kernels.bindings import FUNCTIONS
-from tuskml.kernels.fm.structures import STRUCTURES as MACHINES
 from tuskml.kernels.library import library
-from tuskml.kernels.nets.structures import STRUCTURES as NETS
-from tuskml.kernels.newton.structures import STRUCTURES as NEWTON
-from tuskml.kernels.paths.structures import STRUCTURES as PATHS
-from tuskml.kernels.rows.structures import STRUCTURES as ROWS
-from tuskml.kernels.structures import STRUCTURES as SHARED
-from tuskml.kernels.topics.structures import STRUCTURES as TOPICS
-from tuskml.kernels.trees.structures import STRUCTURES as TREES
+from tuskml.kernels.structures import KERNELS
+from tuskml.kvstore import native as store
+from tuskml.partitioner import native as partitioner
+from tuskml.schedule import pool
+from tuskml.schedule.declared import NUMBERS, Interface
 
-STRUCTURES = SHARED | ROWS | TREES | NETS | PATHS | NEWTON | TOPICS | MACHINES
 ROOT = Path(__file__).resolve().parents[2]
-HEADERS = sorted((ROOT / "kernels/native").glob("**/api.h"))
-MORE = [ROOT / f"udas/rowblock/{name}.h" for name in ("rowblock", "memory")]
-MORE += [ROOT / "kvstore/native/frames.h"]
-NUMBERS = {
-    "int": "int32",
-    "int8_t": "int8",
-    "int32_t": "int32",
-    "uint32_t": "uint32",
-    "int64_t": "int64",
-    "uint64_t": "uint64",
-    "double": "float64",
-    "void": "void",
+declarations = runpy.run_path(str(ROOT / "scripts/build/declarations.py"))
+INTERFACES = {
+    "kernels": KERNELS,
+    "kvstore": store.STORE,
+    "partitioner": partitioner.PARTITIONER,
+    "schedule": Interface(Path(pool.__file__).parent),
 }
-"""Types of C by what NumPy calls them."""
+LIBRARIES = {
+    "kernels": library,
+    "kvstore": store.library,
+    "partitioner": partitioner.library,
+    "schedule": pool.library,
+}
+FOLDERS = sorted(INTERFACES)
 
 
-def text(path):
-    """A header without its comments and what is for the preprocessor."""
-    plain = re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.DOTALL)
-    return re.sub(r"^#.*$", "", plain, flags=re.MULTILINE)
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_the_build_is_of_these_headers(folder):
+    assert INTERFACES[folder].declared == json.loads(
+        json.dumps(declarations["read"](ROOT, folder))
+    ), "the headers have changed since the build: make native"
 
 
-def kind_in_c(declared):
-    """Of a parameter, a member or a result: a number's type, or `pointer` and to what."""
-    words = declared.replace("const ", "").replace("struct ", "").split()
-    if "*" in declared or "(" in declared:
-        return f"pointer to {words[0]}"
-    return NUMBERS.get(words[0], f"pointer to {words[0]}")
+def test_each_exported_function_is_declared():
+    for folder, load in LIBRARIES.items():
+        listed = subprocess.run(
+            ["nm", "-D", "--defined-only", load()._name],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        exported = set(re.findall(r" T ((?:tk|ks|tp|ts)_\w+)$", listed, re.MULTILINE))
+        assert exported == set(INTERFACES[folder].declared["functions"]), folder
 
 
-def kind_in_python(given):
-    """The same of a type of ctypes; addresses are pointers to anything."""
-    if given is None:
-        return "void"
-    if given is ctypes.c_void_p:
-        return "pointer"
-    if issubclass(given, ctypes._Pointer):
-        names = {structure: name for name, structure in STRUCTURES.items()}
-        return f"pointer to {names[given._type_]}"
-    return np.dtype(given).name
-
-
-def functions():
-    """By name what each header's functions return and take."""
-    found = {}
-    for path in HEADERS:
-        pattern = r"TK_API\s+(.*?)\b(tk_\w+)\((.*?)\);"
-        for result, name, parameters in re.findall(pattern, text(path), flags=re.DOTALL):
-            each = [] if parameters == "void" else re.split(r",(?![^()]*\))", parameters)
-            found[name] = [kind_in_c(each) for each in (f"{result} ", *map(str.strip, each))]
-    return found
-
-
-def structures():
-    """By name the members of each structure of the headers, in their order."""
-    found = {}
-    for path in [*HEADERS, *MORE]:
-        pattern = r"typedef struct \w+ \{(.*?)\}\s*(\w+);"
-        for body, name in re.findall(pattern, text(path), flags=re.DOTALL):
-            found[name] = [re.split(r"\W+", member)[-1] for member in members(body)]
-    return found
-
-
-def members(body):
-    """`double *a, *b; char error[9];` as `double *a`, `*b` and `char error`."""
-    without_sizes = re.sub(r"\[.*?\]", "", body)
-    return [each.strip() for each in re.split(r"[,;]", without_sizes) if each.strip()]
-
-
-def agree(c, python):
-    """Whether an argument may be passed so: as its number, its structure, or an address."""
-    if python == "pointer":
-        return c.startswith("pointer") and c.removeprefix("pointer to ") not in GIVEN
-    return c == python
-
-
-GIVEN = {
-    "tk_pass", "tk_open", "tk_system", "tk_chord", "tk_drawn", "tk_epoch", "tk_dual",
-    "tk_interior", "tk_cut",
-    "tk_chunk", "tk_stored", "tk_ids", "tk_factor_spec", "tk_stored_factors", "tusk_memory_use",
-    "tusk_frame", "tk_newton",
-}  # fmt: skip
-"""Structures that are never passed as a mere address."""
-
-
-def test_the_table_has_each_function_of_the_headers():
-    assert set(functions()) == set(FUNCTIONS)
-
-
-@pytest.mark.parametrize("name", sorted(FUNCTIONS))
-def test_types_of_a_function(name):
-    result, arguments = FUNCTIONS[name]
-    declared, wanted = functions()[name], [kind_in_python(each) for each in (result, *arguments)]
-    assert len(declared) == len(wanted), declared
-    assert all(map(agree, declared, wanted)), (declared, wanted)
-    loaded = getattr(library(), name)
-    assert (loaded.restype, list(loaded.argtypes)) == (result, arguments)
-
-
-@pytest.mark.parametrize("name", sorted(STRUCTURES))
-def test_members_of_a_structure(name):
-    assert [member for member, _, _ in layout(STRUCTURES[name])[1]] == structures()[name]
-
-
-def layout(kind):
-    """Bytes of a structure; name, place and bytes of each member."""
-    if isinstance(kind, np.dtype):
-        return kind.itemsize, [(n, at, t.itemsize) for n, (t, at) in kind.fields.items()]
-    fields = [(name, getattr(kind, name)) for name, _ in kind._fields_]
-    return ctypes.sizeof(kind), [(name, field.offset, field.size) for name, field in fields]
-
-
-def test_the_compiler_sees_the_same_layout(tmp_path):
-    lines = [f'#include "{path}"' for path in [*HEADERS, *MORE]] + ["#include <stddef.h>"]
-    for name, kind in STRUCTURES.items():
-        size, fields = layout(kind)
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_compiler_sees_the_same_types_and_layout(folder, tmp_path):
+    """Calls with arguments of the types that were read, and sizes and offsets of each field."""
+    interface, lines = INTERFACES[folder], ["#include <stddef.h>"]
+    lines.append(f'#include "{ROOT}/schedule/native/progress.h"')
+    for pattern in declarations["HEADERS"][folder]:
+        headers = sorted(ROOT.glob(pattern))
+        lines += [f'#include "{path}"' for path in headers if path.suffix == ".h"]
+    for name in interface.declared["structures"]:
+        size, fields = layout(interface, name)
         claims = [f"sizeof({name}) == {size}"]
         claims += [f"offsetof({name}, {field}) == {at}" for field, at, _ in fields]
         claims += [f"sizeof((({name} *)0)->{field}) == {n}" for field, _, n in fields]
         lines += [f'_Static_assert({claim}, "{claim}");' for claim in claims]
-    source = tmp_path / "layout.c"
+    for name, (result, arguments) in interface.declared["functions"].items():
+        given = ", ".join(zero(kind) for kind in arguments)
+        lines.append(f"void call_{name}(void) {{ {name}({given}); }}")
+        if result in NUMBERS:
+            claim = f"__builtin_types_compatible_p(__typeof__({name}({given})), {result})"
+            lines.append(f'_Static_assert({claim}, "{name}");')
+    source = tmp_path / "declared.c"
     source.write_text("\n".join(lines) + "\n")
-    command = ["cc", "-std=gnu11", "-fsyntax-only", f"-I{ROOT / 'udas'}", str(source)]
+    command = ["cc", "-std=gnu11", "-fsyntax-only", "-Werror", "-Wno-discarded-qualifiers"]
+    command += [f"-I{ROOT / 'udas'}", str(source)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stderr[:4000]
 
 
-def test_no_type_is_declared_where_a_kernel_is_called():
-    folders = ("kernels", "learners", "groups")
-    paths = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
+def zero(kind):
+    """An argument of a type; constness within pointers to pointers is not what was read."""
+    return "0" if kind == "*" or kind.endswith("**") else f"({kind})0"
+
+
+def layout(interface, name):
+    """Bytes of a structure; name, offset and bytes of each field: of its class, or of items."""
+    if name in interface.classes:
+        made = interface.classes[name]
+        fields = [(field, getattr(made, field)) for field, _ in made._fields_]
+        return ctypes.sizeof(made), [(field, at.offset, at.size) for field, at in fields]
+    item = interface.dtype(name)
+    return item.itemsize, [(n, at, t.itemsize) for n, (t, at) in item.fields.items()]
+
+
+def test_structures_are_checked_where_they_are_passed():
+    wrong = KERNELS.classes["tk_epoch"]()
+    with pytest.raises(ctypes.ArgumentError):
+        library().tk_labels(ctypes.byref(wrong), None)
+
+
+def test_kinds_of_declarations():
+    kind, fields = declarations["kind"], declarations["fields"]
+    kinds = ["const double *weights", "tusk_frame *const *held", "const char *text", "char *error"]
+    kinds += ["int32_t width[8]", "struct tk_a **out", "int (*stop)(void *)", "int64_t"]
+    found = ["double*", "tusk_frame**", "const char*", "char*", "int32_t[8]", "tk_a**", "*"]
+    assert list(map(kind, kinds)) == [*found, "int64_t"]
+    assert fields("const double *a, *b; int c; void (*call)(int, int); char d[9];") == [
+        ["a", "double*"], ["b", "double*"], ["c", "int"], ["call", "*"], ["d", "char[9]"]
+    ]  # fmt: skip
+
+
+def test_constants_are_those_of_the_headers():
+    assert KERNELS.constant("TK_OUT_OF_TIME") == 5
+    assert KERNELS.constant("LossKind.expected_gamma") == 9
+    assert KERNELS.constant("TK_DATES_CYCLES") == 2  # counted from the one without a number
+
+
+def test_no_type_is_declared_where_a_function_is_called():
+    paths = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")]
     declaring = [
         str(path.relative_to(ROOT))
         for path in paths
-        if re.search(r"tk_\w+\.(restype|argtypes)", path.read_text())
+        if re.search(r"\b(tk|ks|tp|ts)_\w+\.(restype|argtypes)", path.read_text())
     ]
     assert declaring == []
+
+
+def test_items_of_arrays_are_as_in_c():
+    assert KERNELS.dtype("tk_side") == np.dtype([("bin", "i2"), ("also", "i2"), ("set", "i4")])

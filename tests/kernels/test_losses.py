@@ -9,8 +9,8 @@ import pytest
 from rows import block, rows_pass, together
 
 from tuskml.kernels import library, passes
-from tuskml.kernels.bindings import declare
 from tuskml.kernels.instruction_sets import instruction_sets
+from tuskml.kernels.structures import KERNELS
 
 pytestmark = pytest.mark.native
 
@@ -339,7 +339,7 @@ def test_builds_agree(task, g, kind, name, monkeypatch):
 
     best = everything()
     other = ctypes.CDLL(str(Path(library.__file__).parent / name))
-    declare(other)
+    KERNELS.declare(other)
     monkeypatch.setattr(passes, "library", lambda: other)
     roundings = (1e-11, 1e-6 if rows.sparse else 1e-11)
     for part, wanted, rounding in zip(everything(), best, roundings, strict=True):

@@ -66,9 +66,13 @@ def name_of(kernel: Source) -> str:
 
 
 def libraries():
-    """Where NVRTC may be: the wheels that come with CuPy, and CUDA's own folders."""
-    for place in sys.path:
-        yield from sorted(Path(place).glob("nvidia/*/lib/libnvrtc.so.*"))
+    """Where NVRTC may be: the wheel of tuskml[test], those of other packages, CUDA's own folders.
+
+    PyTorch may bring NVRTC of another CUDA, in a folder whose name sorts before the wheel's.
+    """
+    for folder in ("cuda_nvrtc", "*"):
+        for site in sys.path:
+            yield from sorted(Path(site).glob(f"nvidia/{folder}/lib/libnvrtc.so.*"))
     yield from sorted(Path("/usr/local").glob("cuda*/lib64/libnvrtc.so.*"))
 
 

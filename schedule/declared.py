@@ -1,0 +1,102 @@
+"""Native libraries as Python calls them: what their headers declare, which the build writes down.
+
+`scripts/build/declarations.py` writes `_native.json` beside each library.
+"""
+
+import ctypes
+import json
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from tuskml.errors import TuskError
+
+ADDRESS = ctypes.c_void_p
+NUMBERS: dict[str, Any] = {
+    "char": ctypes.c_char,
+    "int": ctypes.c_int,
+    "float": ctypes.c_float,
+    "double": ctypes.c_double,
+    **{f"int{bits}_t": getattr(ctypes, f"c_int{bits}") for bits in (8, 16, 32, 64)},
+    **{f"uint{bits}_t": getattr(ctypes, f"c_uint{bits}") for bits in (8, 16, 32, 64)},
+}
+"""Types of ctypes by their names in C."""
+Structure = TypeVar("Structure", bound=type[ctypes.Structure])
+
+
+class Interface:
+    """The functions, structures and constants that the headers of a folder's library declare."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / "_native.json"
+        self.classes: dict[str, type[ctypes.Structure]] = {}
+        """The classes of structures, by their names in C."""
+
+    @cached_property
+    def declared(self) -> dict[str, Any]:
+        """What the build read: `functions`, `structures` and `constants` by name."""
+        if not self._file.exists():
+            raise TuskError(f"a library is not built: no {self._file}, reinstall tuskml")
+        declared: dict[str, Any] = json.loads(self._file.read_text())
+        return declared
+
+    def constant(self, name: str) -> int:
+        """The value of an enumerator or of a macro; `LossKind.hinge` is one of an enum class."""
+        return int(self.declared["constants"][name])
+
+    def structure(self, name: str, **types: Any) -> Callable[[Structure], Structure]:
+        """A decorator that gives a class the fields of a structure of C.
+
+        Pointers are addresses, but for the fields that have other types here.
+        """
+
+        def with_fields(made: Structure) -> Structure:
+            fields = self.declared["structures"][name]
+            made._fields_ = [(field, types.get(field) or self._type(t)) for field, t in fields]
+            self.classes[name] = made
+            return made
+
+        return with_fields
+
+    def dtype(self, name: str) -> np.dtype[Any]:
+        """The type of an array's items that are structures of C; pointers are `uintp`."""
+        fields = self.declared["structures"][name]
+        return np.dtype([(field, self._item(kind)) for field, kind in fields], align=True)
+
+    def declare(self, library: ctypes.CDLL) -> ctypes.CDLL:
+        """Gives each function of the library its types.
+
+        A structure that has a class is passed as it is or by `byref`; arrays, handles and other
+        results by pointer are addresses: an int, None for NULL, or `byref`.
+        """
+        for name, (result, arguments) in self.declared["functions"].items():
+            function = getattr(library, name)
+            function.restype = self._passed(result.removeprefix("const "))
+            function.argtypes = [self._passed(kind) for kind in arguments]
+        return library
+
+    def _passed(self, kind: str) -> Any:
+        if kind == "void":
+            return None
+        if kind.endswith("*") and kind[:-1] in self.classes:
+            return ctypes.POINTER(self.classes[kind[:-1]])
+        return ctypes.c_char_p if kind == "const char*" else self._type(kind)
+
+    def _type(self, kind: str) -> Any:
+        base, _, size = kind.rstrip("]").partition("[")
+        found = NUMBERS.get(base, ADDRESS)
+        return found * self._size(size) if size else found
+
+    def _size(self, written: str) -> int:
+        return int(written) if written.isdigit() else self.constant(written)
+
+    def _item(self, kind: str) -> Any:
+        base, _, size = kind.rstrip("]").partition("[")
+        if base in self.declared["structures"]:
+            item = self.dtype(base)
+        else:
+            item = np.dtype(NUMBERS.get(base, np.uintp))
+        return (item, (self._size(size),)) if size else item
