@@ -58,7 +58,9 @@ def pointer(array: NDArray[np.generic] | None) -> int | None:
     return None if array is None else address_of(array)
 
 
-CANCELLED, OUT_OF_TIME = 1, 5
+CANCELLED, NO_MEMORY, DISK_FULL, OUT_OF_TIME = KERNELS.constants(
+    "TK_", "CANCELLED NO_MEMORY DISK_FULL OUT_OF_TIME"
+)
 """The kernels' return codes, `tk_code` in `native/shared/api.h`."""
 
 
@@ -70,11 +72,11 @@ def check_code(code: int, what: str = "the training") -> None:
     """Raises the error that a kernel's code stands for. what: the kernel takes memory for."""
     if code == CANCELLED:
         raise Interrupted("the training was interrupted")
-    if code == 2:
+    if code == NO_MEMORY:
         raise MemoryError(f"no memory for {what}: raise memory_limit")
     if code == OUT_OF_TIME:
         raise OutOfTime("the limit of option 'time' was reached")
-    if code == 3:
+    if code == DISK_FULL:
         raise TuskError(
             f"no room for {what}: memory_limit is reached and temp_directory cannot take more"
         )

@@ -47,6 +47,10 @@ class Interface:
         """The value of an enumerator or of a macro; `LossKind.hinge` is one of an enum class."""
         return int(self.declared["constants"][name])
 
+    def constants(self, prefix: str, names: str) -> list[int]:
+        """The values of several constants, whose names after the prefix are words of a text."""
+        return [self.constant(prefix + name) for name in names.split()]
+
     def structure(self, name: str, **types: Any) -> Callable[[Structure], Structure]:
         """A decorator that gives a class the fields of a structure of C.
 

@@ -8,10 +8,13 @@ from numpy.typing import NDArray
 from tuskml.kernels.fm.structures import TRAINED, Machine
 from tuskml.kernels.library import address_of, check_code, library, pointer
 from tuskml.kernels.passes import Floats, Pass
+from tuskml.kernels.structures import KERNELS
 
-SQUARED, LOGISTIC = range(2)
+SQUARED, LOGISTIC = KERNELS.constants("TK_FM_", "SQUARED LOGISTIC")
 ALGORITHMS = ("adagrad", "sgd")
-DONE, PATIENCE, DIVERGED, OUT_OF_RANGE, LATE = range(5)
+DONE, PATIENCE, DIVERGED, OUT_OF_RANGE, LATE = KERNELS.constants(
+    "TK_FM_", "DONE PATIENCE DIVERGED OUT_OF_RANGE LATE"
+)
 """How a training ended."""
 
 

@@ -11,12 +11,15 @@ from numpy.typing import NDArray
 from tuskml.kernels.library import address_of, check_code, library, pointer
 from tuskml.kernels.nets.structures import MOST_HIDDEN, TRAINED, Net
 from tuskml.kernels.passes import Floats, Pass
+from tuskml.kernels.structures import KERNELS
 
-SQUARED, LOGISTIC, SOFTMAX = range(3)
+SQUARED, LOGISTIC, SOFTMAX = KERNELS.constants("TK_NET_", "SQUARED LOGISTIC SOFTMAX")
 ACTIVATIONS = ("relu", "tanh", "gelu")
 ALGORITHMS = ("adam", "sgd")
 SCHEDULES = ("constant", "cosine", "step")
-DONE, PATIENCE, DIVERGED, OUT_OF_RANGE, LATE = range(5)
+DONE, PATIENCE, DIVERGED, OUT_OF_RANGE, LATE = KERNELS.constants(
+    "TK_NET_", "DONE PATIENCE DIVERGED OUT_OF_RANGE LATE"
+)
 """How a training ended."""
 
 

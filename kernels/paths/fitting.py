@@ -10,10 +10,11 @@ from tuskml.kernels.library import check_code, library, pointer
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.paths.structures import POINT, Spec
 from tuskml.kernels.rows.cells import stretches_of
+from tuskml.kernels.structures import KERNELS
 
-SQUARED, LOGISTIC = range(2)
+SQUARED, LOGISTIC = KERNELS.constants("TK_PATH_", "SQUARED LOGISTIC")
 Bools = NDArray[np.bool_]
-LEFT_OUT, TRAINED_ON, HELD_OUT = 0, 1, 2
+LEFT_OUT, TRAINED_ON, HELD_OUT = KERNELS.constants("TK_", "LEFT_OUT TRAINED_ON HELD_OUT")
 """What becomes of a stretch of rows in a fold."""
 
 

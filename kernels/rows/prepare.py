@@ -13,9 +13,9 @@ from tuskml.errors import DataError
 from tuskml.kernels.library import check_code, library, pointer
 from tuskml.kernels.passes import GROUP
 from tuskml.kernels.rows.structures import Known, Preparing
-from tuskml.kernels.structures import INT64
+from tuskml.kernels.structures import INT64, KERNELS
 
-REFUSED = 6
+REFUSED = KERNELS.constant("TK_REFUSED")
 """`TK_REFUSED`."""
 ERROR_SIZE = 1024
 NAMES, JSON, CLASSES, LEVELS, MARKS = 0, 1, 2, 3, 4

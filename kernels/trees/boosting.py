@@ -10,13 +10,16 @@ from numpy.typing import NDArray
 from tuskml.errors import RowsError
 from tuskml.kernels.library import address_of, check_code, library, pointer
 from tuskml.kernels.passes import Floats, Pass
+from tuskml.kernels.structures import KERNELS
 from tuskml.kernels.trees.structures import BOOSTED, NODE, Boost, ForestArrays, Started
 
-SQUARED, LOGISTIC, POISSON, QUANTILE, HUBER, SOFTMAX, GINI = range(7)
+SQUARED, LOGISTIC, POISSON, QUANTILE, HUBER, SOFTMAX, GINI = KERNELS.constants(
+    "TK_", "SQUARED LOGISTIC POISSON_TREES QUANTILE_TREES HUBER_TREES SOFTMAX GINI"
+)
 """Losses, `tk_objective`."""
-MOST_BINS = 255
+MOST_BINS = KERNELS.constant("TK_MOST_BINS")
 """Bins per feature, at most."""
-MOST_LEVEL = 65535
+MOST_LEVEL = KERNELS.constant("TK_MOST_LEVEL")
 """The greatest number of a level, `TK_MOST_LEVEL`."""
 
 
@@ -26,9 +29,9 @@ def are_levels(values: NDArray[Any]) -> NDArray[np.bool_]:
     return np.asarray((levels | np.isnan(values)).all(axis=1))
 
 
-BY_LEVEL = 2
+BY_LEVEL = KERNELS.constant("TK_BY_LEVEL")
 """Of a node's `missing`: a set of levels goes left, `TK_BY_LEVEL`."""
-REFUSED = 6
+REFUSED = KERNELS.constant("TK_REFUSED")
 """`TK_REFUSED`."""
 
 

@@ -28,7 +28,7 @@ FUNCTION = re.compile(r"(?<=[;}\n])\s*([\w \n]+?[\s*]+)((?:tk|ks|tp|ts)_\w+)\s*\
 STRUCTURE = re.compile(r"typedef struct \w+ \{([^{}]*)\}\s*(\w+);")
 ENUM = re.compile(r"enum (?:class )?(\w*)\s*(?::\s*\w+\s*)?\{([^{}]*)\}")
 NOISE = re.compile(r"^#.*$|__attribute__\(\(.*\)\)|\b\w+_API\b|\bTUSK_SHARES\b", re.MULTILINE)
-MACRO = re.compile(r"^#define (\w+) (\d+)$", re.MULTILINE)
+MACRO = re.compile(r"^#define (\w+) (\d+)[ ]*$", re.MULTILINE)
 
 
 def code(text: str) -> str:

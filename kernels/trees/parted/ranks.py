@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 
 from tuskml.kernels.library import Floats, library
 from tuskml.kernels.parts.message import Array
+from tuskml.kernels.structures import KERNELS
 
 ROUNDS = (12, 13, 13, 13, 13)
 """Bits of keys that parts count by, 64 in all; of a number first its sign and its exponent."""
 MOST_COUNTS = 1 << 20
 """Of an answer: with more slots than ROUNDS have room for, rounds are more and shorter."""
 SIGN = np.uint64(1 << 63)
-LACKS, SIZES, CHANCES = range(3)
+LACKS, SIZES, CHANCES = KERNELS.constants("TK_", "LACKS SIZES CHANCES")
 """`tk_ranked`."""
 
 Keys = NDArray[np.uint64]
