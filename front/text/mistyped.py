@@ -16,12 +16,13 @@ TRAINING = (
     "the label a number or a boolean, " + FEATURES + ", the options JSON as text",
 )
 PREDICTION = ("(model, features)", FEATURES)
-SCORE = ("(label, score [, weight])", "both numbers or booleans")
+NAMED = "the label a boolean or a number, or any label with the name of its positive class"
+SCORE = ("(label, score [, positive] [, weight])", NAMED)
 CLASSES = "both numbers or booleans, or both text"
 CLASS_SCORE = ("(label, predicted [, average [, positive] [, weight]])", CLASSES)
 SUM = ("(label, predicted [, weight])", "numbers, or the label a boolean")
 PROBABILITIES = (
-    "(label, p [, weight])",
+    "(label, p [, positive] [, weight])",
     "the label a boolean or 0 and 1 and p a number, or the label a class and p the probabilities "
     "of all classes",
 )
