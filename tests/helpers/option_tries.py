@@ -64,6 +64,7 @@ VALUES: Mapping[str, Any] = {
     "cg_steps": 1, "class_weight": [1.0, 7.0], "classes": [0, 1], "cluster": "g",
     "converge": "weights", "covariance": "HC1", "dates": "parts", "decay": 0.5, "decay_epochs": 1,
     "delta": 0.05, "deterministic": True, "device": "cpu", "dispersion": 0.7, "dropout": 0.4,
+    "power": 1.2,
     "embedding": 7, "epsilon": 1e-2, "explain": True, "feature_fraction": 0.4,
     "feature_names": ["one", "two", "three"], "feedback": "implicit", "fit": True,
     "fit_intercept": False, "format": "json", "goss": True, "groups": [[1, 2]], "init": 0.3,
