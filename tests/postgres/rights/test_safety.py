@@ -20,6 +20,9 @@ Connect = Callable[..., psycopg.Connection]
 pytestmark = [pytest.mark.usefixtures("people"), pytest.mark.fault(family="security")]
 
 PUBLIC_HELPERS = {
+    "_tuskml_has_terms(text)": "model_summary asks it of a task; a text in, a truth value out",
+    "_tuskml_is_of_trees(text)": "tree_dump asks it of a task; a text in, a truth value out",
+    "_tuskml_is_tested_by_t(text)": "model_summary asks it of a task; a text in, a truth value out",
     '_tuskml_predict_columns(tuskml_model,text[],"any")': "the planner calls it for predict, if the caller may call that; columns in, the answer out",
     '_tuskml_predict_proba_columns(tuskml_model,text[],"any")': "the planner calls it for predict_proba, if the caller may call that; columns in, the answer out",
     '_tuskml_decision_columns(tuskml_model,text[],"any")': "the planner calls it for decision, if the caller may call that; columns in, the answer out",

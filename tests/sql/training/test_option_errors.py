@@ -35,6 +35,7 @@ INVALID: dict[str, tuple[object, str]] = {
     "l2": (True, "a number of at least 0"),
     "fit_intercept": (1, "true or false"),
     "quantile": (1, "a number greater than 0 and less than 1"),
+    "power": (2, "a number greater than 1 and less than 2"),
     "speculate": (
         {"sampel": 10},
         'an object such as {"sample": 1000, "time": "10s", "epsilon": 0.05}: rows, a duration '
