@@ -86,7 +86,7 @@ REFUSED_OF_TASKS = {
     (
         "quantile",
         '{"quantile": [0.1, 0.9]}',
-    ): "option 'quantile' has the values 0.1, 0.9, and losses of different quantiles cannot be compared",
+    ): "option 'quantile' has the values 0.1, 0.9, and losses by different values of 'quantile' cannot be compared",
     (
         "auto",
         '{"tasks": ["linear", {"task": "gbdt", "missing": "impute"}]}',
