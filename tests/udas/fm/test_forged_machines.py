@@ -24,6 +24,7 @@ TOLD = {
     "the payload of the model is damaged: restore the model from a backup, or renew the payload from its other fields by with_payload(model)",
     "Invalid Input Error: The map key list does not align with the map value list.",
     "model is 'fm', which has no classes; use predict()",
+    "the classes of the model are texts that are no numbers; use predict_class(model, features)",
     "model is 'fm' of numbers, only models of classes give probabilities; use predict()",
 }
 FLAGS, CLASSES, BY_NAME, FORMAT = 8, 40, 16, 5
