@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from merging_by_matrices import affinity, partitions_of, steps_by_matrices
 from partitioner_rows import N_FEATURES, packed, sparse_lists, zipf
-from reference import affinity, partitions_of, steps_by_matrices
 
 from tuskml.errors import OptionError
 from tuskml.partitioner import Cost, Merging, merge_features
