@@ -59,8 +59,10 @@ def with_column(models: Models, how: HeldOut) -> Models:
 
 def with_status(models: Models, status: str, which: NDArray[np.bool_]) -> Models:
     """The models, of which some have a status, (n,). A status that matters more stays."""
+    if not which.any():
+        return models
     pool, code = models.status.pool, models.status.code.copy()
     order = list(MEANINGS)
-    lesser = np.array([order.index(text) < order.index(status) for text in pool], bool)
+    lesser = np.isin(pool, order[: order.index(status)])
     code[which & lesser[code]] = len(pool)
     return replace(models, status=Strings((*pool, status), code))

@@ -8,13 +8,13 @@ group. The other groups are trained as if that one were not there.
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import RowsError
+from tuskml.groups.holding import with_status
 from tuskml.kernels import passes
 from tuskml.kernels.passes import SQUARED, Floats, Pass
 from tuskml.kernels.rows.choose import chosen_rows, leaks
@@ -23,7 +23,7 @@ from tuskml.learners.labels import Allowed
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models, Strings, options_text
 from tuskml.learners.registry import learner_of
-from tuskml.learners.statuses import INVALID, LEAK, MEANINGS
+from tuskml.learners.statuses import INVALID, LEAK
 from tuskml.schedule import budget
 
 Groups = NDArray[np.void]
@@ -172,17 +172,9 @@ def mask_of(group: np.void, request: Request[Any, Any]) -> NDArray[np.bool_]:
 
 LEAST_ROWS = 10
 """In fewer rows a feature is easily the label by chance."""
-LESSER = frozenset(list(MEANINGS)[: list(MEANINGS).index(LEAK)])
-"""Statuses that matter less."""
 
 
 def with_leaks(models: Models, groups: NDArray[np.void]) -> Models:
     """The models of dense groups (kernels.GROUP), whose status says where a feature is the label;
     models carry their groups' places in `groups`."""
-    found = np.flatnonzero(leaks(groups[models.group], LEAST_ROWS))
-    if not len(found):
-        return models
-    pool, code = models.status.pool, models.status.code.copy()
-    lesser = np.array([pool[one] in LESSER for one in code[found]])
-    code[found[lesser]] = len(pool)
-    return replace(models, status=Strings((*pool, LEAK), code))
+    return with_status(models, LEAK, leaks(groups[models.group], LEAST_ROWS) > 0)
