@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tuskml.kernels.open_rows import OwnLoss
+from tuskml.kernels.structures import KERNELS
 from tuskml.learners.tasks import Task, built_in, in_table
 from tuskml.udas.tasks import TASK_TABLE
 
@@ -87,29 +88,47 @@ class LinearTask(Task):
         return self.own is None or self.own.curved
 
 
-def built(name: str, **more: Any) -> LinearTask:
-    """A task of the table; more: the members that only linear models have."""
+def built(name: str, loss: str, expected: str | None = None, **more: Any) -> LinearTask:
+    """A task of the table; loss, expected: the kernels' names of its loss and of that with the
+    expected curvature; more: other members that only linear models have."""
     row = TASK_TABLE[name]
-    response = None if row.response == "identity" else row.response
-    several = row.labels == "classes"
-    return LinearTask(**in_table(name), response=response, multinomial=several, **more)
+    return LinearTask(
+        **in_table(name),
+        loss=number_of(loss),
+        expected=None if expected is None else number_of(expected),
+        response=None if row.response == "identity" else row.response,
+        multinomial=row.labels == "classes",
+        **more,
+    )
 
 
-HINGE = 2
+def number_of(loss: str) -> int:
+    """The number of a loss in `kernels/native/linear/losses.hpp`."""
+    return KERNELS.constant(f"LossKind.{loss}")
+
+
+HINGE = number_of("hinge")
 """The last of the losses that the stochastic kernels, the GPU and stores have."""
 COUNTS, POSITIVE = "of at least 0, since it is of counts", "greater than 0"
 AMOUNTS = "of at least 0"
 LINEAR = built_in(
-    built("linear", loss=0, quadratic=True),
-    built("logistic", loss=1, also=("multinomial",)),
-    built("svm", loss=HINGE, smooth=False),
-    built("squared_hinge", loss=8),
-    built("poisson", loss=3, low=0.0, least=COUNTS),
-    built("negative_binomial", loss=5, expected=10, low=0.0, least=COUNTS, parameter="dispersion"),
-    built("gamma", loss=4, expected=9, low=0.0, least=POSITIVE),
-    built("tweedie", loss=11, expected=12, low=0.0, least=AMOUNTS, parameter="power"),
-    built("huber", loss=6, expected=0, parameter="delta"),
-    built("quantile", loss=7, parameter="quantile", smooth=False),
+    built("linear", "squared", quadratic=True),
+    built("logistic", "logistic", also=("multinomial",)),
+    built("svm", "hinge", smooth=False),
+    built("squared_hinge", "squared_hinge"),
+    built("poisson", "poisson", low=0.0, least=COUNTS),
+    built(
+        "negative_binomial",
+        "negative_binomial",
+        "expected_negative_binomial",
+        low=0.0,
+        least=COUNTS,
+        parameter="dispersion",
+    ),
+    built("gamma", "gamma", "expected_gamma", low=0.0, least=POSITIVE),
+    built("tweedie", "tweedie", "expected_tweedie", low=0.0, least=AMOUNTS, parameter="power"),
+    built("huber", "huber", "squared", parameter="delta"),
+    built("quantile", "pinball", parameter="quantile", smooth=False),
 )
 OWN: dict[str, LinearTask] = {}
 """The user's."""
