@@ -1,6 +1,7 @@
 /* The schema of a model value, said once: DuckDB's STRUCT, the columns that the trainer fills and
  * what C writes follow from it. scripts/build/model_fields.py writes the rest from this table:
- * udas/model_fields.py, PostgreSQL's type, the registry's column and the table in docs/sql/model.md.
+ * udas/model_fields.py, PostgreSQL's type, the registry's column and the table in
+ * docs/sql/model.md.
  *
  * FIELD(NAME, name, KIND, meaning). Kinds, with DuckDB's and PostgreSQL's types:
  *   TEXT     VARCHAR, text             NUMBER   DOUBLE, float8; NaN is NULL

@@ -28,8 +28,8 @@
  *
  * When it can go. As soon as tuskml requires DuckDB 2.0, which waits for DuckDB's command line
  * and the Node package. Delete the folder, `database.v1`, everything that begins with v1_ in
- * database.h, any_type.c and extension.c, CALLER, and LONE_STATE with its line in docs/sql/errors.md.
- * Keep eras.c: 2.0.0 forgets states as well.
+ * database.h, any_type.c and extension.c, CALLER, and LONE_STATE with its line in
+ * docs/sql/errors.md. Keep eras.c: 2.0.0 forgets states as well.
  */
 #ifndef TUSK_V1_H
 #define TUSK_V1_H
