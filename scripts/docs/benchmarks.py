@@ -71,8 +71,8 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 
 
 def section(family: dict[str, Any], letters: dict[str, str]) -> str:
-    """A heading, sentences, the comparisons and the figures of a family."""
-    compared, alone = [], []
+    """A heading, sentences, the comparisons of a family, and figures that missed a goal."""
+    compared, missed, n_reached = [], [], 0
     newest = {
         (one["what"], one["peer"]): run["date"]
         for run in sorted(family["runs"], key=lambda run: run["date"])
@@ -85,7 +85,10 @@ def section(family: dict[str, Any], letters: dict[str, str]) -> str:
             for one in run["comparisons"]
             if run["date"] == newest[one["what"], one["peer"]]
         ]
-        alone += [[one["what"], one["figure"], one["goal"], when] for one in run["figures"]]
+        judged = [one for one in run["figures"] if one["goal"]]
+        late = [one for one in judged if "missed" in one["goal"]]
+        n_reached += len(judged) - len(late)
+        missed += [[one["what"], one["figure"], one["goal"], when] for one in late]
     pictures = [f"[{name}](images/{file})" for name, file in family["pictures"]]
     for row, before in reversed(list(zip(compared[1:], compared, strict=False))):
         row[0] = "" if row[0] == before[0] else row[0]
@@ -93,10 +96,20 @@ def section(family: dict[str, Any], letters: dict[str, str]) -> str:
         f"## {family['title']}",
         family["about"],
         table(["what", "peer", "ratio", "goal", "date, machine"], compared),
-        table(["what", "figure", "goal", "date, machine"], alone),
+        reached(n_reached, bool(missed)),
+        table(["what", "figure", "goal", "date, machine"], missed),
         "Pictures: " + ", ".join(pictures) + "." if pictures else "",
     ]
     return "\n\n".join(wrapped(part).rstrip("\n") for part in parts if part)
+
+
+def reached(n: int, missed: bool) -> str:
+    """A sentence on the n figures without a peer that reached their goals."""
+    if not n:
+        return ""
+    count = "1 figure without a peer reached its goal"
+    count = count if n == 1 else f"{n} figures without a peer reached their goals"
+    return f"{count}; these missed theirs:" if missed else f"{count}."
 
 
 def wrapped(text: str) -> str:
