@@ -116,7 +116,7 @@ native: $(READY)-test
 # The archive and the wheel from it. On Linux the wheel is for glibc 2.31 and later, which auditwheel confirms.
 wheel: $(READY)-release
 	rm -f dist/tuskml-*
-	TUSKML_PORTABLE=1 $(BIN)/python -m build --quiet --outdir dist .
+	TUSKML_ISA=all TUSKML_PORTABLE=1 $(BIN)/python -m build --quiet --outdir dist .
 	$(BIN)/python scripts/build/audit.py dist/*.whl
 
 # The same with an SBOM and checksums, signed if a key is given: make release KEY=~/.ssh/id_ed25519
@@ -126,7 +126,7 @@ release: wheel
 # Builds the archive, the wheel from it, and tries the wheel in a clean environment.
 smoke: $(READY)-test postgres-packages
 	rm -rf build/smoke
-	$(BIN)/python -m build --quiet --outdir build/smoke .
+	TUSKML_ISA=all $(BIN)/python -m build --quiet --outdir build/smoke .
 	$(PYTHON) -m venv build/smoke/venv
 	build/smoke/venv/bin/pip install --quiet "$$(echo build/smoke/*.whl)[test]"
 	build/smoke/venv/bin/pytest -m smoke

@@ -43,6 +43,12 @@ def library() -> ctypes.CDLL:
             lib.tk_use_pool(pool.functions())
             lib.tk_use_progress(pool.progress())
             return lib
+    others = ", ".join(sorted(path.name for path in folder.glob("_native*.so")))
+    if others:
+        raise TuskError(
+            f"tuskml was compiled for another processor: this one does not run {others}; "
+            "install it here, or from a wheel that was built with TUSKML_ISA=all"
+        )
     raise TuskError(f"the kernels are not built: no _native*.so in {folder}, reinstall tuskml")
 
 

@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
@@ -85,6 +86,8 @@ X86_64_LEVELS = {
     "_v3": ["-march=x86-64-v3"],
     "_v4": ["-march=x86-64-v4", "-mprefer-vector-width=512"],
 }
+SETS = ("native", "all")
+"""Values of `TUSKML_ISA`: kernels for this machine, the default, or for all instruction sets."""
 LONGEST = (
     "epochs/rowwise_logistic.cpp",
     "epochs/rowwise_squared.cpp",
@@ -172,6 +175,14 @@ def is_sanitized(source: Path) -> bool:
     return not folders or any(source.is_relative_to(folder) for folder in folders)
 
 
+def has_every_set() -> bool:
+    """`TUSKML_ISA`: whether kernels are built for all instruction sets, as in published wheels."""
+    asked = os.environ.get("TUSKML_ISA") or SETS[0]
+    if asked not in SETS:
+        raise PlatformError(f"TUSKML_ISA is {asked!r}, expected {' or '.join(map(repr, SETS))}")
+    return asked == "all"
+
+
 def is_portable() -> bool:
     """`TUSKML_PORTABLE`: whether the libraries are linked for systems older than this one too."""
     return bool(os.environ.get("TUSKML_PORTABLE")) and portable.is_possible()
@@ -228,7 +239,15 @@ def compile_all(jobs: Iterable[Job]) -> None:
         begun = [pool.submit(job.compile) for job in waiting]
         for number, (job, done) in enumerate(zip(waiting, begun, strict=True), 1):
             done.result()
-            print(f"compiled {number} of {len(waiting)}: {job.source}", flush=True)
+            say(f"compiled {number} of {len(waiting)}: {job.source}")
+
+
+def say(line: str) -> None:
+    """Prints a line, also on the terminal of an installer that hides the output of builds."""
+    print(line, flush=True)
+    if not sys.stdout.isatty():
+        with suppress(OSError), open("/dev/tty", "w", encoding="utf-8") as terminal:
+            terminal.write(f"\r\033[K{line}")
 
 
 def is_fresh(target: Path) -> bool:
@@ -262,12 +281,8 @@ class BuildNative(build_ext):
         return os.path.join(*fullname.split(".")) + suffix
 
     def run(self) -> None:
-        """Builds, and removes the libraries of an earlier build that this one did not make.
-
-        A checkout is built for the machine it lies on, as is what is sanitized in part; wheels
-        carry every instruction set.
-        """
-        if (self.inplace or self.editable_mode or sanitized_folders()) and not all_sanitized():
+        """Builds, and removes the libraries of an earlier build that this one did not make."""
+        if not has_every_set() and not all_sanitized():
             best = KERNELS + instruction_sets()[0]
             self.extensions = [
                 ext
