@@ -206,8 +206,10 @@ def options_page() -> str:
     return f"""# Options
 
 The fourth argument of `train_model` and `explain_training`, as JSON text such as
-`'{{"l2": 0.01, "threads": 1}}'`. Which options there are depends on the task. A default that is
-"chosen" depends on the algorithm and on the machine; the model's `options` show it.
+`'{{"l2": 0.01, "threads": 1}}'`; in DuckDB also as a struct, `{{'l2': 0.01, 'threads': 1}}`, or a
+map, in PostgreSQL also as `json` or `jsonb`. Which options there are depends on the task. A
+default that is "chosen" depends on the algorithm and on the machine; the model's `options` show
+it.
 
 An option acts on what the last column of its row says: some tasks, kinds of features, or values
 of other options; everywhere if that is empty. Elsewhere it would change nothing, and a training

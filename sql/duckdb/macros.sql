@@ -280,6 +280,10 @@ CREATE OR REPLACE TEMP MACRO _tusk_with_names(features, options) AS
     CASE WHEN json_type(to_json(features)) = 'ARRAY' AND len(features::VARCHAR) + len(options) < 30000
          THEN _tusk_listed_names(to_json(features)->>'$[*]', options) ELSE options END;
 
+-- Options as JSON text, of text, a STRUCT or a MAP.
+CREATE OR REPLACE TEMP MACRO _tusk_options(options) AS
+    CASE WHEN typeof(options) IN ('VARCHAR', '"NULL"') THEN coalesce(options::VARCHAR, '') ELSE to_json(options)::VARCHAR END;
+
 -- The keys of groups as a JSON list, of one text or a list of them.
 CREATE OR REPLACE TEMP MACRO _tusk_keys(group_by) AS
     CASE WHEN json_type(to_json(group_by)) = 'ARRAY' THEN to_json(group_by)::VARCHAR ELSE json_array(group_by)::VARCHAR END;
@@ -296,10 +300,10 @@ CREATE OR REPLACE TEMP MACRO _tusk_keys_sql(keys) AS
 CREATE OR REPLACE TEMP MACRO train(source, task, label, features, options := '', weight := '', "offset" := '', group_by := []) AS TABLE
 FROM query(CASE WHEN _tusk_keys(group_by) = '[]' THEN 'SELECT unnest(_tusk_trained) FROM ('
                 ELSE 'SELECT * RENAME (_tusk_trained AS model) FROM (' END || coalesce(
-    _tusk_rounds(source, task, _tusk_label_sql(label), _tusk_features_sql(features), options, _tusk_term(weight), _tusk_term("offset"),
-                 _tusk_with_names(features, options), _tusk_keys(group_by)),
+    _tusk_rounds(source, task, _tusk_label_sql(label), _tusk_features_sql(features), _tusk_options(options), _tusk_term(weight), _tusk_term("offset"),
+                 _tusk_with_names(features, _tusk_options(options)), _tusk_keys(group_by)),
     'SELECT ' || _tusk_keys_sql(_tusk_keys(group_by)) || 'train_model(''' || replace(task, '''', '''''') || ''', ' || _tusk_label_sql(label) || ', '
-    || _tusk_features_sql(features) || ', ''' || replace(_tusk_with_names(features, options), '''', '''''') || ''''
+    || _tusk_features_sql(features) || ', ''' || replace(_tusk_with_names(features, _tusk_options(options)), '''', '''''') || ''''
     || CASE WHEN weight <> '' OR "offset" <> '' THEN ', (' || coalesce(nullif(_tusk_term(weight), ''), '1') || chr(10) || ')' ELSE '' END
     || CASE WHEN "offset" <> '' THEN ', (' || _tusk_term("offset") || chr(10) || ')' ELSE '' END
     || ') AS _tusk_trained FROM ('

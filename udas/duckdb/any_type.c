@@ -137,6 +137,47 @@ static bool convert(duckdb_logical_type type, const void *data, idx_t n, double 
     }
 }
 
+size_t width_of_any(duckdb_logical_type type) {
+    duckdb_type id = duckdb_get_type_id(type);
+    if (id == DUCKDB_TYPE_DECIMAL)
+        id = duckdb_decimal_internal_type(type);
+    else if (id == DUCKDB_TYPE_ENUM)
+        id = duckdb_enum_internal_type(type);
+    switch (id) {
+    case DUCKDB_TYPE_BOOLEAN:
+    case DUCKDB_TYPE_TINYINT:
+    case DUCKDB_TYPE_UTINYINT:
+        return 1;
+    case DUCKDB_TYPE_SMALLINT:
+    case DUCKDB_TYPE_USMALLINT:
+        return 2;
+    case DUCKDB_TYPE_INTEGER:
+    case DUCKDB_TYPE_UINTEGER:
+    case DUCKDB_TYPE_FLOAT:
+        return 4;
+    case DUCKDB_TYPE_BIGINT:
+    case DUCKDB_TYPE_UBIGINT:
+    case DUCKDB_TYPE_DOUBLE:
+        return 8;
+    case DUCKDB_TYPE_HUGEINT:
+    case DUCKDB_TYPE_UHUGEINT:
+    case DUCKDB_TYPE_VARCHAR:
+    case DUCKDB_TYPE_LIST:
+    case DUCKDB_TYPE_MAP:
+        return 16;
+    default:
+        return 0;
+    }
+}
+
+bool number_of_any(duckdb_logical_type type, const void *data, idx_t at, double *number) {
+    const char *place = (const char *)data + at * width_of_any(type);
+    if (duckdb_get_type_id(type) != DUCKDB_TYPE_DOUBLE)
+        return convert(type, place, 1, number);
+    memcpy(number, place, sizeof *number);
+    return true;
+}
+
 bool all_null(idx_t n, scratch *s, column *c) {
     c->validity = piece(s, (n + 63) / 64 * 8);
     c->data = piece(s, n * sizeof(duckdb_list_entry)); /* the widest item; also fits '' as text */

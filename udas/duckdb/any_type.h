@@ -42,6 +42,12 @@ bool text_of_any(duckdb_vector v, idx_t n, scratch *s, column *text);
 bool numbers_of_any(duckdb_vector v, idx_t n, scratch *s, column *c, bool *f64);
 bool numbers_list_of_any(duckdb_vector v, idx_t n, scratch *s, list_column *l, bool *f64);
 
+/* Bytes of a value in a vector's data: of a text its string_t, of a LIST its entry; 0 for types
+ * that are not read by place. */
+size_t width_of_any(duckdb_logical_type type);
+/* The number at a place of a vector's data, as numbers_of_any has it; false if it is none. */
+bool number_of_any(duckdb_logical_type type, const void *data, idx_t at, double *number);
+
 /* Numbers of 128 bits, converted and stored as DuckDB does it. */
 double from_hugeint(duckdb_hugeint h);
 duckdb_hugeint hugeint_of(__int128 x);

@@ -18,9 +18,10 @@ typedef struct expected {
     "the features a row with names such as {'a': a, 'b': b}, a list of numbers such as [a, b] " \
     "or sparse(indices, values)"
 #define NO_TEXT "; text becomes features in a row with names, or by hash_features"
-#define TRAINING                                                                          \
-    "(task, label, features [, options [, weight [, offset]]])",                          \
-        "the label a number, a boolean or text, " FEATURES ", the options JSON as text, " \
+#define TRAINING                                                       \
+    "(task, label, features [, options [, weight [, offset]]])",       \
+        "the label a number, a boolean or text, " FEATURES             \
+        ", the options a struct such as {'l2': 0.1} or JSON as text, " \
         "weight and offset numbers" NO_TEXT
 #define PREDICTION \
     "(model, features)", "the model a value that train_model answered, " FEATURES NO_TEXT

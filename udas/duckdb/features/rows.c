@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../training/options.h"
+
 rows rows_of(duckdb_data_chunk chunk, const overload *o) {
     rows r = {.chunk = chunk,
               .n = duckdb_data_chunk_get_size(chunk),
@@ -76,6 +78,6 @@ bool rows_of_any(duckdb_data_chunk chunk, const overload *o, scratch *s, rows *r
     return o->arguments >= FULL - 1 && o->arguments <= WITH_OFFSET &&
            text_of_any(given[0], r->n, s, &r->task) && any_label(given[1], s, r) &&
            any_features(given[2], s, r) &&
-           (!o->has_options || text_of_any(given[3], r->n, s, &r->options)) &&
+           (!o->has_options || options_of_any(given[3], r->n, s, &r->options)) &&
            any_extras(given, o->arguments, s, r);
 }
