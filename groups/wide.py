@@ -7,7 +7,7 @@ memory holds. A stored one has weights of the ids that occur. Its training sees 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,11 @@ from tuskml.errors import DataError
 from tuskml.groups.invalid import usable
 from tuskml.kernels import passes
 from tuskml.kernels.rows.vocabulary import Ids, Numbered, numbered
-from tuskml.kvstore import StoreRoot
-from tuskml.kvstore.roots.numbered import NumberedRoot
 from tuskml.learners.learner import Learner, Request
 from tuskml.learners.models import Models
+
+if TYPE_CHECKING:
+    from tuskml.kvstore import StoreRoot
 
 Groups = NDArray[np.void]
 NARROW = 2**31 - 1
@@ -68,9 +69,11 @@ def narrow(groups: Groups, memory: int) -> Iterator[tuple[Groups, dict[int, Ids]
 
 
 def train_stored(
-    learner: Learner, group: Groups, request: Request[Any, Any], memory: int, root: StoreRoot
+    learner: Learner, group: Groups, request: Request[Any, Any], memory: int, root: "StoreRoot"
 ) -> Models:
     """`Learner.train_stored` of one group, GROUP (1,), whatever its ids and the warm start's."""
+    from tuskml.kvstore.roots.numbered import NumberedRoot  # slow to import
+
     start = ids_to_start(request, root)
     if not group["wide"][0] and not len(start):
         return learner.train_stored(group, request, memory, root)
@@ -84,7 +87,7 @@ def train_stored(
     return replace(model, n_features=n_features)
 
 
-def ids_to_start(request: Request[Any, Any], root: StoreRoot) -> Ids:
+def ids_to_start(request: Request[Any, Any], root: "StoreRoot") -> Ids:
     """The ids of the stored model that a training starts from, if some are wide."""
     warm = getattr(request.options, "warm_start", None)
     if warm is None or warm.store is None or root.version(warm.store).dimension <= NARROW:

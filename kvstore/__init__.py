@@ -37,23 +37,27 @@ files and locks, which all others use. `native/` is C++ over LevelDB's C interfa
 `frames.h`), and `mapped/` is C: the reader of sealed files, which `predict` in SQL shares.
 """
 
-from tuskml.kvstore.roots.garbage import Removed, Rules, collect
-from tuskml.kvstore.roots.inspection import list_stores, verify_stores
-from tuskml.kvstore.roots.names import Reference
-from tuskml.kvstore.roots.partitionings import (
-    keep_partitioning,
-    list_partitionings,
-    read_partitioning,
-)
-from tuskml.kvstore.roots.root import StoreRoot
-from tuskml.kvstore.roots.transfer import export_model, import_model
-from tuskml.kvstore.roots.versions import Version
-from tuskml.kvstore.sealed.sealed import SealedModel
-from tuskml.kvstore.working.checkpoints import Checkpoint
-from tuskml.kvstore.working.database import LEAST_MEMORY, Counters, buffers_of
-from tuskml.kvstore.working.frames import LEAST_FRAME_MEMORY, FrameCounters, Frames
-from tuskml.kvstore.working.probe import measure_store
-from tuskml.kvstore.working.working import ModelStore
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tuskml.kvstore.roots.garbage import Removed, Rules, collect
+    from tuskml.kvstore.roots.inspection import list_stores, verify_stores
+    from tuskml.kvstore.roots.names import Reference
+    from tuskml.kvstore.roots.partitionings import (
+        keep_partitioning,
+        list_partitionings,
+        read_partitioning,
+    )
+    from tuskml.kvstore.roots.root import StoreRoot
+    from tuskml.kvstore.roots.transfer import export_model, import_model
+    from tuskml.kvstore.roots.versions import Version
+    from tuskml.kvstore.sealed.sealed import SealedModel
+    from tuskml.kvstore.working.checkpoints import Checkpoint
+    from tuskml.kvstore.working.database import LEAST_MEMORY, Counters, buffers_of
+    from tuskml.kvstore.working.frames import LEAST_FRAME_MEMORY, FrameCounters, Frames
+    from tuskml.kvstore.working.probe import measure_store
+    from tuskml.kvstore.working.working import ModelStore
 
 __all__ = [
     "LEAST_FRAME_MEMORY",
@@ -80,3 +84,51 @@ __all__ = [
     "read_partitioning",
     "verify_stores",
 ]
+
+# A name is imported when it is first used: most trainings need no store.
+_HOMES = {
+    "roots.garbage": (
+        "Removed",
+        "Rules",
+        "collect",
+    ),
+    "roots.inspection": (
+        "list_stores",
+        "verify_stores",
+    ),
+    "roots.names": ("Reference",),
+    "roots.partitionings": (
+        "keep_partitioning",
+        "list_partitionings",
+        "read_partitioning",
+    ),
+    "roots.root": ("StoreRoot",),
+    "roots.transfer": (
+        "export_model",
+        "import_model",
+    ),
+    "roots.versions": ("Version",),
+    "sealed.sealed": ("SealedModel",),
+    "working.checkpoints": ("Checkpoint",),
+    "working.database": (
+        "LEAST_MEMORY",
+        "Counters",
+        "buffers_of",
+    ),
+    "working.frames": (
+        "LEAST_FRAME_MEMORY",
+        "FrameCounters",
+        "Frames",
+    ),
+    "working.probe": ("measure_store",),
+    "working.working": ("ModelStore",),
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'tuskml.kvstore' has no attribute {name!r}")
+    value = getattr(import_module(f"tuskml.kvstore.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value

@@ -8,7 +8,7 @@ share task and options, and gets models back.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,6 @@ from tuskml.errors import OptionError
 from tuskml.kernels.parts.sharded import Parts
 from tuskml.kernels.passes import Floats
 from tuskml.kernels.rows.prepare import KnownLevels
-from tuskml.kvstore import StoreRoot
 from tuskml.learners.explaining.explanation import document
 from tuskml.learners.explaining.text import written
 from tuskml.learners.held_out import HeldOut
@@ -27,7 +26,10 @@ from tuskml.learners.near import Near
 from tuskml.learners.options.table import Options, OptionTable
 from tuskml.learners.row_groups import Piece, RowGroups, Storage
 from tuskml.learners.tasks import Task
-from tuskml.schedule.exchange.workers.crew import Member
+
+if TYPE_CHECKING:
+    from tuskml.kvstore import StoreRoot
+    from tuskml.schedule.exchange.workers.crew import Member
 
 OneTask_co = TypeVar("OneTask_co", bound=Task, covariant=True)
 OneOptions_co = TypeVar("OneOptions_co", bound=Options, covariant=True)
@@ -287,7 +289,7 @@ class Learner(ABC):
         """Why workers cannot train one group together, step by step; None where they can."""
         return f"task '{request.task.name}' takes no steps together"
 
-    def train_in_crew(self, member: Member, message: bytes) -> bytes:
+    def train_in_crew(self, member: "Member", message: bytes) -> bytes:
         """What one of the workers does that train a group together, and its answer.
 
         message: of the leader, which `train_by_parts` is where its parts have a crew.
@@ -336,7 +338,7 @@ class Learner(ABC):
             yield written(found, options.format)
 
     def train_stored(
-        self, group: Groups, request: Request[Any, Any], memory: int, root: StoreRoot
+        self, group: Groups, request: Request[Any, Any], memory: int, root: "StoreRoot"
     ) -> Models:
         """Trains one group whose weights lie in a store; the model names a sealed version."""
         raise OptionError(f"option 'store' is not available with task '{request.task.name}'")

@@ -1,82 +1,91 @@
-"""The learners, and which of them a task belongs to."""
+"""The learners, and which of them a task belongs to.
+
+The table of tasks names the folder of each task's learner, which is imported when a task of it is
+first used: a training of one learner does not wait for the modules of the others.
+"""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import import_module
 from typing import Any
 
 from tuskml.errors import OptionError, nearest, one_of
-from tuskml.learners.factorization.learner import Factorization
-from tuskml.learners.fm.learner import Machines
 from tuskml.learners.learner import Learner
-from tuskml.learners.linear.learner import Linear
-from tuskml.learners.nets.learner import Nets
 from tuskml.learners.options.kinds import Option
 from tuskml.learners.options.other_names import task_hint
 from tuskml.learners.options.table import Options, object_in
-from tuskml.learners.paths.learner import LEARNERS as PATHS
-from tuskml.learners.tasks import TASKS, Task, other_names
-from tuskml.learners.topics.learner import Topics
-from tuskml.learners.trees.learner import Forests, Trees
+from tuskml.learners.tasks import ALIASES, Task
+from tuskml.udas.tasks import TASK_TABLE
 
-__all__ = [
-    "LEARNERS",
-    "TASKS",
-    "all_options",
-    "how_to_classify",
-    "learner_of",
-    "of_classes",
-    "options_of",
-    "task_named",
-]
-
-LEARNERS: list[Learner] = [
-    Linear(),
-    Factorization(),
-    Trees(),
-    Forests(),
-    Nets(),
-    *PATHS,
-    Topics(),
-    Machines(),
-]
-
-for _name in [name for learner in LEARNERS for name in learner.tasks if name in TASKS]:
-    TASKS[_name] = TASKS.pop(_name)  # in this order, whichever learner was imported first
+ADDED: list[Learner] = []
+"""Learners that programs add to those of the table of tasks."""
 
 
-OWNERS: dict[str, Learner] = {name: learner for learner in LEARNERS for name in learner.tasks}
-"""The learner of each task that learners come with."""
+@cache
+def learners_in(folder: str) -> tuple[Learner, ...]:
+    """The learners of a folder of `tuskml.learners`, which may have several."""
+    found: tuple[Learner, ...] = import_module(f"tuskml.learners.{folder}.learner").LEARNERS
+    return found
+
+
+def learners() -> Iterator[Learner]:
+    """All learners, in the order of the manual."""
+    for folder in dict.fromkeys(row.learner for row in TASK_TABLE.values()):
+        yield from learners_in(folder)
+    yield from ADDED
+
+
+class BuiltIn(Mapping[str, Task]):
+    """The built-in tasks by name, in the order of the manual."""
+
+    def __getitem__(self, name: str) -> Task:
+        if name not in TASK_TABLE:
+            raise KeyError(name)
+        return learner_named(name).tasks[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in TASK_TABLE
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(TASK_TABLE)
+
+    def __len__(self) -> int:
+        return len(TASK_TABLE)
+
+
+TASKS = BuiltIn()
 
 
 def task_named(name: str) -> Task:
     """The task, or an OptionError that names those there are."""
-    if name in TASKS:
-        return TASKS[name]
-    found: dict[str, Task] = {}
-    for learner in LEARNERS:
-        found |= learner.tasks
-    if name in found:
-        return found[name]
-    names = list(TASKS | found)
-    also = other_names()
-    if name in also:
-        return also[name]
-    hint = task_hint(name) or nearest(name, [*names, *also])
+    if (learner := _owner_of(name)) is not None:
+        return learner.tasks[name]
+    if name in ALIASES:
+        return TASKS[ALIASES[name]]
+    others = (name for learner in learners() for name in learner.tasks)
+    names = list(dict.fromkeys([*TASKS, *others]))
+    hint = task_hint(name) or nearest(name, [*names, *ALIASES])
     raise OptionError(f"task is '{name}', expected {one_of(names)}{hint}")
 
 
 def learner_of(task: Task) -> Learner:
     """The learner that has a task."""
-    found = _owner_of(task.name)
+    return learner_named(task.name)
+
+
+def learner_named(task: str) -> Learner:
+    """The learner of the task with this name."""
+    found = _owner_of(task)
     assert found is not None
     return found
 
 
 def _owner_of(name: str) -> Learner | None:
     """The learner of a task, which may be registered since; None where there is no such task."""
-    if name in OWNERS:
-        return OWNERS[name]
-    return next((learner for learner in LEARNERS if name in learner.tasks), None)
+    row = TASK_TABLE.get(name)
+    among = learners() if row is None else learners_in(row.learner)
+    return next((learner for learner in among if name in learner.tasks), None)
 
 
 def _classifying(name: str) -> Mapping[str, Any]:
@@ -125,7 +134,7 @@ def options_of(task: Task, text: str) -> Options:
 def all_options() -> dict[str, Option]:
     """The options of all learners by name; where several have one, as the first has it."""
     found: dict[str, Option] = {}
-    for learner in LEARNERS:
+    for learner in learners():
         for name, option in learner.options.by_name.items():
             found.setdefault(name, option)
     return found

@@ -17,8 +17,7 @@ class Task:
     a coefficient over its standard error, `t`, `z` or none; weighs_features: whether models have
     one coefficient per feature; classes_by_option: whether an option decides if labels are
     classes, whose margins then are log-odds; metric: by which models are compared, None: log_loss
-    of classes and rmse of numbers; also: other names that it may be given by, none of which a
-    model keeps.
+    of classes and rmse of numbers.
     """
 
     name: str
@@ -29,7 +28,11 @@ class Task:
     weighs_features: bool = True
     classes_by_option: bool = False
     metric: str | None = None
-    also: tuple[str, ...] = ()
+
+    @property
+    def also(self) -> tuple[str, ...]:
+        """Other names that it may be given by."""
+        return tuple(other for other, name in ALIASES.items() if name == self.name)
 
     @property
     def labels(self) -> str:
@@ -70,35 +73,28 @@ def in_table(name: str) -> dict[str, Any]:
         "classes_by_option": row.labels in ("either", "either_two"),
         "test": row.test,
         "metric": row.metric,
-        "weighs_features": row.kind in ("linear", "logistic", "svm"),
+        "weighs_features": weighs_features(name),
     }
 
 
-TASKS: dict[str, Task] = {}
-"""The tasks that learners come with; complete once `registry.py` is imported."""
+ALIASES = {"multinomial": "logistic"}
+"""Names that a built-in task may be given by beside its own; models do not keep them."""
 
 AnyTask = TypeVar("AnyTask", bound=Task)
 
 
 def built_in(*tasks: AnyTask) -> dict[str, AnyTask]:
-    """The tasks of a learner, by name, which nobody else may take from now on."""
-    found = {task.name: task for task in tasks}
-    TASKS.update(found)
-    return found
-
-
-def other_names() -> dict[str, Task]:
-    """The built-in tasks by the other names that they may be given by."""
-    return {name: task for task in TASKS.values() for name in task.also}
+    """The tasks of a learner, by name."""
+    return {task.name: task for task in tasks}
 
 
 def weighs_features(task: str) -> bool:
     """Whether models of a task have one coefficient per feature; so have the user's own."""
-    known = TASKS.get(task)
-    return known is None or known.weighs_features
+    row = TASK_TABLE.get(task)
+    return row is None or row.kind in ("linear", "logistic", "svm")
 
 
 def of_pairs(task: str) -> bool:
     """Whether rows of a task are pairs `[user, item]`; then `classes` of models are counts."""
-    known = TASKS.get(task)
-    return known is not None and known.features == PAIRS
+    row = TASK_TABLE.get(task)
+    return row is not None and row.labels == "ratings"

@@ -9,6 +9,7 @@ class TaskRow(NamedTuple):
     metric: None where it is that of its labels.
     """
 
+    learner: str
     kind: str
     response: str
     labels: str
@@ -19,6 +20,7 @@ class TaskRow(NamedTuple):
 
 TASK_TABLE = {
     "linear": TaskRow(
+        learner="linear",
         kind="linear",
         response="identity",
         labels="numbers",
@@ -27,6 +29,7 @@ TASK_TABLE = {
         formula="1/2 (m - y)^2",
     ),
     "logistic": TaskRow(
+        learner="linear",
         kind="logistic",
         response="identity",
         labels="classes",
@@ -35,6 +38,7 @@ TASK_TABLE = {
         formula="log(1 + exp(-y m))",
     ),
     "svm": TaskRow(
+        learner="linear",
         kind="svm",
         response="identity",
         labels="two",
@@ -43,6 +47,7 @@ TASK_TABLE = {
         formula="max(0, 1 - y m)",
     ),
     "squared_hinge": TaskRow(
+        learner="linear",
         kind="svm",
         response="identity",
         labels="two",
@@ -51,6 +56,7 @@ TASK_TABLE = {
         formula="max(0, 1 - y m)^2",
     ),
     "poisson": TaskRow(
+        learner="linear",
         kind="linear",
         response="exp",
         labels="numbers",
@@ -59,6 +65,7 @@ TASK_TABLE = {
         formula="exp(m) - y m",
     ),
     "negative_binomial": TaskRow(
+        learner="linear",
         kind="linear",
         response="exp",
         labels="numbers",
@@ -67,6 +74,7 @@ TASK_TABLE = {
         formula="(y + 1/a) log(1 + a exp(m)) - y m",
     ),
     "gamma": TaskRow(
+        learner="linear",
         kind="linear",
         response="exp",
         labels="numbers",
@@ -75,6 +83,7 @@ TASK_TABLE = {
         formula="y exp(-m) + m",
     ),
     "tweedie": TaskRow(
+        learner="linear",
         kind="linear",
         response="exp",
         labels="numbers",
@@ -83,6 +92,7 @@ TASK_TABLE = {
         formula="exp((2 - p) m) / (2 - p) + y exp((1 - p) m) / (p - 1)",
     ),
     "huber": TaskRow(
+        learner="linear",
         kind="linear",
         response="identity",
         labels="numbers",
@@ -91,6 +101,7 @@ TASK_TABLE = {
         formula="r^2/2 of r = m - y up to |r| = delta, then delta (|r| - delta/2)",
     ),
     "quantile": TaskRow(
+        learner="linear",
         kind="linear",
         response="identity",
         labels="numbers",
@@ -99,6 +110,7 @@ TASK_TABLE = {
         formula="max(q (y - m), (q - 1) (y - m))",
     ),
     "matrix_factorization": TaskRow(
+        learner="factorization",
         kind="factorization",
         response="identity",
         labels="ratings",
@@ -107,6 +119,7 @@ TASK_TABLE = {
         formula="1/2 (m - y)^2",
     ),
     "gbdt": TaskRow(
+        learner="trees",
         kind="boosted",
         response="identity",
         labels="either",
@@ -115,6 +128,7 @@ TASK_TABLE = {
         formula="by `objective` that of `linear`, `logistic`, `poisson`, `quantile` or `huber`",
     ),
     "random_forest": TaskRow(
+        learner="trees",
         kind="boosted",
         response="shares",
         labels="either",
@@ -123,6 +137,7 @@ TASK_TABLE = {
         formula="by option `objective` 1/2 (m - y)^2 or, for classes, Gini's impurity",
     ),
     "mlp": TaskRow(
+        learner="nets",
         kind="net",
         response="identity",
         labels="either",
@@ -131,6 +146,7 @@ TASK_TABLE = {
         formula="`1/2 (m - y)^2`, or `log(1 + exp(-y m))` by option `objective`",
     ),
     "lasso": TaskRow(
+        learner="paths",
         kind="linear",
         response="identity",
         labels="numbers",
@@ -139,6 +155,7 @@ TASK_TABLE = {
         formula="1/2 (m - y)^2",
     ),
     "elastic_net": TaskRow(
+        learner="paths",
         kind="linear",
         response="identity",
         labels="numbers",
@@ -147,6 +164,7 @@ TASK_TABLE = {
         formula="1/2 (m - y)^2",
     ),
     "sparse_logistic": TaskRow(
+        learner="paths",
         kind="logistic",
         response="identity",
         labels="two",
@@ -155,6 +173,7 @@ TASK_TABLE = {
         formula="log(1 + exp(-y m))",
     ),
     "lda": TaskRow(
+        learner="topics",
         kind="topics",
         response="identity",
         labels="documents",
@@ -163,6 +182,7 @@ TASK_TABLE = {
         formula="-log p(words, topics) of a token",
     ),
     "fm": TaskRow(
+        learner="fm",
         kind="machine",
         response="identity",
         labels="either_two",

@@ -10,48 +10,34 @@ import os
 import platform
 import sys
 from collections.abc import Sequence
+from functools import partial
+from importlib import import_module
 
-import duckdb
-
-from tuskml.commands.completion import add_completion
-from tuskml.commands.demo import add_demo
-from tuskml.commands.explain import add_explain
-from tuskml.commands.host.calibrate import add_calibrate
-from tuskml.commands.host.install import add_install
-from tuskml.commands.host.top import add_top
-from tuskml.commands.models import add_models
-from tuskml.commands.partition import add_partition
-from tuskml.commands.postgres import add_postgres
-from tuskml.commands.predict import add_predict
-from tuskml.commands.report import add_report
-from tuskml.commands.split import add_split
-from tuskml.commands.sql import add_sql
-from tuskml.commands.store import add_stores
 from tuskml.commands.terminal.ctrl_c import ends_trainings
-from tuskml.commands.terminal.usage import STATUSES, Commands, Parser, add_command, add_json
-from tuskml.commands.train import add_train
-from tuskml.databases.script import sentence
+from tuskml.commands.terminal.usage import STATUSES, Parser, add_json, describe
 from tuskml.errors import Interrupted, TuskError
 from tuskml.version import VERSION
 
 FAILED, INTERRUPTED = 1, 130
-COMMANDS = (
-    add_demo,
-    add_sql,
-    add_train,
-    add_predict,
-    add_explain,
-    add_report,
-    add_split,
-    add_partition,
-    add_stores,
-    add_models,
-    add_postgres,
-    add_install,
-    add_top,
-    add_calibrate,
-)
-"""Each adds a subcommand, with what runs it; in the order of `tuskml --help`."""
+COMMANDS = {
+    "demo": ("demo", "336,776 flights: one model per carrier, evaluated, with a picture"),
+    "sql": ("sql", "run a SQL script and print its results"),
+    "train": ("train", "train on a table, a query or Parquet files, and print the models"),
+    "predict": ("predict", "score rows by the models of a table"),
+    "explain": ("explain", "what a training would run and why, without training"),
+    "report": ("report", "one HTML page of a training: statuses, curves, plans, coefficients"),
+    "split": ("split", "write rows as Parquet shards, sorted by group"),
+    "partition": ("partition", "how a model larger than memory is laid out in its store"),
+    "store": ("store", "stored models: list, verify, export, import, gc"),
+    "models": ("models", "models by name: create, register, list, show, deploy, rollback, drop"),
+    "postgres": ("postgres", "the PostgreSQL extension: install, check, upgrade, uninstall"),
+    "install": ("host.install", "let other clients of DuckDB train"),
+    "top": ("host.top", "list the trainings that run on this host"),
+    "calibrate": ("host.calibrate", "measure this machine, for the choice of training plans"),
+    "completion": ("completion", "print what completes tuskml's commands in bash, zsh or fish"),
+}
+"""In the order of `tuskml --help`: the module of `tuskml.commands` with the grammar, which is
+imported when the command is used, and what the list of commands says."""
 START = """
   tuskml demo                              see it work on 336,776 flights
   tuskml train --help                      train on a table of yours, by examples
@@ -70,24 +56,32 @@ def parser() -> Parser:
     )
     top.add_argument("--version", action="version", version=f"tuskml {VERSION}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for add in COMMANDS:
-        add(commands)
-    add_completion(commands, top)
-    add_version(commands)
+    for name, (home, summary) in COMMANDS.items():
+        commands.add_parser(name, help=summary, grammar=partial(add_grammar, home, top))
+    commands.add_parser("version", help="print the version", grammar=version_grammar)
     return top
 
 
-def add_version(commands: "Commands[Parser]") -> None:
+def add_grammar(home: str, top: Parser, command: Parser) -> None:
+    """Adds a command's arguments and help.
+
+    home: the module that has them; top: the whole grammar, which `tuskml completion` writes down.
+    """
+    command.set_defaults(top=top)
+    import_module(f"tuskml.commands.{home}").grammar(command)
+
+
+def version_grammar(command: Parser) -> None:
     """The grammar of `tuskml version`."""
     versions = "Prints the version of tuskml; with --json those of Python and DuckDB too."
-    command = add_command(
-        commands, "version", show_version, "print the version", versions, "tuskml version --json"
-    )
+    describe(command, show_version, versions, "tuskml version --json")
     add_json(command, "print one JSON object")
 
 
 def show_version(given: argparse.Namespace) -> None:
     """Prints it."""
+    import duckdb  # slow to import
+
     found = {
         "tuskml": VERSION,
         "duckdb": duckdb.__version__,
@@ -118,16 +112,31 @@ def main(argv: Sequence[str] | None = None) -> int:
         return FAILED
     except EXPECTED as error:
         return complain(reason(error), FAILED)
+    except Exception as error:
+        if not is_of_duckdb(error):
+            raise
+        return complain(sentence_of(error), FAILED)
     return 0
 
 
-EXPECTED = (duckdb.Error, TuskError, OSError, ImportError, MemoryError, UnicodeDecodeError)
+EXPECTED = (TuskError, OSError, ImportError, MemoryError, UnicodeDecodeError)
+
+
+def is_of_duckdb(error: Exception) -> bool:
+    """Whether DuckDB raised it, which only some commands import."""
+    duckdb = sys.modules.get("duckdb")
+    return duckdb is not None and isinstance(error, duckdb.Error)
+
+
+def sentence_of(error: Exception) -> str:
+    """DuckDB's message in one sentence."""
+    from tuskml.databases.script import sentence
+
+    return sentence(error)
 
 
 def reason(error: Exception) -> str:
     """Why the job failed, in one sentence."""
-    if isinstance(error, duckdb.Error):
-        return sentence(error)
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return f"{error.filename}: {error.strerror}"
     return str(error)

@@ -5,11 +5,10 @@ The script is static, made by shtab from the command's own grammar: a Tab starts
 
 import argparse
 import re
-from typing import Any
 
 import shtab
 
-from tuskml.commands.terminal.usage import Commands, Parser, add_command
+from tuskml.commands.terminal.usage import Parser, describe
 
 SHELLS = ("bash", "zsh", "fish")
 EXAMPLES = """
@@ -25,26 +24,27 @@ bash, this shell alone:
 """
 
 
-def add_completion(commands: "Commands[Any]", top: Parser) -> None:
+def grammar(command: Parser) -> None:
     """The grammar of `tuskml completion`."""
-
-    def show(given: argparse.Namespace) -> None:
-        print(shtab.complete(unmarked(top), given.shell))
-
-    command = add_command(
-        commands,
-        "completion",
-        show,
-        "print what completes tuskml's commands in bash, zsh or fish",
+    describe(
+        command,
+        show_completion,
         "Prints a script that lets a shell complete tuskml's commands, options and files.",
         EXAMPLES,
     )
     command.add_argument("shell", choices=SHELLS, metavar="SHELL", help="bash, zsh or fish")
 
 
+def show_completion(given: argparse.Namespace) -> None:
+    """Prints the script."""
+    print(shtab.complete(unmarked(given.top), given.shell))
+
+
 def unmarked(top: Parser) -> Parser:
-    """The grammar with help in one line, which is what shells show."""
-    for action in top._actions:
+    """The whole grammar with help in one line, which is what shells show."""
+    for action in top.complete()._actions:
+        if hasattr(action, "completes_files"):
+            action.complete = shtab.FILE  # type: ignore[attr-defined]
         if isinstance(action, argparse._SubParsersAction):
             summaries = {one.dest: one.help for one in action._choices_actions}
             for name, command in action.choices.items():

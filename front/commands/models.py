@@ -7,7 +7,7 @@ from typing import Any
 from tuskml import registry
 from tuskml.api.model_tables import chosen_keys, model_table
 from tuskml.commands.terminal.rows_arguments import keys
-from tuskml.commands.terminal.usage import Commands, add_command, add_json, files
+from tuskml.commands.terminal.usage import Parser, add_command, add_json, describe, files
 from tuskml.databases.opening import opened
 from tuskml.databases.script import plain
 from tuskml.errors import DataError
@@ -38,13 +38,11 @@ CHANGES = {"deploy": (registry.deploy, "deployed"), "drop": (registry.drop, "dro
 MOST = 200
 
 
-def add_models(commands: "Commands[Any]") -> None:
+def grammar(models: Parser) -> None:
     """The grammar of `tuskml models`."""
-    models = add_command(
-        commands,
-        "models",
+    describe(
+        models,
         None,
-        "models by name: create, register, list, show, deploy, rollback, drop",
         "The registry: versions of models by name and group, of which one is deployed and "
         "answers to predict('name', features).",
         "\n".join(EXAMPLES.values()),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import numpy as np
 
-from tuskml.commands.terminal.usage import Commands, add_command, add_json, files
+from tuskml.commands.terminal.usage import Parser, add_command, add_json, describe, files
 from tuskml.errors import DataError
 
 if TYPE_CHECKING:
@@ -47,13 +47,11 @@ what a table's rows would ask for, in mini-batches of 32 rows:
 """
 
 
-def add_partition(commands: "Commands[Any]") -> None:
+def grammar(partition: Parser) -> None:
     """The grammar of `tuskml partition`."""
-    partition = add_command(
-        commands,
-        "partition",
+    describe(
+        partition,
         None,
-        "how a model larger than memory is laid out in its store",
         "The layout of models larger than memory in their store.",
         EXAMPLES,
     )

@@ -2,9 +2,8 @@
 
 import argparse
 from pathlib import Path
-from typing import Any
 
-from tuskml.commands.terminal.usage import Commands, add_command, add_json, files
+from tuskml.commands.terminal.usage import Parser, add_command, add_json, describe, files
 
 ACTIONS = {
     "install": "build the extension, install it, and create it in a database if one is given",
@@ -28,13 +27,11 @@ check that it works there:
 """
 
 
-def add_postgres(commands: "Commands[Any]") -> None:
+def grammar(postgres: Parser) -> None:
     """The grammar of `tuskml postgres`."""
-    postgres = add_command(
-        commands,
-        "postgres",
+    describe(
+        postgres,
         None,
-        "the PostgreSQL extension: install, check, upgrade, uninstall",
         "Installs the extension for PostgreSQL in a server and a database, or removes it.",
         ALL,
     )

@@ -6,14 +6,13 @@ The query is that of `tuskml.predict`, of the models in a table's column.
 import argparse
 import json
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 from tuskml.api.joining import Joined, Keys, of_columns
 from tuskml.api.model_tables import ModelTable, model_table
 from tuskml.api.prediction import NAMES, Scoring
 from tuskml.api.refusing import refuse_replace
 from tuskml.commands.terminal.rows_arguments import add_database, add_into, add_source, keys
-from tuskml.commands.terminal.usage import Commands, add_command, add_json
+from tuskml.commands.terminal.usage import Parser, add_json, describe
 from tuskml.databases.database import Database, Row
 from tuskml.databases.keeping import is_file, keep, named
 from tuskml.databases.opening import opened
@@ -45,13 +44,11 @@ a key that is an expression over the rows:
 """
 
 
-def add_predict(commands: "Commands[Any]") -> None:
+def grammar(command: Parser) -> None:
     """The grammar of `tuskml predict`."""
-    command = add_command(
-        commands,
-        "predict",
+    describe(
+        command,
         show_predictions,
-        "score rows by the models of a table",
         "Adds a column of predictions to the rows of a table, a query or Parquet files. Each row "
         "is scored by the model of its group; rows whose group has no model get NULL.",
         EXAMPLES,

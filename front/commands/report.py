@@ -12,7 +12,7 @@ from tuskml.commands.predict import scoring_of
 from tuskml.commands.sql import script
 from tuskml.commands.terminal.bar import bar
 from tuskml.commands.terminal.rows_arguments import add_database, keys
-from tuskml.commands.terminal.usage import Commands, add_command, add_json, files
+from tuskml.commands.terminal.usage import Parser, add_json, describe, files
 from tuskml.databases.database import Database
 from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.opening import opened
@@ -38,13 +38,11 @@ what a script trains: its last result that contains models
 """
 
 
-def add_report(commands: "Commands[Any]") -> None:
+def grammar(command: Parser) -> None:
     """The grammar of `tuskml report`."""
-    command = add_command(
-        commands,
-        "report",
+    describe(
+        command,
         show_report,
-        "one HTML page of a training: statuses, curves, plans, coefficients",
         "Writes one HTML page of the models of a table, a query or a script: the groups with "
         "their status, which can be searched and sorted, convergence curves, estimated and "
         "actual times, the largest coefficients, and what stored models asked of their "

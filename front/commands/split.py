@@ -7,7 +7,7 @@ from typing import Any
 from tuskml.cluster.shards.manifest import Manifest
 from tuskml.cluster.shards.splitting import SHARD_BYTES, split
 from tuskml.commands.terminal.rows_arguments import add_database, keys
-from tuskml.commands.terminal.usage import Commands, add_command, add_json, files
+from tuskml.commands.terminal.usage import Parser, add_json, describe, files
 
 EXAMPLES = """
 a table of a DuckDB file; the workers of a Ray cluster then train on its shards:
@@ -19,13 +19,11 @@ PostgreSQL:
 """
 
 
-def add_split(commands: "Commands[Any]") -> None:
+def grammar(command: Parser) -> None:
     """The grammar of `tuskml split`."""
-    command = add_command(
-        commands,
-        "split",
+    describe(
+        command,
         show_split,
-        "write rows as Parquet shards, sorted by group",
         "Writes a table, a query or Parquet files as Parquet shards, sorted by group, with a "
         "manifest of their groups and checksums. Without --group-by they are for one model, and "
         "rows are mixed. Workers of a cluster read such shards.",

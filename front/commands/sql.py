@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from tuskml.commands.terminal.bar import bar
 from tuskml.commands.terminal.prompt import prompt
-from tuskml.commands.terminal.usage import Commands, add_command, add_json, files
+from tuskml.commands.terminal.usage import Parser, add_json, describe, files
 from tuskml.databases.connection import connect
 from tuskml.databases.files import IN_MEMORY, file_of, removed_on_failure
 from tuskml.databases.opening import URLS
@@ -36,13 +35,11 @@ a statement from another program, its result to another:
 """
 
 
-def add_sql(commands: "Commands[Any]") -> None:
+def grammar(command: Parser) -> None:
     """The grammar of `tuskml sql`."""
-    command = add_command(
-        commands,
-        "sql",
+    describe(
+        command,
         show_script,
-        "run a SQL script and print its results",
         "Runs a SQL script in DuckDB with tuskml loaded, or in PostgreSQL, one statement after "
         "the other, and prints what each returns. The first statement that fails ends it.",
         EXAMPLES,

@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tuskml.commands.terminal.usage import Commands, add_command, add_json, files
+from tuskml.commands.terminal.usage import Parser, add_command, add_json, describe, files
 from tuskml.errors import StoreError
 
 if TYPE_CHECKING:
@@ -31,13 +31,11 @@ EXAMPLES = {
 }
 
 
-def add_stores(commands: "Commands[Any]") -> None:
+def grammar(store: Parser) -> None:
     """The grammar of `tuskml store`."""
-    store = add_command(
-        commands,
-        "store",
+    describe(
+        store,
         None,
-        "stored models: list, verify, export, import, gc",
         "Models in a store, below one root: versions of finished models, and working "
         "stores of trainings.",
         "\n".join(EXAMPLES.values()),

@@ -21,7 +21,7 @@ from tuskml.commands.terminal.rows_arguments import (
     keys,
     options,
 )
-from tuskml.commands.terminal.usage import Commands, add_command, add_json, files
+from tuskml.commands.terminal.usage import Parser, add_json, describe, files
 from tuskml.databases.database import Database
 from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.keeping import is_file, named
@@ -50,13 +50,11 @@ PostgreSQL:
 """
 
 
-def add_train(commands: "Commands[Any]") -> None:
+def grammar(command: Parser) -> None:
     """The grammar of `tuskml train`."""
-    command = add_command(
-        commands,
-        "train",
+    describe(
+        command,
         show_training,
-        "train on a table, a query or Parquet files, and print the models",
         "Trains on the rows of a table, a query or Parquet files, one model or one per "
         "group, and prints coefficients and status. The numbers are those of SQL's train_model. "
         "A group that cannot be trained well is not an error: its status says what happened.",

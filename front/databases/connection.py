@@ -14,7 +14,7 @@ from tuskml.databases.hosted import check_version
 from tuskml.databases.interrupts import share_interrupts
 from tuskml.databases.limits import cursor_of, own_cluster, share_limits
 from tuskml.errors import ExtensionError, StoreError
-from tuskml.groups.contract.trainer import attach
+from tuskml.groups.contract.attachment import attach
 from tuskml.groups.execution.choosing import place_of
 from tuskml.late import late
 from tuskml.schedule.forks import held_in_forks

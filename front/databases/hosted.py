@@ -12,7 +12,7 @@ import os
 import sys
 
 from tuskml.errors import ExtensionError
-from tuskml.groups.contract.trainer import attach
+from tuskml.groups.contract.attachment import attach
 from tuskml.version import VERSION
 
 ROOM = 1024

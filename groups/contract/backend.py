@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from tuskml.errors import ExtensionError, StoreError
 from tuskml.groups import training_log
+from tuskml.groups.contract.attachment import BATCH
 from tuskml.groups.contract.refusal import refuse
-from tuskml.groups.contract.trainer import BATCH, answer
+from tuskml.groups.contract.trainer import answer
 from tuskml.kernels import passes
 from tuskml.kernels.open_rows import raised
 from tuskml.kvstore import hosting

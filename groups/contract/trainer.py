@@ -1,10 +1,12 @@
-"""The trainer's side of the contract with the databases (`udas/rowblock/batch.h`)."""
+"""What a batch of groups is answered with: models, explanations, statistics of features.
+
+It is imported for the first batch (`attachment.py`).
+"""
 
 import ctypes
 import os
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +16,6 @@ from numpy.typing import NDArray
 from tuskml.errors import DataError, RowsError
 from tuskml.groups import last_training, training_log
 from tuskml.groups.contract.emission import Emission
-from tuskml.groups.contract.refusal import refuse
 from tuskml.groups.contract.requests import made_for, options_of, refuse_weights
 from tuskml.groups.holding import with_held_out
 from tuskml.groups.invalid import invalid_models, trained_apart, usable, with_leaks
@@ -24,7 +25,6 @@ from tuskml.groups.selection.asked import ANY_TASK, Search, search_of
 from tuskml.groups.selection.explaining import explained_search
 from tuskml.groups.selection.searching import searched
 from tuskml.groups.wide import narrow, refuse_wide
-from tuskml.kernels import passes
 from tuskml.kernels.charged import look_once
 from tuskml.kernels.passes import GROUP, KINDS
 from tuskml.kernels.working import counted
@@ -34,45 +34,10 @@ from tuskml.learners.options.table import MAX_TEXT, refuse_format
 from tuskml.learners.receiving import compared_of, invalid, is_token, receiver_of
 from tuskml.learners.registry import learner_of, of_classes, task_named
 from tuskml.schedule import budget, phases, shares
-from tuskml.schedule.forks import held_in_forks
 
 TRAIN, EXPLAIN = 0, 1
 NUMBERS = 0
 """What labels are: `tusk_labels`."""
-
-
-class _Spec(ctypes.Structure):
-    _fields_ = [("task", ctypes.c_char_p), ("options", ctypes.c_char_p)]
-
-
-class _Batch(ctypes.Structure):
-    _fields_ = [
-        ("n_groups", ctypes.c_int64),
-        ("groups", ctypes.c_void_p),
-        ("spec", ctypes.POINTER(ctypes.c_int32)),
-        ("specs", ctypes.POINTER(_Spec)),
-        ("n_specs", ctypes.c_int32),
-        ("request", ctypes.c_int32),
-        ("threads", ctypes.c_int32),
-        ("memory", ctypes.c_void_p),
-        ("context", ctypes.c_void_p),
-        ("error", ctypes.c_char * 1024),
-        ("sqlstate", ctypes.c_char * 8),
-        ("store_root", ctypes.c_char_p),
-        ("statement", ctypes.c_int64),
-        ("answered", ctypes.c_int32),
-        ("began", ctypes.c_double),
-        ("most_threads", ctypes.c_int32),
-        ("unshared", ctypes.c_int32),
-        ("weight", ctypes.c_double),
-        ("program", ctypes.c_char_p),
-        ("flaws", ctypes.POINTER(ctypes.c_char_p)),
-        ("labels", ctypes.c_int32),
-    ]
-
-
-BATCH = ctypes.POINTER(_Batch)
-CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, BATCH)
 
 
 def groups_of(batch: Any) -> NDArray[np.void]:
@@ -464,73 +429,3 @@ def apart(
     for place, one in large.items():
         for models in stored(groups[place : place + 1], one, batch, account):
             yield models.numbered(np.array([place]))
-
-
-def trainer(library: ctypes.CDLL) -> Callable[..., int]:
-    """The callback for a database's library."""
-    library.tusk_batch_born.restype = ctypes.c_int64
-    library.tusk_batch_account.restype = ctypes.c_int64
-
-    def call(pointer: Any) -> int:
-        try:
-            account = library.tusk_batch_account(pointer)
-            begun = passes.begun_at(library.tusk_batch_born(pointer))
-            with begun:
-                answer(library, pointer, account)
-            pointer.contents.answered = 1
-        except BaseException as error:
-            refuse(pointer.contents, error)
-        return 0
-
-    return CALLBACK(call)
-
-
-P_VALUES = ctypes.CFUNCTYPE(
-    ctypes.c_int, ctypes.c_int64, *[ctypes.POINTER(ctypes.c_double)] * 3,
-    ctypes.POINTER(ctypes.c_int32),
-)  # fmt: skip
-
-
-def p_values(n: int, statistic: Any, freedom: Any, p: Any, answered: Any) -> int:
-    """Two-sided p-values of Student's t; infinite freedom is the normal distribution.
-
-    answered: set to 1 at the end, whatever happens on the way.
-    """
-    try:
-        from scipy.special import stdtr  # slow to import, seldom needed
-
-        t, df, out = (np.ctypeslib.as_array(pointer, (n,)) for pointer in (statistic, freedom, p))
-        with np.errstate(invalid="ignore"):
-            out[:] = 2 * stdtr(df, -np.abs(t))
-        answered[0] = 1
-    except BaseException:
-        return 1
-    return 0
-
-
-_attached: dict[str, Any] = {}
-_lock = held_in_forks(threading.RLock())
-
-
-def library() -> ctypes.CDLL:
-    """A database's library that this process has loaded."""
-    with _lock:
-        found: ctypes.CDLL = next(iter(_attached.values()))[0]
-        return found
-
-
-def attach(library: ctypes.CDLL, path: str) -> None:
-    """Gives the database's library the trainer, once a process."""
-    training_log.to_standard_error()
-    training_log.follow_environment()
-    with _lock:
-        if path not in _attached:
-            callback = trainer(library)
-            library.tusk_set_trainer(callback)
-            distribution = P_VALUES(p_values)
-            library.tusk_set_p_values(distribution)
-            native = passes.library()
-            library.tusk_set_interrupts(
-                native.tk_cancel_count, native.tk_watch_sigint, native.tk_cancel
-            )
-            _attached[path] = (library, callback, distribution)

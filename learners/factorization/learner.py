@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tuskml.errors import OptionError
 from tuskml.kernels.passes import Floats
-from tuskml.kvstore import StoreRoot
 from tuskml.learners.explaining.text import written
 from tuskml.learners.factorization import explanation, training
 from tuskml.learners.factorization.algorithms import REGISTERED
@@ -23,6 +22,9 @@ from tuskml.learners.models import Models
 from tuskml.learners.offsets import refuse_offsets
 from tuskml.learners.options.table import OptionTable
 from tuskml.learners.tasks import PAIRS, Task, built_in, in_table
+
+if TYPE_CHECKING:
+    from tuskml.kvstore import StoreRoot
 
 TASKS = built_in(Task(**in_table("matrix_factorization"), features=PAIRS))
 
@@ -86,8 +88,11 @@ class Factorization(Learner):
             yield written(found, options.format, explanation.text_of)
 
     def train_stored(
-        self, group: Groups, request: Request, memory: int, root: StoreRoot
+        self, group: Groups, request: Request, memory: int, root: "StoreRoot"
     ) -> Models:
         from tuskml.learners.factorization import stored  # slow to import
 
         return stored.train(group, request, memory, root)
+
+
+LEARNERS = (Factorization(),)

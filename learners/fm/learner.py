@@ -67,3 +67,6 @@ class Machines(Learner):
         for group in np.split(groups, len(groups)):
             found = explanation.explain(group, request, memory)
             yield written(found, request.options.format)
+
+
+LEARNERS = (Machines(),)

@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tuskml.errors import RowsError
 from tuskml.kernels.parts.sharded import Parts
-from tuskml.kvstore import StoreRoot
 from tuskml.learners.labels import Allowed
 from tuskml.learners.learner import (
     ALL_LEVELS,
@@ -33,6 +32,9 @@ from tuskml.learners.linear.tasks import LINEAR, OWN, LinearTask
 from tuskml.learners.models import Models
 from tuskml.learners.options.table import OptionTable
 from tuskml.learners.row_groups import RowGroups, SeveralClasses, Storage
+
+if TYPE_CHECKING:
+    from tuskml.kvstore import StoreRoot
 
 DESCRIBING = ("covariance", "cluster", "fit", "likelihood_ratio")
 """Options that describe a model and change no prediction."""
@@ -130,7 +132,7 @@ class Linear(Learner):
         return explanation.explain(groups, request, memory)
 
     def train_stored(
-        self, group: Groups, request: Request, memory: int, root: StoreRoot
+        self, group: Groups, request: Request, memory: int, root: "StoreRoot"
     ) -> Models:
         from tuskml.learners.linear.stored.training import train_stored  # slow to import
 
@@ -170,3 +172,6 @@ class Linear(Learner):
         from tuskml.learners.linear.streamed.rounds import laid_out
 
         return laid_out(storage, request, n_features)
+
+
+LEARNERS = (Linear(),)

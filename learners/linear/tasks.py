@@ -113,7 +113,7 @@ COUNTS, POSITIVE = "of at least 0, since it is of counts", "greater than 0"
 AMOUNTS = "of at least 0"
 LINEAR = built_in(
     built("linear", "squared", quadratic=True),
-    built("logistic", "logistic", also=("multinomial",)),
+    built("logistic", "logistic"),
     built("svm", "hinge", smooth=False),
     built("squared_hinge", "squared_hinge"),
     built("poisson", "poisson", low=0.0, least=COUNTS),

@@ -91,3 +91,6 @@ class Nets(Learner):
         for place, group in enumerate(np.split(groups, len(groups))):
             found = explanation.explain(group, request, memory, tables_of(request, place))
             yield written(found, request.options.format)
+
+
+LEARNERS = (Nets(),)

@@ -71,3 +71,6 @@ class Topics(Learner):
         for group in np.split(groups, len(groups)):
             found = explanation.explain(group, request)
             yield written(found, request.options.format)
+
+
+LEARNERS = (Topics(),)

@@ -14,7 +14,6 @@ from tuskml.learners.labels import Allowed, Mask, counts
 from tuskml.learners.learner import Groups, Learner, Request
 from tuskml.learners.models import Models
 from tuskml.learners.options.table import OptionTable
-from tuskml.learners.tasks import TASKS as TASKS_BY_NAME
 from tuskml.learners.tasks import Task, built_in, in_table
 from tuskml.learners.trees import explanation, training
 from tuskml.learners.trees.forest_options import FOREST_OPTIONS, NO_LIMIT
@@ -22,6 +21,7 @@ from tuskml.learners.trees.options import OPTIONS, TreeOptions
 from tuskml.learners.trees.parted import training as parted
 from tuskml.learners.trees.rules import classifies
 from tuskml.learners.trees.warm_start import TreesBefore
+from tuskml.udas.tasks import TASK_TABLE
 
 TASKS = built_in(Task(**in_table("gbdt"), features="a list"))
 
@@ -60,7 +60,7 @@ class Trees(Learner):
 
     def metric(self, request: Request[Task, TreeOptions]) -> str:
         """As the task of the objective's name has it."""
-        named = TASKS_BY_NAME.get(request.options.objective)
+        named = TASK_TABLE.get(request.options.objective)
         return (named and named.metric) or super().metric(request)
 
     def complexity(self, options: TreeOptions) -> float:
@@ -161,3 +161,6 @@ class Forests(Trees):
         rows: int,
     ) -> tuple[int, float]:
         return parted.exchanges_of_forest(request.options, iterations, n_features, rows)
+
+
+LEARNERS = (Trees(), Forests())

@@ -12,7 +12,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = ROOT / "udas" / "rowblock" / "tasks.h"
 ROW = re.compile(
-    r'TASK\((\w+), ([A-Z]+), ([A-Z_]+), ([A-Z_]+), ([A-Z]+), "([^"]*)", \\?\s*"([^"]*)"\)'
+    r'TASK\((\w+), (\w+), ([A-Z]+), ([A-Z_]+), ([A-Z_]+), ([A-Z]+), "([^"]*)", \\?\s*"([^"]*)"\)'
 )
 TERMLESS = ("BOOSTED", "NET", "MACHINE")
 """Kinds whose coefficients are not terms of features (`has_terms` in models/kinds.c)."""
@@ -28,6 +28,7 @@ class TaskRow(NamedTuple):
     metric: None where it is that of its labels.
     """
 
+    learner: str
     kind: str
     response: str
     labels: str
@@ -54,6 +55,7 @@ class Row(NamedTuple):
     """One line of the table."""
 
     name: str
+    learner: str
     kind: str
     response: str
     labels: str
@@ -79,6 +81,7 @@ def python() -> str:
         metric = f'"{row.metric}"' if row.metric else "None"
         lines.append(
             f'    "{row.name}": TaskRow(\n'
+            f'        learner="{row.learner}",\n'
             f'        kind="{row.kind.lower()}",\n'
             f'        response="{row.response.lower()}",\n'
             f'        labels="{row.labels.lower()}",\n'

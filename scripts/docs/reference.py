@@ -10,6 +10,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from itertools import takewhile
 from string import ascii_lowercase
 from textwrap import fill
 
@@ -36,7 +37,7 @@ from tuskml.learners.options.kinds import (
     Option,
 )
 from tuskml.learners.options.table import MAX_TEXT, MAX_WARM_START, SHARED
-from tuskml.learners.registry import LEARNERS, TASKS
+from tuskml.learners.registry import TASKS, learners
 from tuskml.learners.statuses import MEANINGS
 from tuskml.partitioner.merging import MOST_FEATURES
 
@@ -216,7 +217,7 @@ of other options; everywhere if that is empty. Elsewhere it would change nothing
 that is given it is refused, even at its default. In a search, candidates lack options that change
 nothing with its others.
 
-{"".join(learner_options(learner) for learner in LEARNERS)}## Shared options
+{"".join(learner_options(learner) for learner in learners())}## Shared options
 
 {options_table(SHARED)}
 ## Of `feature_frequencies`
@@ -239,7 +240,7 @@ def learner_options(learner: Learner) -> str:
         told = listed(shared) if shared else "none"
     told = fill(f"Of the [shared options](#shared-options): {told}.", 100)
     sentences = []
-    for before in LEARNERS[: LEARNERS.index(learner)]:
+    for before in takewhile(lambda one: one is not learner, learners()):
         same = [name for name in own if alike(own[name], before.options.by_name.get(name))]
         if same:
             text = f"As for `{next(iter(before.tasks))}`: {listed(same)}."
@@ -282,7 +283,7 @@ def algorithms_page() -> str:
     """Each learner's algorithms, from their descriptors."""
     parts = [
         f"{heading(learner)}\n{algorithms_table(learner)}"
-        for learner in LEARNERS
+        for learner in learners()
         if learner.algorithms
     ]
     return (
@@ -472,7 +473,7 @@ def sizes_page() -> str:
         ("features of a dense row", f"{most['DENSE_FEATURES']:,}"),
         ("a sparse feature's id", f"from 0 to {most['NARROW_ID']:,}"),
         ("a sparse feature's id in a stored model", f"from 0 to {MOST_ID:,}"),
-        *(size for learner in LEARNERS for size in learner.sizes),
+        *(size for learner in learners() for size in learner.sizes),
         ("points of a model's `history`", f"{HISTORY_POINTS:,}"),
         ("smallest `cache` of a model in a store", f"{LEAST_CACHE // 10**6:,} MB"),
         ("frequent features that `partition_model` can merge", f"{MOST_FEATURES:,}"),

@@ -33,11 +33,15 @@ def test_every_row_is_a_task_of_a_learner() -> None:
 def test_a_change_of_the_table_is_seen(
     generator: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    changed = generator.TABLE.read_text().replace("TASK(gamma, LINEAR,", "TASK(gamma, NET,")
+    changed = generator.TABLE.read_text().replace(
+        "TASK(gamma, linear, LINEAR,", "TASK(gamma, linear, NET,"
+    )
     (tmp_path / "tasks.h").write_text(changed.replace("NUMBERS, STUDENT", "TWO, STUDENT"))
     monkeypatch.setattr(generator, "TABLE", tmp_path / "tasks.h")
     stale = [path.name for path, text in generator.written().items() if path.read_text() != text]
     assert stale == ["tasks.py", "tasks.sql", "macros.sql", "10_types.sql"]
-    (tmp_path / "tasks.h").write_text(changed.replace("TASK(gamma, NET,", "TASK(gamma NET,"))
+    (tmp_path / "tasks.h").write_text(
+        changed.replace("TASK(gamma, linear, NET,", "TASK(gamma linear, NET,")
+    )
     with pytest.raises(ValueError, match="is not TASK"):
         generator.rows()

@@ -19,7 +19,7 @@ from tuskml.learners.options.kinds import (
     Acts,
     Option,
 )
-from tuskml.learners.registry import LEARNERS, learner_of, task_named
+from tuskml.learners.registry import learner_of, learners, task_named
 
 ROWS = """
 CREATE TABLE tried AS
@@ -216,7 +216,7 @@ def tries(task: str, kinds: Iterator[str] | tuple[str, ...] = tuple(FEATURES)) -
 
 def tasks() -> list[str]:
     """All built-in tasks."""
-    return [name for learner in LEARNERS for name in learner.tasks]
+    return [name for learner in learners() for name in learner.tasks]
 
 
 def holds(one: Try, case: Acts, value: Any) -> bool:

@@ -4,8 +4,10 @@
 
 import re
 import runpy
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import duckdb
@@ -14,8 +16,8 @@ import pytest
 
 import tuskml
 from tuskml.commands.cli import main
-from tuskml.learners import tasks
-from tuskml.learners.registry import LEARNERS
+from tuskml.learners import registry
+from tuskml.udas.tasks import TASK_TABLE
 
 LEARNER = Path(__file__).with_name("mean_learner.py")
 MOST_LINES = 80
@@ -29,11 +31,9 @@ EXPLAINED = "SELECT explain_training('mean', y, {x}) FROM t"
 
 
 @pytest.fixture(autouse=True)
-def _registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
     learner = runpy.run_path(str(LEARNER))["Mean"]()
-    LEARNERS.append(learner)
-    yield
-    LEARNERS.remove(learner)
+    monkeypatch.setattr(registry, "ADDED", [learner])
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def rows(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
 @pytest.fixture
 def session(connect: Callable[..., Any], cluster: Any, served: Path) -> psycopg.Connection:
     """A superuser's, in whose server the learner is registered too."""
-    line = "\nfrom tuskml.learners.registry import LEARNERS\n\nLEARNERS.append(Mean())\n"
+    line = "\nfrom tuskml.learners.registry import ADDED\n\nADDED.append(Mean())\n"
     (served / "mean_learner.py").write_text(LEARNER.read_text() + line)
     opened = connect()
     opened.execute(f"SET tuskml.python_path = '{cluster.python_path}:{served}'")
@@ -123,7 +123,12 @@ def test_python_trains_and_predicts_with_it(
 
 
 def test_it_is_in_the_manual(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(tasks.TASKS, "mean", LEARNERS[-1].tasks["mean"])
+    """By its folder and its row of the table of tasks, as tuskml's own learners are."""
+    folder = SimpleNamespace(LEARNERS=tuple(registry.ADDED))
+    monkeypatch.setitem(sys.modules, "tuskml.learners.mean.learner", folder)
+    monkeypatch.setattr(registry, "ADDED", [])
+    row = TASK_TABLE["linear"]._replace(learner="mean")
+    monkeypatch.setitem(TASK_TABLE, "mean", row)
     monkeypatch.syspath_prepend(root / "scripts" / "docs")
     pages = runpy.run_path(str(root / "scripts" / "docs" / "reference.py"))
     assert "| `mean` | `1/2 (m - y)^2` | numbers |" in pages["tasks_page"]()

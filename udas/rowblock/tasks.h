@@ -1,7 +1,7 @@
 /* The tasks, said once: the C of both databases reads this table; scripts/build/tasks.py writes
  * udas/tasks.py and dbt's macro of it. A new loss or learner is one row here.
  *
- * TASK(name, SCORER, RESPONSE, LABELS, TEST, metric, formula):
+ * TASK(name, linear, SCORER, RESPONSE, LABELS, TEST, metric, formula):
  *   SCORER    how its models are scored (models/kinds.c): LINEAR, LOGISTIC, SVM, FACTORIZATION,
  *             BOOSTED, NET, TOPICS or MACHINE
  *   RESPONSE  what predicts a number from its margin m: IDENTITY m, EXP exp(m); SHARES: the
@@ -18,32 +18,32 @@
 
 /* clang-format off */
 #define TUSK_TASK_TABLE(TASK) \
-    TASK(linear, LINEAR, IDENTITY, NUMBERS, STUDENT, "", "1/2 (m - y)^2") \
-    TASK(logistic, LOGISTIC, IDENTITY, CLASSES, NORMAL, "", "log(1 + exp(-y m))") \
-    TASK(svm, SVM, IDENTITY, TWO, UNTESTED, "accuracy", "max(0, 1 - y m)") \
-    TASK(squared_hinge, SVM, IDENTITY, TWO, UNTESTED, "accuracy", "max(0, 1 - y m)^2") \
-    TASK(poisson, LINEAR, EXP, NUMBERS, NORMAL, "poisson_deviance", "exp(m) - y m") \
-    TASK(negative_binomial, LINEAR, EXP, NUMBERS, NORMAL, "poisson_deviance", \
+    TASK(linear, linear, LINEAR, IDENTITY, NUMBERS, STUDENT, "", "1/2 (m - y)^2") \
+    TASK(logistic, linear, LOGISTIC, IDENTITY, CLASSES, NORMAL, "", "log(1 + exp(-y m))") \
+    TASK(svm, linear, SVM, IDENTITY, TWO, UNTESTED, "accuracy", "max(0, 1 - y m)") \
+    TASK(squared_hinge, linear, SVM, IDENTITY, TWO, UNTESTED, "accuracy", "max(0, 1 - y m)^2") \
+    TASK(poisson, linear, LINEAR, EXP, NUMBERS, NORMAL, "poisson_deviance", "exp(m) - y m") \
+    TASK(negative_binomial, linear, LINEAR, EXP, NUMBERS, NORMAL, "poisson_deviance", \
          "(y + 1/a) log(1 + a exp(m)) - y m") \
-    TASK(gamma, LINEAR, EXP, NUMBERS, STUDENT, "gamma_deviance", "y exp(-m) + m") \
-    TASK(tweedie, LINEAR, EXP, NUMBERS, STUDENT, "tweedie_deviance", \
+    TASK(gamma, linear, LINEAR, EXP, NUMBERS, STUDENT, "gamma_deviance", "y exp(-m) + m") \
+    TASK(tweedie, linear, LINEAR, EXP, NUMBERS, STUDENT, "tweedie_deviance", \
          "exp((2 - p) m) / (2 - p) + y exp((1 - p) m) / (p - 1)") \
-    TASK(huber, LINEAR, IDENTITY, NUMBERS, NORMAL, "mae", \
+    TASK(huber, linear, LINEAR, IDENTITY, NUMBERS, NORMAL, "mae", \
          "r^2/2 of r = m - y up to |r| = delta, then delta (|r| - delta/2)") \
-    TASK(quantile, LINEAR, IDENTITY, NUMBERS, UNTESTED, "pinball", \
+    TASK(quantile, linear, LINEAR, IDENTITY, NUMBERS, UNTESTED, "pinball", \
          "max(q (y - m), (q - 1) (y - m))") \
-    TASK(matrix_factorization, FACTORIZATION, IDENTITY, RATINGS, UNTESTED, "", "1/2 (m - y)^2") \
-    TASK(gbdt, BOOSTED, IDENTITY, EITHER, UNTESTED, "", \
+    TASK(matrix_factorization, factorization, FACTORIZATION, IDENTITY, RATINGS, UNTESTED, "", "1/2 (m - y)^2") \
+    TASK(gbdt, trees, BOOSTED, IDENTITY, EITHER, UNTESTED, "", \
          "by `objective` that of `linear`, `logistic`, `poisson`, `quantile` or `huber`") \
-    TASK(random_forest, BOOSTED, SHARES, EITHER, UNTESTED, "", \
+    TASK(random_forest, trees, BOOSTED, SHARES, EITHER, UNTESTED, "", \
          "by option `objective` 1/2 (m - y)^2 or, for classes, Gini's impurity") \
-    TASK(mlp, NET, IDENTITY, EITHER, UNTESTED, "", \
+    TASK(mlp, nets, NET, IDENTITY, EITHER, UNTESTED, "", \
          "`1/2 (m - y)^2`, or `log(1 + exp(-y m))` by option `objective`") \
-    TASK(lasso, LINEAR, IDENTITY, NUMBERS, UNTESTED, "", "1/2 (m - y)^2") \
-    TASK(elastic_net, LINEAR, IDENTITY, NUMBERS, UNTESTED, "", "1/2 (m - y)^2") \
-    TASK(sparse_logistic, LOGISTIC, IDENTITY, TWO, UNTESTED, "", "log(1 + exp(-y m))") \
-    TASK(lda, TOPICS, IDENTITY, DOCUMENTS, UNTESTED, "", "-log p(words, topics) of a token") \
-    TASK(fm, MACHINE, IDENTITY, EITHER_TWO, UNTESTED, "", \
+    TASK(lasso, paths, LINEAR, IDENTITY, NUMBERS, UNTESTED, "", "1/2 (m - y)^2") \
+    TASK(elastic_net, paths, LINEAR, IDENTITY, NUMBERS, UNTESTED, "", "1/2 (m - y)^2") \
+    TASK(sparse_logistic, paths, LOGISTIC, IDENTITY, TWO, UNTESTED, "", "log(1 + exp(-y m))") \
+    TASK(lda, topics, TOPICS, IDENTITY, DOCUMENTS, UNTESTED, "", "-log p(words, topics) of a token") \
+    TASK(fm, fm, MACHINE, IDENTITY, EITHER_TWO, UNTESTED, "", \
          "`1/2 (m - y)^2`, or `log(1 + exp(-y m))` by option `objective`")
 /* clang-format on */
 

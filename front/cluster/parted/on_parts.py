@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from tuskml.cluster.on_worker import TASK, cursor, verify
 from tuskml.databases.duckdb import DuckDB
 from tuskml.errors import RowsError, TuskError
-from tuskml.groups.contract.trainer import library
+from tuskml.groups.contract.attachment import library
 from tuskml.groups.execution.executor import Unit, attempt, each_of, encoded, several
 from tuskml.groups.execution.share import share
 from tuskml.groups.invalid import usable

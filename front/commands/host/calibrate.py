@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tuskml.commands.terminal.usage import Commands, add_command, add_json, files
+from tuskml.commands.terminal.usage import Parser, add_json, describe, files
 
 EXAMPLES = """
 measure this machine, and keep it for the planner:
@@ -18,13 +18,11 @@ look at the figures without keeping them where a planner looks:
 """
 
 
-def add_calibrate(commands: "Commands[Any]") -> None:
+def grammar(made: Parser) -> None:
     """The grammar."""
-    made = add_command(
-        commands,
-        "calibrate",
+    describe(
+        made,
         show_calibration,
-        "measure this machine, for the choice of training plans",
         "Measures in a few seconds what passes over rows and work on weights take "
         "on this machine, and keeps it for the planner, which otherwise uses the figures "
         "of another machine. Deterministic trainings do not use it.",
@@ -43,7 +41,7 @@ def show_calibration(given: argparse.Namespace) -> None:
     """Measures, saves and prints."""
     from tuskml.api import reading_seconds
     from tuskml.learners.machine.constants import host_file, save
-    from tuskml.learners.registry import LEARNERS
+    from tuskml.learners.registry import learners
 
     told = sys.stderr.isatty()
 
@@ -53,7 +51,7 @@ def show_calibration(given: argparse.Namespace) -> None:
 
     reading = reading_seconds.measured(tell, given.postgres)
     measured: dict[str, Any] = {}
-    for learner in LEARNERS:
+    for learner in learners():
         found = learner.calibrate(tell)
         for name, seconds in found.pop("reading", {}).items():
             reading[name] |= seconds

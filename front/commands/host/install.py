@@ -6,9 +6,8 @@ import os
 import sys
 import sysconfig
 from pathlib import Path
-from typing import Any
 
-from tuskml.commands.terminal.usage import Commands, add_command, add_json
+from tuskml.commands.terminal.usage import Parser, add_json, describe
 from tuskml.udas.duckdb import extension_path
 
 NOTE = "tuskml.python"
@@ -22,13 +21,11 @@ ABOUT = (
 )
 
 
-def add_install(commands: "Commands[Any]") -> None:
+def grammar(command: Parser) -> None:
     """The grammar of `tuskml install`."""
-    command = add_command(
-        commands,
-        "install",
+    describe(
+        command,
         show_install,
-        "let other clients of DuckDB train",
         ABOUT,
         "tuskml install",
     )

@@ -6,7 +6,7 @@ import time
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from tuskml.commands.terminal.usage import Commands, add_command, add_json
+from tuskml.commands.terminal.usage import Parser, add_json, describe
 
 if TYPE_CHECKING:
     from tuskml.schedule.shares import Running
@@ -23,13 +23,11 @@ SHORT = (
 )  # fmt: skip
 
 
-def add_top(commands: "Commands[Any]") -> None:
+def grammar(made: Parser) -> None:
     """The grammar."""
-    made = add_command(
-        commands,
-        "top",
+    describe(
+        made,
         show_trainings,
-        "list the trainings that run on this host",
         "Lists the trainings of this account's processes on this host, the oldest first: DuckDB, "
         "PostgreSQL and Ray alike. Each has its max-min share of the cores.",
         EXAMPLES,

@@ -11,8 +11,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tuskml.kernels.passes import cancel
-
 SECONDS = 0.1
 
 
@@ -28,6 +26,8 @@ def ends_trainings() -> Iterator[None]:
 
     def watch() -> None:
         while received := os.read(reader, 1):
+            from tuskml.kernels.passes import cancel  # slow to import
+
             while received[0] == signal.SIGINT and not over.wait(SECONDS):
                 cancel()
 

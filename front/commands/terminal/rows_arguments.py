@@ -15,7 +15,7 @@ from tuskml.groups.selection.candidates import SEARCHES
 from tuskml.learners import registry
 from tuskml.learners.options.kinds import BOOLEAN
 from tuskml.learners.registry import TASKS
-from tuskml.learners.tasks import other_names
+from tuskml.learners.tasks import ALIASES
 from tuskml.text.expressions import QUOTED, renamed, split, unquoted
 
 
@@ -39,7 +39,7 @@ def add_training(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     add_database(command)
     tasks = [*TASKS, ANY_TASK]
-    names = [*tasks, *other_names()]
+    names = [*tasks, *ALIASES]
     add("--task", required=True, choices=names, help=", ".join(tasks), metavar="TASK")
     add_source(command)
     add("--label", metavar="SQL", help="what to predict: a column or an expression; lda has none")

@@ -6,8 +6,6 @@ import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-import shtab
-
 from tuskml.errors import nearest
 from tuskml.learners.options.other_names import CONDITIONS, argument_meant, hint, task_hint
 
@@ -34,14 +32,27 @@ class Help(argparse.RawDescriptionHelpFormatter):
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one sentence, and whose help ends in examples as they are."""
+    """A parser whose errors are one sentence, and whose help ends in examples as they are.
 
-    def __init__(self, *args: Any, **given: Any) -> None:
+    grammar: adds the arguments and the help when they are first needed.
+    """
+
+    def __init__(
+        self, *args: Any, grammar: Callable[["Parser"], None] | None = None, **given: Any
+    ) -> None:
+        self._grammar = grammar
         given.setdefault("formatter_class", Help)
         given.setdefault("allow_abbrev", False)
         if given.get("description"):
             given["description"] = textwrap.fill(given["description"], WIDTH)
         super().__init__(*args, **given)
+
+    def complete(self) -> "Parser":
+        """The parser with its grammar."""
+        grammar, self._grammar = self._grammar, None
+        if grammar is not None:
+            grammar(self)
+        return self
 
     def error(self, message: str) -> NoReturn:
         """Ends with status 2: what is wrong, which name is near, and where help is."""
@@ -73,6 +84,7 @@ class Parser(argparse.ArgumentParser):
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
         """Refuses what is left over here, where the flags are known."""
+        self.complete()
         found, left = super().parse_known_args(args, namespace)
         if left:
             self.error(f"unrecognized arguments: {' '.join(left)}")
@@ -86,18 +98,22 @@ def add_command(
     summary: str,
     description: str,
     examples: str,
-) -> argparse.ArgumentParser:
-    """A subcommand; run does its job, None where actions of its own do.
+) -> Parser:
+    """Adds a subcommand, which `describe` describes. summary: a line in the list of commands."""
+    command: Parser = commands.add_parser(name, help=summary)
+    describe(command, run, description, examples)
+    return command
 
-    summary: a line in the list of commands; examples: what a person can copy, without a heading.
+
+def describe(command: Parser, run: Run | None, description: str, examples: str) -> None:
+    """Gives a command its help and what does its job.
+
+    run: None where actions of the command do; examples: what a person can copy, without a heading.
     """
-    epilog = "examples:\n" + textwrap.indent(textwrap.dedent(examples).strip("\n"), "  ")
-    command: argparse.ArgumentParser = commands.add_parser(
-        name, help=summary, description=description, epilog=epilog
-    )
+    command.description = textwrap.fill(description, WIDTH)
+    command.epilog = "examples:\n" + textwrap.indent(textwrap.dedent(examples).strip("\n"), "  ")
     if run is not None:
         command.set_defaults(run=run)
-    return command
 
 
 def add_json(command: argparse.ArgumentParser, text: str) -> None:
@@ -107,7 +123,7 @@ def add_json(command: argparse.ArgumentParser, text: str) -> None:
 
 def files(action: argparse.Action) -> argparse.Action:
     """Has shells complete the argument by files' names."""
-    action.complete = shtab.FILE  # type: ignore[attr-defined]
+    action.completes_files = True  # type: ignore[attr-defined]
     return action
 
 

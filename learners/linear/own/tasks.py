@@ -18,7 +18,8 @@ from tuskml.errors import OptionError, nearest, one_of
 from tuskml.kernels.open_rows import CALL, Floats, OwnLoss, Values
 from tuskml.learners.linear.tasks import OWN, RESPONSES, LinearTask
 from tuskml.learners.names import check_new
-from tuskml.learners.tasks import TASKS, other_names
+from tuskml.learners.tasks import ALIASES
+from tuskml.udas.tasks import TASK_TABLE
 
 STEP = 1e-4
 TOLERANCE = 1e-3
@@ -63,7 +64,7 @@ def register_task(
     ...               derivative=lambda m, y: (m - y) / np.hypot(1, m - y))
     >>> unregister_task("asinh")
     """
-    check_new("task", name, TASKS | other_names())
+    check_new("task", name, [*TASK_TABLE, *ALIASES])
     if response not in RESPONSES:
         raise OptionError(
             f"response is {response!r}, expected {one_of(RESPONSES)}"

@@ -13,7 +13,7 @@ from typing import Any
 from tuskml.errors import OptionError
 from tuskml.learners.options.acting import IdleOption
 from tuskml.learners.options.kinds import Option
-from tuskml.learners.registry import LEARNERS, Learner
+from tuskml.learners.registry import Learner, learners
 
 GOOD = (
     "SELECT (train_model('linear', 2 * i + 1, ARRAY[i])).coef[1] "
@@ -91,7 +91,7 @@ REAL = (*SHARES, 1.0, 2.0, 10.0, 1e9, 1e300)
 def statement(number: int) -> str:
     """The case of this number."""
     choose = random.Random(number)
-    learner = choose.choice(list(LEARNERS))
+    learner = choose.choice(list(learners()))
     task = choose.choice(list(learner.tasks))
     label = "NULL" if task == "lda" else choose.choice(LABELS)
     given = acting(learner, dict(options_of(learner, choose))) | dict(search_of(learner, choose))

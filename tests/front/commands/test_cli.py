@@ -16,6 +16,7 @@ import duckdb
 import pytest
 
 from tuskml.commands.cli import main, parser
+from tuskml.commands.terminal.usage import Parser
 from tuskml.text.table import table
 from tuskml.version import VERSION
 
@@ -131,9 +132,9 @@ def test_wrong_usage_names_what_is_near(capsys) -> None:
     )
 
 
-def subcommands(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+def subcommands(parser: Parser) -> Iterator[Parser]:
     """Every command that does something, at any depth."""
-    below = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
+    below = [a for a in parser.complete()._actions if isinstance(a, argparse._SubParsersAction)]
     if not below:
         yield parser
     for action in below:

@@ -12,7 +12,7 @@ import duckdb
 import psycopg
 import pytest
 
-from tuskml.learners.registry import LEARNERS
+from tuskml.learners.registry import learners
 
 WORDS, GROUPS = 7, 3
 ROWS = f"(SELECT i, i % {GROUPS} AS g, i % {WORDS} AS w FROM generate_series(1, 240) AS t(i))"
@@ -81,7 +81,7 @@ def test_a_search_over_hashed_features(con: duckdb.DuckDBPyConnection, task: str
 def test_every_task_with_sparse_features_is_tried():
     takes = {
         task
-        for learner in LEARNERS
+        for learner in learners()
         if learner.takes_sparse and learner.labels
         for task, known in learner.tasks.items()
         if known.weighs_features or task == "fm"

@@ -12,7 +12,7 @@ import pytest
 from tuskml.groups.selection.candidates import values_of
 from tuskml.learners.options.kinds import Option
 from tuskml.learners.paths.options import GROUPS, PATH
-from tuskml.learners.registry import LEARNERS, TASKS, learner_of
+from tuskml.learners.registry import TASKS, learner_of, learners
 
 sys.path.append(str(Path(__file__).parent))
 
@@ -225,7 +225,7 @@ ROWS_OF = {"lda": ("NULL", "['a', 'b']")}
 """Label and features of tasks whose rows are not those of `linear`."""
 LINEAR = learner_of(TASKS["linear"]).options.by_name
 EACH = [
-    (next(iter(learner.tasks)), name) for learner in LEARNERS for name in learner.options.by_name
+    (next(iter(learner.tasks)), name) for learner in learners() for name in learner.options.by_name
 ]
 """Each option of each learner, with a task of it."""
 NAMES = ", ".join(LINEAR)

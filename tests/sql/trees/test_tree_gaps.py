@@ -12,7 +12,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 import tuskml
 from tuskml.errors import OptionError
 from tuskml.kernels.trees.boosting import LOGISTIC
-from tuskml.learners.registry import LEARNERS, options_of, task_named
+from tuskml.learners.registry import learners, options_of, task_named
 from tuskml.udas.tasks import TASK_TABLE
 
 ROWS = """
@@ -213,7 +213,7 @@ def test_python_and_sql_agree(con: Any) -> None:
 def test_packers_know_the_defaults() -> None:
     """Packers in C need the default before options are read: `udas/scalars/models/kinds.c`."""
     keep = [name for name, row in TASK_TABLE.items() if row.kind == "boosted"]
-    names = [name for learner in LEARNERS for name in learner.tasks]
+    names = [name for learner in learners() for name in learner.tasks]
     found = [name for name in names if options_of(task_named(name), "").missing == "keep"]
     assert sorted(found) == sorted(keep)
     with pytest.raises(OptionError, match="missing"):

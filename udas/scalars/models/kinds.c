@@ -11,7 +11,7 @@
 /* --- tasks by name --- */
 
 static const tusk_task_row TASKS[] = {
-#define TUSK_ROW(name, KIND, RESPONSE, LABELS, TEST, metric, formula) \
+#define TUSK_ROW(name, learner, KIND, RESPONSE, LABELS, TEST, metric, formula) \
     {#name, TUSK_##KIND, TUSK_##RESPONSE, TUSK_##TEST},
     TUSK_TASK_TABLE(TUSK_ROW)
 #undef TUSK_ROW

@@ -1,0 +1,121 @@
+"""The trainer as a database's library calls it: the batch (`udas/rowblock/batch.h`) and callbacks.
+
+What trains is imported for the first batch, so that a connection without a training starts fast.
+"""
+
+import ctypes
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tuskml.groups import training_log
+from tuskml.groups.contract.refusal import refuse
+from tuskml.kernels import passes
+from tuskml.schedule.forks import held_in_forks
+
+
+class _Spec(ctypes.Structure):
+    _fields_ = [("task", ctypes.c_char_p), ("options", ctypes.c_char_p)]
+
+
+class _Batch(ctypes.Structure):
+    _fields_ = [
+        ("n_groups", ctypes.c_int64),
+        ("groups", ctypes.c_void_p),
+        ("spec", ctypes.POINTER(ctypes.c_int32)),
+        ("specs", ctypes.POINTER(_Spec)),
+        ("n_specs", ctypes.c_int32),
+        ("request", ctypes.c_int32),
+        ("threads", ctypes.c_int32),
+        ("memory", ctypes.c_void_p),
+        ("context", ctypes.c_void_p),
+        ("error", ctypes.c_char * 1024),
+        ("sqlstate", ctypes.c_char * 8),
+        ("store_root", ctypes.c_char_p),
+        ("statement", ctypes.c_int64),
+        ("answered", ctypes.c_int32),
+        ("began", ctypes.c_double),
+        ("most_threads", ctypes.c_int32),
+        ("unshared", ctypes.c_int32),
+        ("weight", ctypes.c_double),
+        ("program", ctypes.c_char_p),
+        ("flaws", ctypes.POINTER(ctypes.c_char_p)),
+        ("labels", ctypes.c_int32),
+    ]
+
+
+BATCH = ctypes.POINTER(_Batch)
+CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, BATCH)
+
+
+def trainer(library: ctypes.CDLL) -> Callable[..., int]:
+    """The callback for a database's library."""
+    library.tusk_batch_born.restype = ctypes.c_int64
+    library.tusk_batch_account.restype = ctypes.c_int64
+
+    def call(pointer: Any) -> int:
+        try:
+            from tuskml.groups.contract.trainer import answer  # slow to import
+
+            account = library.tusk_batch_account(pointer)
+            with passes.begun_at(library.tusk_batch_born(pointer)):
+                answer(library, pointer, account)
+            pointer.contents.answered = 1
+        except BaseException as error:
+            refuse(pointer.contents, error)
+        return 0
+
+    return CALLBACK(call)
+
+
+P_VALUES = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_int64, *[ctypes.POINTER(ctypes.c_double)] * 3,
+    ctypes.POINTER(ctypes.c_int32),
+)  # fmt: skip
+
+
+def p_values(n: int, statistic: Any, freedom: Any, p: Any, answered: Any) -> int:
+    """Two-sided p-values of Student's t; infinite freedom is the normal distribution.
+
+    answered: set to 1 at the end, whatever happens on the way.
+    """
+    try:
+        from scipy.special import stdtr  # slow to import, seldom needed
+
+        t, df, out = (np.ctypeslib.as_array(pointer, (n,)) for pointer in (statistic, freedom, p))
+        with np.errstate(invalid="ignore"):
+            out[:] = 2 * stdtr(df, -np.abs(t))
+        answered[0] = 1
+    except BaseException:
+        return 1
+    return 0
+
+
+_attached: dict[str, Any] = {}
+_lock = held_in_forks(threading.RLock())
+
+
+def library() -> ctypes.CDLL:
+    """A database's library that this process has loaded."""
+    with _lock:
+        found: ctypes.CDLL = next(iter(_attached.values()))[0]
+        return found
+
+
+def attach(library: ctypes.CDLL, path: str) -> None:
+    """Gives the database's library the trainer, once a process."""
+    training_log.to_standard_error()
+    training_log.follow_environment()
+    with _lock:
+        if path not in _attached:
+            callback = trainer(library)
+            library.tusk_set_trainer(callback)
+            distribution = P_VALUES(p_values)
+            library.tusk_set_p_values(distribution)
+            native = passes.library()
+            library.tusk_set_interrupts(
+                native.tk_cancel_count, native.tk_watch_sigint, native.tk_cancel
+            )
+            _attached[path] = (library, callback, distribution)
