@@ -36,7 +36,7 @@ def outgrown(
     """
     if request.options.store is not None:
         return {}
-    found = learner.outgrown(groups, request, memory)
+    found = learner.stored.outgrown(groups, request, memory)
     if not found or not root_is_known(root, account):
         return {}
     return {place: into_a_store(request, one.room, one.why) for place, one in found.items()}

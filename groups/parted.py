@@ -20,7 +20,7 @@ def trained_by_parts(parts: Parts, request: Request[Any, Any]) -> Models | None:
         request = with_names(request)
     else:
         request = told(request, known, kinds_of(known, LIST))
-    models = learner_of(request.task).train_by_parts(parts, request)
+    models = learner_of(request.task).by_parts.train(parts, request)
     if models is None or parts.found is None:
         return None
     refuse_weights(parts.found, request)

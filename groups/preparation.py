@@ -204,12 +204,12 @@ def preparing(request: Request[Any, Any]) -> Preparing:
     options: Options = request.options
     names = classes_named(options)
     columns, texts = options.categories or (), options.text or ()
-    known = prepare.known_levels(learner_of(request.task).known_levels(options))
+    known = prepare.known_levels(learner_of(request.task).encoding.known_levels(options))
     products = [name for names in options.interactions or () for name in (*names, "")]
     mark = None if request.held_out is None else request.held_out.mark
     return Preparing(
         MISSING.index(options.missing),
-        learner_of(request.task).levels(options),
+        learner_of(request.task).encoding.levels(options),
         int(options.unseen == "error"),
         options.threads or budget.threads(),
         options.max_categories or 0,
@@ -226,8 +226,8 @@ def preparing(request: Request[Any, Any]) -> Preparing:
         listed(products),
         len(products),
         None if options.cluster is None else options.cluster.encode(),
-        int(learner_of(request.task).stays_dense(options)),
-        int(learner_of(request.task).numbers_levels(options)),
+        int(learner_of(request.task).encoding.stays_dense(options)),
+        int(learner_of(request.task).encoding.numbers_levels(options)),
         None if mark is None else mark[0].encode(),
         0 if mark is None else mark[1],
         None,  # no census

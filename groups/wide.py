@@ -71,18 +71,18 @@ def narrow(groups: Groups, memory: int) -> Iterator[tuple[Groups, dict[int, Ids]
 def train_stored(
     learner: Learner, group: Groups, request: Request[Any, Any], memory: int, root: "StoreRoot"
 ) -> Models:
-    """`Learner.train_stored` of one group, GROUP (1,), whatever its ids and the warm start's."""
+    """`Stored.train` of one group, GROUP (1,), whatever its ids and the warm start's."""
     from tuskml.kvstore.roots.numbered import NumberedRoot  # slow to import
 
     start = ids_to_start(request, root)
     if not group["wide"][0] and not len(start):
-        return learner.train_stored(group, request, memory, root)
+        return learner.stored.train(group, request, memory, root)
     with (
         numbered(group.copy(), start, memory, passes.cancel_mark()) as rows,
         usable(rows.groups, request, memory) as sound,
     ):
         stored = NumberedRoot(root, rows.ids)
-        model = learner.train_stored(sound, request, memory, stored)
+        model = learner.stored.train(sound, request, memory, stored)
         n_features = np.array([min(stored.dimension, MOST_FEATURES)], np.int64)
     return replace(model, n_features=n_features)
 

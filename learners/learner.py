@@ -50,7 +50,7 @@ class Request(Generic[OneTask_co, OneOptions_co]):
     whose rows have names what they became, as JSON; near: from where a training
     of dense rows may start, by the groups' field `place`, and what is left there for others;
     source: the plans that were compared
-    before all rows of a source were read, as `Learner.source_plans` has them, None where none
+    before all rows of a source were read, as `Streamed.plans` has them, None where none
     were; held_out: how rows are held out, None: by chance; parted: of a search, by the groups'
     field `place`, their rows to train on and those that it holds out for trainings that stop
     early, None: these hold out their own; common: whether neighbouring groups have rows in common;
@@ -139,8 +139,208 @@ BUT_REFERENCE, ALL_LEVELS, FIRST_HAS_ALL = 0, 1, 2
 the first category, and of the others all but the first one."""
 
 
+@dataclass(frozen=True)
+class Facts:
+    """What holds for all trainings of a learner.
+
+    weighs: rows may have weights; a training that cannot take them says so itself; takes_sparse:
+    features may be sparse; rows by name are dense otherwise; has_labels: rows have labels, without
+    which `train_model` takes NULL in their place; orders: trainings order rows by a hash of their
+    content and the seed; classifying: the options with which a task that has classes by option has
+    them; algorithms: the values of the option `algorithm`; sizes: limits that a user may meet, for
+    the manual: of what, and how much; calibrate: measures what plans take on this machine, as
+    `learners.machine.constants.save` wants it, and says to its argument what is being measured;
+    its member `reading` has the kinds of rows that the learner itself keeps.
+    """
+
+    weighs: bool = False
+    takes_sparse: bool = True
+    has_labels: bool = True
+    orders: bool = False
+    classifying: Mapping[str, Any] = field(default_factory=dict)
+    algorithms: Sequence[Described] = ()
+    sizes: Sequence[tuple[str, str]] = ()
+    calibrate: Callable[[Callable[[str], None]], dict[str, Any]] = lambda say: {}
+
+
+class Encoding:
+    """How rows with names become features."""
+
+    def levels(self, options: Any) -> int:
+        """Which levels of a category have a feature: `ALL_LEVELS`, `BUT_REFERENCE` or
+        `FIRST_HAS_ALL`."""
+        return ALL_LEVELS
+
+    def numbers_levels(self, options: Any) -> bool:
+        """Whether a category is one feature, the number of its level, not one for each level."""
+        return False
+
+    def known_levels(self, options: Any) -> Sequence[KnownLevels]:
+        """Levels of such categories whose numbers a training takes over from a model of before."""
+        return ()
+
+    def stays_dense(self, options: Any) -> bool:
+        """Whether features are dense however few of them are not 0."""
+        return False
+
+
+class Trials:
+    """What searches ask of trainings on a part of the rows."""
+
+    def complexity(self, options: Any) -> float:
+        """Orders options from the simplest model on, of models that are about as good."""
+        return 0.0
+
+    def holds_out(self, options: Any) -> bool:
+        """Whether a training holds rows out by itself."""
+        return bool(options.validation)
+
+    def holding_out(self, options: Any, how: HeldOut, folds: int | None) -> Any:
+        """The options of a training that holds out just these rows itself, so that one candidate
+        needs no search; None where it does not.
+
+        folds: how many were asked for, None: their number is the usual one.
+        """
+        return options if how.together and self.holds_out(options) else None
+
+    def predicting(self, request: Request[Any, Any]) -> Any:
+        """The options of a training whose model is only to predict.
+
+        They lack what describes a model and changes no prediction, such as tests of its terms.
+        Raises OptionError where the task has no such description.
+        """
+        return request.options
+
+    def forgets(self, request: Request[Any, Any], n_features: int) -> bool:
+        """Whether dense rows leave nothing in the weights of where their training began."""
+        return False
+
+    def ends_alike(self, request: Request[Any, Any]) -> bool:
+        """Whether a training that converges ends at the same weights wherever it begins, and
+        converges from anywhere."""
+        return True
+
+
+class ByParts:
+    """Trainings of a group whose rows are in several places.
+
+    keeps: whether parts keep something from message to message, of one training at a time;
+    slowdown: how many times as long it computes as a training of the same rows in one place,
+    measured in processor seconds, for estimates.
+    """
+
+    keeps = False
+    slowdown = 1.0
+
+    def whole(self, request: Request[Any, Any]) -> str | None:
+        """Why a group's rows have to be in one place; None where `train` suffices."""
+        return f"task '{request.task.name}' needs all rows in one place"
+
+    def hops(self, request: Request[Any, Any]) -> bool:
+        """Whether `train` asks one part after the other: steps depend on each other."""
+        return False
+
+    def train(self, parts: Parts, request: Request[Any, Any]) -> Models | None:
+        """Trains one group of which each part of the rows is elsewhere; None without a usable row.
+
+        Its bits depend on how the rows are cut into parts, and not on where these are.
+        """
+        raise NotImplementedError
+
+    def exchanges(
+        self,
+        request: Request[Any, Any],
+        iterations: int,
+        coefficients: int,
+        n_features: int,
+        rows: int,
+    ) -> tuple[int, float]:
+        """How often workers exchange sums in `train`, and bytes each time; rows: of the group."""
+        return iterations, 8.0 * coefficients
+
+
+class Crew:
+    """Trainings of a group whose steps several workers take together."""
+
+    def alone(self, request: Request[Any, Any]) -> str | None:
+        """Why workers cannot train one group together, step by step; None where they can."""
+        return f"task '{request.task.name}' takes no steps together"
+
+    def train(self, member: "Member", message: bytes) -> bytes:
+        """What one of the workers does, and its answer.
+
+        message: of the leader, which `ByParts.train` is where its parts have a crew.
+        """
+        raise NotImplementedError
+
+
+class Stored:
+    """Trainings whose weights lie in a store."""
+
+    def train(
+        self, group: Groups, request: Request[Any, Any], memory: int, root: "StoreRoot"
+    ) -> Models:
+        """Trains one group; the model names a sealed version."""
+        raise OptionError(f"option 'store' is not available with task '{request.task.name}'")
+
+    def outgrown(
+        self, groups: Groups, request: Request[Any, Any], memory: int
+    ) -> Mapping[int, Outgrown]:
+        """By their places, the groups whose models do not fit into memory but could be stored."""
+        return {}
+
+
+class Streamed:
+    """Trainings that read some row groups of a table instead of all rows."""
+
+    def wanted(self, request: Request[Any, Any]) -> bool:
+        """Whether a training may do so."""
+        return False
+
+    def train(
+        self, source: RowGroups, request: Request[Any, Any], n_features: int
+    ) -> Models | None:
+        """Trains on rows that are read by row group; None where they are too few for that."""
+        return None
+
+    def rounds(
+        self, storage: Storage, request: Request[Any, Any], n_features: int
+    ) -> Rounds | None:
+        """The same where one statement reads the rows; None where it is to read all of them."""
+        return None
+
+    def plans(
+        self, storage: Storage, request: Request[Any, Any], n_features: int
+    ) -> dict[str, Any] | None:
+        """For the explanation of a training on all rows: its plans, and those that read a part.
+
+        Of JSON's types, the member `source` of an explanation; None where there is no choice.
+        """
+        return None
+
+
+class Pooled:
+    """Trainings of groups that learn from each other."""
+
+    def train(self, rows: Arrays, request: Request[Any, Any]) -> Models:
+        """The models of the groups, in their order."""
+        raise OptionError(f"option 'pooled' is not available with task '{request.task.name}'")
+
+
 class Learner(ABC):
-    """The base of all learners; what few of them can do is refused here, in a sentence."""
+    """The base of all learners.
+
+    What few of them can do is a protocol of its own, whose base refuses it in a sentence.
+    """
+
+    facts = Facts()
+    encoding = Encoding()
+    trials = Trials()
+    by_parts = ByParts()
+    crew = Crew()
+    stored = Stored()
+    streamed = Streamed()
+    pooled = Pooled()
 
     @property
     @abstractmethod
@@ -152,20 +352,27 @@ class Learner(ABC):
     def options(self) -> OptionTable[Any]:
         """The options that a call with one of these tasks may give."""
 
-    @property
-    def algorithms(self) -> Sequence[Described]:
-        """The values of the option `algorithm`, if it has one."""
-        return ()
+    @abstractmethod
+    def train(self, groups: Groups, request: Request[Any, Any], memory: int) -> Iterator[Models]:
+        """Trains each of the groups; models carry their groups' places in `groups`.
+
+        memory: address of the account of the statement, which copies of rows are charged to.
+        Raises DataError and OptionError; a group that cannot be trained has a status instead.
+        """
+
+    def explain(
+        self, groups: Groups, request: Request[Any, Any], memory: int = 0
+    ) -> Iterator[str]:
+        """What would run for each of the groups: text, or with the option `format` JSON."""
+        task, options = request.task, request.options
+        for group in np.split(groups, len(groups)):
+            found = document(group, task.name, f"mean {task.formula}", request.reading)
+            yield written(found, options.format)
 
     def classifies(self, request: Request[Any, Any]) -> bool:
         """Whether labels are classes."""
         classifies: bool = request.task.classifies
         return classifies
-
-    @property
-    def classifying(self) -> Mapping[str, Any]:
-        """Options with which a task that has classes by option has them."""
-        return {}
 
     def allowed(self, request: Request[Any, Any]) -> Allowed | None:
         """Which labels there may be; None where all numbers are labels."""
@@ -181,195 +388,3 @@ class Learner(ABC):
     def metric(self, request: Request[Any, Any]) -> str:
         """By which models of a task are compared, as SQL calls it."""
         return request.task.metric or ("log_loss" if self.classifies(request) else "rmse")
-
-    def complexity(self, options: Any) -> float:
-        """Orders options from the simplest model on, of models that are about as good."""
-        return 0.0
-
-    @property
-    def sizes(self) -> Sequence[tuple[str, str]]:
-        """Limits that a user may meet, for the manual: of what, and how much."""
-        return ()
-
-    @property
-    def takes_sparse(self) -> bool:
-        """Whether the features of rows may be sparse; rows by name are dense otherwise."""
-        return True
-
-    def stays_dense(self, options: Any) -> bool:
-        """Whether rows by name are dense however few of their features are not 0."""
-        return not self.takes_sparse
-
-    @property
-    def labels(self) -> bool:
-        """Whether rows have labels; without them `train_model` takes NULL in their place."""
-        return True
-
-    @property
-    def weighs(self) -> bool:
-        """Whether its tasks take weights of rows; it says itself which of its trainings do not."""
-        return False
-
-    def calibrate(self, tell: Callable[[str], None]) -> dict[str, Any]:
-        """What its plans take on this machine, as `optimizer.constants.save` wants it.
-
-        tell: hears what is being measured. Of the member `reading` it has the kinds of rows that
-        the learner itself keeps.
-        """
-        return {}
-
-    def holds_out(self, options: Any) -> bool:
-        """Whether a training holds rows out by itself."""
-        return bool(options.validation)
-
-    def holding_out(self, options: Any, how: HeldOut, folds: int | None) -> Any:
-        """The options of a training that holds out just these rows itself, so that one candidate
-        needs no search; None where it does not.
-
-        folds: how many were asked for, None: their number is the usual one.
-        """
-        return options if how.together and self.holds_out(options) else None
-
-    def predicting(self, request: Request[Any, Any]) -> Any:
-        """The options of a training whose model is only to predict, as trials of a search are.
-
-        They lack what describes a model and changes no prediction, such as tests of its terms.
-        Raises OptionError where the task has no such description.
-        """
-        return request.options
-
-    def levels(self, options: Any) -> int:
-        """Which levels of a category have a feature: `ALL_LEVELS`, `BUT_REFERENCE` or
-        `FIRST_HAS_ALL`."""
-        return ALL_LEVELS
-
-    def numbers_levels(self, options: Any) -> bool:
-        """Whether a category is one feature, the number of its level, not one for each level."""
-        return False
-
-    def known_levels(self, options: Any) -> Sequence[KnownLevels]:
-        """Levels of such categories whose numbers a training takes over from a model of before."""
-        return ()
-
-    def forgets(self, request: Request[Any, Any], n_features: int) -> bool:
-        """Whether dense rows leave nothing in the weights of where their training began."""
-        return False
-
-    def ends_alike(self, request: Request[Any, Any]) -> bool:
-        """Whether a training that converges ends at the same weights wherever it begins, and
-        converges from anywhere."""
-        return True
-
-    def whole(self, request: Request[Any, Any]) -> str | None:
-        """Why a group's rows have to be in one place; None where `train_by_parts` suffices."""
-        return f"task '{request.task.name}' needs all rows in one place"
-
-    def hops(self, request: Request[Any, Any]) -> bool:
-        """Whether `train_by_parts` asks one part after the other: steps depend on each other."""
-        return False
-
-    @property
-    def orders(self) -> bool:
-        """Whether each of its trainings orders rows by a hash of their content and the seed."""
-        return False
-
-    @property
-    def keeps(self) -> bool:
-        """Whether parts keep something from message to message, of one training at a time."""
-        return False
-
-    def train_by_parts(self, parts: Parts, request: Request[Any, Any]) -> Models | None:
-        """Trains one group of which each part of the rows is elsewhere; None without a usable row.
-
-        Its bits depend on how the rows are cut into parts, and not on where these are.
-        """
-        raise NotImplementedError
-
-    def alone(self, request: Request[Any, Any]) -> str | None:
-        """Why workers cannot train one group together, step by step; None where they can."""
-        return f"task '{request.task.name}' takes no steps together"
-
-    def train_in_crew(self, member: "Member", message: bytes) -> bytes:
-        """What one of the workers does that train a group together, and its answer.
-
-        message: of the leader, which `train_by_parts` is where its parts have a crew.
-        """
-        raise NotImplementedError
-
-    @property
-    def by_parts(self) -> float:
-        """How many times as long `train_by_parts` computes as a training of the same rows in one
-        place: measured in processor seconds, for estimates.
-        """
-        return 1.0
-
-    def exchanges(
-        self,
-        request: Request[Any, Any],
-        iterations: int,
-        coefficients: int,
-        n_features: int,
-        rows: int,
-    ) -> tuple[int, float]:
-        """How often workers exchange sums in `train_by_parts`, and bytes each time, about. rows:
-        of a group.
-        """
-        return iterations, 8.0 * coefficients
-
-    @abstractmethod
-    def train(self, groups: Groups, request: Request[Any, Any], memory: int) -> Iterator[Models]:
-        """Trains each of the groups; models carry their groups' places in `groups`.
-
-        memory: address of the account of the statement, which copies of rows are charged to.
-        Raises DataError and OptionError; a group that cannot be trained has a status instead.
-        """
-
-    def train_pooled(self, rows: Arrays, request: Request[Any, Any]) -> Models:
-        """The models of groups that learn from each other, in their order."""
-        raise OptionError(f"option 'pooled' is not available with task '{request.task.name}'")
-
-    def explain(
-        self, groups: Groups, request: Request[Any, Any], memory: int = 0
-    ) -> Iterator[str]:
-        """What would run for each of the groups: text, or with the option `format` JSON."""
-        task, options = request.task, request.options
-        for group in np.split(groups, len(groups)):
-            found = document(group, task.name, f"mean {task.formula}", request.reading)
-            yield written(found, options.format)
-
-    def train_stored(
-        self, group: Groups, request: Request[Any, Any], memory: int, root: "StoreRoot"
-    ) -> Models:
-        """Trains one group whose weights lie in a store; the model names a sealed version."""
-        raise OptionError(f"option 'store' is not available with task '{request.task.name}'")
-
-    def outgrown(
-        self, groups: Groups, request: Request[Any, Any], memory: int
-    ) -> Mapping[int, Outgrown]:
-        """By their places, the groups whose models do not fit into memory but could be stored."""
-        return {}
-
-    def streams(self, request: Request[Any, Any]) -> bool:
-        """Whether a training may read some row groups of a table instead of all rows."""
-        return False
-
-    def train_streamed(
-        self, source: RowGroups, request: Request[Any, Any], n_features: int
-    ) -> Models | None:
-        """Trains on rows that are read by row group; None where they are too few for that."""
-        return None
-
-    def source_plans(
-        self, storage: Storage, request: Request[Any, Any], n_features: int
-    ) -> dict[str, Any] | None:
-        """For the explanation of a training on all rows: its plans, and those that read a part.
-
-        Of JSON's types, the member `source` of an explanation; None where there is no choice.
-        """
-        return None
-
-    def rounds(
-        self, storage: Storage, request: Request[Any, Any], n_features: int
-    ) -> Rounds | None:
-        """The same where one statement reads the rows; None where it is to read all of them."""
-        return None

@@ -159,7 +159,7 @@ _compared: dict[str, dict[str, Any]] = {}
 def compared(task: str, source: dict[str, Any]) -> str:
     """What stands for the task in a training on all rows of a source, after a comparison of plans.
 
-    source: that comparison (`Learner.source_plans`). It is kept until MOST_STANDING others have
+    source: that comparison (`Streamed.plans`). It is kept until MOST_STANDING others have
     come: nobody tells when a statement, which may be prepared, is forgotten.
     """
     while len(_compared) >= MOST_STANDING:

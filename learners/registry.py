@@ -91,14 +91,14 @@ def _owner_of(name: str) -> Learner | None:
 def _classifying(name: str) -> Mapping[str, Any]:
     """The options with which a task has classes, if it has them by option."""
     owner = _owner_of(name)
-    return {} if owner is None else owner.classifying
+    return {} if owner is None else owner.facts.classifying
 
 
 def how_to_classify(task: Task) -> str:
     """What an error about labels that are no numbers adds where an option makes them classes."""
     if not task.classes_by_option:
         return ""
-    (name, value), *_ = learner_of(task).classifying.items()
+    (name, value), *_ = learner_of(task).facts.classifying.items()
     return f"; give option '{name}' \"{value}\" for classes"
 
 

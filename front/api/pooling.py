@@ -40,7 +40,7 @@ def train_pooled(database: Database, training: Training) -> Models:
             raise DataError(f"the labels have {len(classes)} classes, expected two with pooled")
         low, high = classes.tolist()
         request = replace(request, options=replace(request.options, classes=(low, high)))
-    found = learner_of(request.task).train_pooled(rows, request)
+    found = learner_of(request.task).pooled.train(rows, request)
     found = replace(found, n_skipped=skipped)
     models = {
         as_key(key): training.given.named(Model.of_batch(found, place))

@@ -232,7 +232,7 @@ def streamed(database: Database, training: Training) -> Model | Training | None:
         or training.n_features == 0
         or training.text_label
         or not (source.files or source.table)
-        or not (learner_of(request.task).streams(request) or request.options.explain)
+        or not (learner_of(request.task).streamed.wanted(request) or request.options.explain)
     ):
         return None
     label, features = training.label, training.features
@@ -272,12 +272,12 @@ def by_row_group(
     """A model of row groups, if they are enough; else as `streamed` has it."""
     request = training.asked.requests[0]
     learner, models = learner_of(request.task), None
-    if learner.streams(request):
-        models = learner.train_streamed(groups, request, n_features)
+    if learner.streamed.wanted(request):
+        models = learner.streamed.train(groups, request, n_features)
     if models is None:
         plans = None
         if request.options.explain:
-            plans = learner.source_plans(groups.storage, request, n_features)
+            plans = learner.streamed.plans(groups.storage, request, n_features)
         task = training.asked.task
         return None if plans is None else training.instead_of_its_task(compared(task, plans))
     last_training.note(models, None)

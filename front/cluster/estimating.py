@@ -66,10 +66,10 @@ def execution(units: Units, workers: int, remote: bool) -> Execution:
     sizes = sizes_of(groups)
     asked = units.training.asked
     request, s = asked.requests[0], len(asked.requests)
-    hops = any(learner_of(one.task).hops(one) for one in asked.requests)
+    hops = any(learner_of(one.task).by_parts.hops(one) for one in asked.requests)
     known = found.passes, found.coefficients, found.features, int(sizes.max(initial=1))
-    passes, exchanged = learner_of(request.task).exchanges(request, *known)
-    by_parts = learner_of(request.task).by_parts
+    passes, exchanged = learner_of(request.task).by_parts.exchanges(request, *known)
+    by_parts = learner_of(request.task).by_parts.slowdown
     work = Workload(sizes, s, passes, 1.0, exchanged, hops, by_parts)
     trained = max(found.seconds - found.reading, 0.0) / (found.rows * passes * s)
     base = ON_RAY if remote else IN_THREADS

@@ -148,7 +148,7 @@ class Units:
         """How a part orders and splits its rows."""
         asked = self.training.asked
         options = asked.requests[0].options
-        orders = any(learner_of(one.task).orders for one in asked.requests)
+        orders = any(learner_of(one.task).facts.orders for one in asked.requests)
         found = {"ordered": options.ordered or orders, "seed": options.seed}
         if asked.search is None:
             return found | {"held_out": options.validation if orders else 0.0, "folds": 0}

@@ -56,7 +56,7 @@ def in_rounds(cursor: duckdb.DuckDBPyConnection, given: Sequence[str]) -> str | 
     task = task_named(task_name)
     request = Request(task, options_of(task, options))
     learner = learner_of(task)
-    if not learner.streams(request) and not request.options.explain:
+    if not learner.streamed.wanted(request) and not request.options.explain:
         return None
     database = Unloaded(cursor)
     relation = f"read_parquet({source})" if files else source
@@ -90,10 +90,10 @@ def written(
     """
     learner, (task, n_features, options) = learner_of(request.task), asked
     rounds, whole = None, task
-    if learner.streams(request):
-        rounds = learner.rounds(groups.storage, request, n_features)
+    if learner.streamed.wanted(request):
+        rounds = learner.streamed.rounds(groups.storage, request, n_features)
     if request.options.explain:
-        plans = learner.source_plans(groups.storage, request, n_features)
+        plans = learner.streamed.plans(groups.storage, request, n_features)
         whole = task if plans is None else compared(task, plans)
     if rounds is not None:
         names = request.options.feature_names

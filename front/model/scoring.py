@@ -58,7 +58,7 @@ def scored(model: Fields, kind: Kind, X: Any, device: str = "cpu") -> Floats:
 def takes_sparse(task: str) -> bool:
     """Whether the scorers read sparse rows of a task without writing them out."""
     known = TASKS.get(task)
-    return weighs_features(task) or (known is not None and learner_of(known).takes_sparse)
+    return weighs_features(task) or (known is not None and learner_of(known).facts.takes_sparse)
 
 
 def probabilities(model: Fields, X: Any) -> Floats:

@@ -68,7 +68,7 @@ def refuse_weights(groups: NDArray[np.void], request: Request[Any, Any]) -> None
     """OptionError where rows have weights or offsets that their learner or a store cannot take."""
     if not groups["extras"].any():
         return
-    if not learner_of(request.task).weighs:
+    if not learner_of(request.task).facts.weighs:
         raise OptionError(
             f"weight and offset are not available with task '{request.task.name}', expected "
             "(task, label, features [, options])"

@@ -132,20 +132,20 @@ def trained(ask: Ask, schema: str, asked: Asked) -> Models | str | None:
     except TuskError:
         return None  # the training on all rows says why
     learner, names = learner_of(task), request.options.feature_names
-    if not learner.streams(request) and not request.options.explain:
+    if not learner.streamed.wanted(request) and not request.options.explain:
         return None
     source = blocks_of(ask, schema, asked)
     n_features = width(ask, asked) if source is not None and source.sizes else None
     if source is None or n_features is None or len(names or [0] * n_features) != n_features:
         return None
     models = None
-    if learner.streams(request):
-        models = learner.train_streamed(source, request, n_features)
+    if learner.streamed.wanted(request):
+        models = learner.streamed.train(source, request, n_features)
     if models is not None:
         return models if names is None else replace(models, features=Names.same(names, 1))
     plans = None
     if request.options.explain:
-        plans = learner.source_plans(source.storage, request, n_features)
+        plans = learner.streamed.plans(source.storage, request, n_features)
     return None if plans is None else compared(asked.task, plans)
 
 

@@ -215,7 +215,7 @@ def without_choice(search: Search, folds: int | None) -> Search:
     if len(search.candidates) > 1:
         return search
     (one,) = search.candidates
-    own = learner_of(one.task).holding_out(one.options, search.dealt, folds)
+    own = learner_of(one.task).trials.holding_out(one.options, search.dealt, folds)
     if own is None:
         return search
     return replace(search, candidates=(replace(one, options=own),), plain=True)

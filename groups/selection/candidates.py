@@ -176,7 +176,7 @@ def space_of(
     table = learner_of(task).options.by_name
     shared = {k: v for k, v in plain.items() if not several or k in table}
     if classes and task.classes_by_option:
-        shared = {**learner_of(task).classifying, **shared}
+        shared = {**learner_of(task).facts.classifying, **shared}
     own = {k: v for k, v in spec.items() if k != "task"}
     space: Space = {}
     for name, value in (shared | own).items():

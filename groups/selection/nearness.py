@@ -7,7 +7,7 @@ on all rows of each large group first, from the candidate before it, and its tri
 with the same curvature. The criterion of convergence is the same, so that the start changes the
 iterations alone. The start knows of rows that judge the trial, so a trial that does not end at
 the optimum of its own rows is trained again from its own start, and algorithms that may keep
-something of their start do not begin there (`Learner.forgets`).
+something of their start do not begin there (`Trials.forgets`).
 
 Other rows' weights are no good start of small groups: where classes can be separated, they are
 large, and wrong by much for rows that they have not seen.
@@ -60,7 +60,7 @@ class Nearness:
             and options.warm_start is None
             and options.max_iter is None
             and options.validation == 0  # there a training ends before the optimum
-            and learner_of(one.task).ends_alike(Request(one.task, options))
+            and learner_of(one.task).trials.ends_alike(Request(one.task, options))
         )
 
     def of(self, number: int) -> Near | None:
@@ -79,7 +79,7 @@ class Nearness:
         one = self.candidates[number]
         if sets == 1 or not one.task.moves_on or not self.helps(number):
             return None
-        if not learner_of(one.task).forgets(Request(one.task, one.options), self.d):
+        if not learner_of(one.task).trials.forgets(Request(one.task, one.options), self.d):
             return None
         if self.n * (self.d + 1) * 8 > MOST_BYTES:  # many small groups
             return None
@@ -123,7 +123,7 @@ def path(candidates: Sequence[Candidate], numbers: Sequence[int]) -> list[int]:
 
     def place(number: int) -> tuple[str, str, float]:
         one = candidates[number]
-        return one.task.name, others(one), learner_of(one.task).complexity(one.options)
+        return one.task.name, others(one), learner_of(one.task).trials.complexity(one.options)
 
     return sorted(numbers, key=place)
 

@@ -65,7 +65,7 @@ def whole(search: Search) -> str | None:
     for one in search.candidates:
         if one.options.validation:
             return "option 'validation' of a search needs all rows in one place"
-        why = learner_of(one.task).whole(Request(one.task, one.options))
+        why = learner_of(one.task).by_parts.whole(Request(one.task, one.options))
         if why is not None:
             return why
     return None
@@ -84,7 +84,7 @@ def searched_by_parts(parts: Parts, search: Search, at_once: int = AT_ONCE) -> M
 
     at_once: trainings that are led at the same time, unless parts keep something of one alone.
     """
-    if any(learner_of(one.task).keeps for one in search.candidates):
+    if any(learner_of(one.task).by_parts.keeps for one in search.candidates):
         at_once = 1
     until = math.inf if search.time is None else time.monotonic() + search.time
     trials = Trials.none(search, 1)
@@ -144,7 +144,7 @@ def tried(parts: Parts, search: Search, trial: Trial, until: float) -> Answer:
     candidate = search.candidates[trial.number]
     kept, out = parts.of(tuple(trial.round.kept)), tuple(trial.round.out)
     asked: Request[Any, Any] = Request(candidate.task, candidate.options)
-    asked = replace(asked, options=learner_of(candidate.task).predicting(asked))
+    asked = replace(asked, options=learner_of(candidate.task).trials.predicting(asked))
     models = trained_by_parts(kept, asked)
     if models is None or int(models.n_rows[0]) < LEAST_ROWS:
         return TOO_FEW

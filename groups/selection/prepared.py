@@ -62,8 +62,8 @@ class Prepared:
         options = self._options(candidate)
         learner = learner_of(candidate.task)
         if not winner:
-            options = learner.predicting(Request(candidate.task, options))
-        within = learner.holds_out(options) and parted is None
+            options = learner.trials.predicting(Request(candidate.task, options))
+        within = learner.trials.holds_out(options) and parted is None
         asked = replace(
             of_places(self.seen.request, places // sets),
             task=candidate.task,

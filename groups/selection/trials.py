@@ -147,7 +147,7 @@ class Trials:
         """The candidate of each group by no loss, (G,): the simplest of those that were tried, or
         of all; of equally simple ones the first by task and configuration, in any order of them.
         """
-        cost = [learner_of(c.task).complexity(c.options) for c in self.search.candidates]
+        cost = [learner_of(c.task).trials.complexity(c.options) for c in self.search.candidates]
         names = [(c.task.name, c.shown) for c in self.search.candidates]
         order = sorted(range(len(cost)), key=lambda c: (cost[c], names[c]))
         tried = (self.status != 0).any(axis=1)[order]
@@ -169,7 +169,7 @@ class Trials:
         error = np.nan_to_num(self.errors()[best, groups])
         near = losses <= losses[best, groups] + error
         simple = np.array(
-            [learner_of(c.task).complexity(c.options) for c in self.search.candidates]
+            [learner_of(c.task).trials.complexity(c.options) for c in self.search.candidates]
         )
         cost = np.where(near & np.isfinite(losses), simple[:, None], np.inf)
         least = np.isfinite(cost) & (cost == cost.min(axis=0))

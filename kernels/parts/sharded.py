@@ -38,7 +38,7 @@ class Crew(Protocol):
     """Workers that train one group together, step by step."""
 
     def trained(self, task: str, message: bytes, most: int) -> Sequence[bytes]:
-        """What each of them answers (`Learner.train_in_crew`): a power of two of them, at most so
+        """What each of them answers (`Crew.train`): a power of two of them, at most so
         many."""
         ...
 

@@ -1,6 +1,6 @@
 """Matrix factorization as a learner."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +11,12 @@ from tuskml.kernels.passes import Floats
 from tuskml.learners.explaining.text import written
 from tuskml.learners.factorization import explanation, training
 from tuskml.learners.factorization.algorithms import REGISTERED
-from tuskml.learners.factorization.algorithms.algorithm import Algorithm
 from tuskml.learners.factorization.implicit import training as implicit
 from tuskml.learners.factorization.implicit.explanation import explain
 from tuskml.learners.factorization.options import IMPLICIT, OPTIONS, FactorizationOptions
 from tuskml.learners.factorization.request import Request
 from tuskml.learners.labels import Allowed, Mask
-from tuskml.learners.learner import Groups, Learner
+from tuskml.learners.learner import Facts, Groups, Learner, Stored
 from tuskml.learners.models import Models
 from tuskml.learners.offsets import refuse_offsets
 from tuskml.learners.options.table import OptionTable
@@ -29,8 +28,25 @@ if TYPE_CHECKING:
 TASKS = built_in(Task(**in_table("matrix_factorization"), features=PAIRS))
 
 
+class StoredFactorization(Stored):
+    def train(self, group: Groups, request: Request, memory: int, root: "StoreRoot") -> Models:
+        from tuskml.learners.factorization import stored  # slow to import
+
+        return stored.train(group, request, memory, root)
+
+
 class Factorization(Learner):
     """Ratings by users and items as products of their vectors."""
+
+    facts = Facts(
+        weighs=True,
+        algorithms=REGISTERED,
+        sizes=(
+            ("numbers in a matrix factorization that is a value", f"{training.MOST_NUMBERS:,}"),
+            ("users and items in a matrix factorization in a store", f"{training.MOST_IDS:,}"),
+        ),
+    )
+    stored = StoredFactorization()
 
     @property
     def tasks(self) -> Mapping[str, Task]:
@@ -39,21 +55,6 @@ class Factorization(Learner):
     @property
     def options(self) -> OptionTable[FactorizationOptions]:
         return OPTIONS
-
-    @property
-    def algorithms(self) -> Sequence[Algorithm]:
-        return REGISTERED
-
-    @property
-    def sizes(self) -> Sequence[tuple[str, str]]:
-        return (
-            ("numbers in a matrix factorization that is a value", f"{training.MOST_NUMBERS:,}"),
-            ("users and items in a matrix factorization in a store", f"{training.MOST_IDS:,}"),
-        )
-
-    @property
-    def weighs(self) -> bool:
-        return True
 
     def allowed(self, request: Request) -> Allowed | None:
         options = request.options
@@ -86,13 +87,6 @@ class Factorization(Learner):
             explained = explain if options.feedback == IMPLICIT else explanation.explain
             found = explained(group, plain, request.reading)
             yield written(found, options.format, explanation.text_of)
-
-    def train_stored(
-        self, group: Groups, request: Request, memory: int, root: "StoreRoot"
-    ) -> Models:
-        from tuskml.learners.factorization import stored  # slow to import
-
-        return stored.train(group, request, memory, root)
 
 
 LEARNERS = (Factorization(),)

@@ -7,7 +7,7 @@ import numpy as np
 from tuskml.learners.explaining.text import written
 from tuskml.learners.fm import explanation, training
 from tuskml.learners.fm.options import MOST_RANK, OPTIONS, MachineOptions
-from tuskml.learners.learner import Groups, Learner, Request
+from tuskml.learners.learner import Facts, Groups, Learner, Request, Trials
 from tuskml.learners.models import Models
 from tuskml.learners.options.table import OptionTable
 from tuskml.learners.tasks import Task, built_in, in_table
@@ -15,8 +15,28 @@ from tuskml.learners.tasks import Task, built_in, in_table
 TASKS = built_in(Task(**in_table("fm")))
 
 
+class MachineTrials(Trials):
+    def complexity(self, options: MachineOptions) -> float:
+        """The numbers of a feature."""
+        return float(options.rank)
+
+    def ends_alike(self, request: Request[Task, MachineOptions]) -> bool:
+        return False
+
+
 class Machines(Learner):
     """Factorization machines, trained by a step per row."""
+
+    facts = Facts(
+        weighs=True,
+        orders=True,
+        classifying={"objective": "logistic"},
+        sizes=(
+            ("numbers of a model of `fm`, features times (1 + `rank`)", f"{training.MOST:,}"),
+            ("`rank` of `fm`", f"{MOST_RANK}"),
+        ),
+    )
+    trials = MachineTrials()
 
     @property
     def tasks(self) -> Mapping[str, Task]:
@@ -26,34 +46,8 @@ class Machines(Learner):
     def options(self) -> OptionTable[MachineOptions]:
         return OPTIONS
 
-    @property
-    def sizes(self) -> tuple[tuple[str, str], ...]:
-        return (
-            ("numbers of a model of `fm`, features times (1 + `rank`)", f"{training.MOST:,}"),
-            ("`rank` of `fm`", f"{MOST_RANK}"),
-        )
-
-    @property
-    def weighs(self) -> bool:
-        return True
-
-    @property
-    def orders(self) -> bool:
-        return True
-
-    @property
-    def classifying(self) -> Mapping[str, str]:
-        return {"objective": "logistic"}
-
-    def complexity(self, options: MachineOptions) -> float:
-        """The numbers of a feature."""
-        return float(options.rank)
-
     def classifies(self, request: Request[Task, MachineOptions]) -> bool:
         return request.options.classifies
-
-    def ends_alike(self, request: Request[Task, MachineOptions]) -> bool:
-        return False
 
     def train(
         self, groups: Groups, request: Request[Task, MachineOptions], memory: int

@@ -1,6 +1,6 @@
 """Linear models as a learner."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,14 +12,20 @@ from tuskml.learners.learner import (
     BUT_REFERENCE,
     FIRST_HAS_ALL,
     Arrays,
+    ByParts,
+    Encoding,
+    Facts,
     Groups,
     Learner,
     Outgrown,
+    Pooled,
     Rounds,
+    Stored,
+    Streamed,
+    Trials,
 )
 from tuskml.learners.linear import training
 from tuskml.learners.linear.algorithms import ALGORITHMS, FIRST_CHOICE, REGISTERED
-from tuskml.learners.linear.algorithms.parts.algorithm import Algorithm
 from tuskml.learners.linear.check import allowed_by
 from tuskml.learners.linear.inference import determined
 from tuskml.learners.linear.options import OPTIONS
@@ -38,46 +44,28 @@ if TYPE_CHECKING:
 
 DESCRIBING = ("covariance", "cluster", "fit", "likelihood_ratio")
 """Options that describe a model and change no prediction."""
+FIRST = FIRST_CHOICE.name
 FINE = 1e-4
 """A tolerance at which trainings end near the optimum from wherever they begin."""
 
 
-class Linear(Learner):
-    """Models whose prediction is a function of w.x + b, the user's own tasks included."""
+def calibrate(say: Callable[[str], None]) -> dict[str, Any]:
+    """The seconds of plans' passes, and of reading rows, on this machine."""
+    from tuskml.learners.linear.planner import calibration
+    from tuskml.learners.linear.streamed import reading_seconds
 
-    @property
-    def tasks(self) -> Mapping[str, LinearTask]:
-        return LINEAR | OWN
+    return calibration.measure(say) | {"reading": reading_seconds.measured()}
 
-    @property
-    def options(self) -> OptionTable[LinearOptions]:
-        return OPTIONS
 
-    def allowed(self, request: Request) -> Allowed | None:
-        return super().allowed(request) if request.task.classifies else allowed_by(request.task)
+class LinearEncoding(Encoding):
+    def levels(self, options: LinearOptions) -> int:
+        """Without a penalty, a category's levels and the intercept would determine each other."""
+        if options.l1 or options.l2:
+            return ALL_LEVELS
+        return BUT_REFERENCE if options.fit_intercept else FIRST_HAS_ALL
 
-    @property
-    def algorithms(self) -> Sequence[Algorithm]:
-        return REGISTERED
 
-    @property
-    def sizes(self) -> Sequence[tuple[str, str]]:
-        first = FIRST_CHOICE.name
-        return (
-            ("features of a model with standard errors", f"{determined.MOST_WEIGHTS - 1:,}"),
-            (f"features up to which the rule of `auto` takes {first}", f"{FEW_FEATURES:,}"),
-        )
-
-    @property
-    def weighs(self) -> bool:
-        return True
-
-    def calibrate(self, tell: Callable[[str], None]) -> dict[str, Any]:
-        from tuskml.learners.linear.planner import calibration
-        from tuskml.learners.linear.streamed import reading_seconds
-
-        return calibration.measure(tell) | {"reading": reading_seconds.measured()}
-
+class LinearTrials(Trials):
     def complexity(self, options: LinearOptions) -> float:
         """The stronger the penalty, the simpler the model."""
         return -(options.l1 + options.l2)
@@ -86,15 +74,6 @@ class Linear(Learner):
         plain: dict[str, Any] = {name: OPTIONS.by_name[name].default for name in DESCRIBING}
         given = request.options.given - plain.keys()
         return replace(request.options, **plain, given=given)
-
-    def levels(self, options: LinearOptions) -> int:
-        """Without a penalty, a category's levels and the intercept would determine each other."""
-        if options.l1 or options.l2:
-            return ALL_LEVELS
-        return BUT_REFERENCE if options.fit_intercept else FIRST_HAS_ALL
-
-    def train(self, groups: Groups, request: Request, memory: int) -> Iterator[Models]:
-        return training.train(groups, request, memory)
 
     def forgets(self, request: Request, n_features: int) -> bool:
         """Of Newton's steps at a fine tolerance: others move little where rows bend it little."""
@@ -109,6 +88,10 @@ class Linear(Learner):
         known = ALGORITHMS.get(request.options.algorithm)
         return request.options.step == "auto" and (known is None or not known.stochastic)
 
+
+class LinearByParts(ByParts):
+    """Parts answer sums, or the weights go from part to part."""
+
     def hops(self, request: Request) -> bool:
         known = ALGORITHMS.get(request.options.algorithm)
         return known is not None and known.noisy
@@ -118,22 +101,21 @@ class Linear(Learner):
 
         return whole(request)
 
-    def train_by_parts(self, parts: Parts, request: Request) -> Models | None:
+    def train(self, parts: Parts, request: Request) -> Models | None:
         from tuskml.learners.linear.parted.training import train_by_parts  # seldom needed
 
         return train_by_parts(parts, request)
 
-    def train_pooled(self, rows: Arrays, request: Request) -> Models:
+
+class LinearPooled(Pooled):
+    def train(self, rows: Arrays, request: Request) -> Models:
         from tuskml.learners.linear.pooled.training import train_pooled  # seldom needed
 
         return train_pooled(rows, request)
 
-    def explain(self, groups: Groups, request: Request, memory: int = 0) -> Iterator[str]:
-        return explanation.explain(groups, request, memory)
 
-    def train_stored(
-        self, group: Groups, request: Request, memory: int, root: "StoreRoot"
-    ) -> Models:
+class LinearStored(Stored):
+    def train(self, group: Groups, request: Request, memory: int, root: "StoreRoot") -> Models:
         from tuskml.learners.linear.stored.training import train_stored  # slow to import
 
         return train_stored(group, request, memory, root)
@@ -141,14 +123,14 @@ class Linear(Learner):
     def outgrown(self, groups: Groups, request: Request, memory: int) -> Mapping[int, Outgrown]:
         return outgrown(groups, request, memory)
 
-    def streams(self, request: Request) -> bool:
+
+class LinearStreamed(Streamed):
+    def wanted(self, request: Request) -> bool:
         from tuskml.learners.linear.streamed.training import wanted
 
         return wanted(request)
 
-    def train_streamed(
-        self, source: RowGroups, request: Request, n_features: int
-    ) -> Models | None:
+    def train(self, source: RowGroups, request: Request, n_features: int) -> Models | None:
         from tuskml.learners.linear.streamed.skipping import may_skip
         from tuskml.learners.linear.streamed.training import train_streamed
 
@@ -161,17 +143,55 @@ class Linear(Learner):
                 return None  # nobody asked for it
             raise
 
-    def source_plans(
-        self, storage: Storage, request: Request, n_features: int
-    ) -> dict[str, Any] | None:
-        from tuskml.learners.linear.streamed.compared import compared
-
-        return compared(storage, request, n_features)
-
     def rounds(self, storage: Storage, request: Request, n_features: int) -> Rounds | None:
         from tuskml.learners.linear.streamed.rounds import laid_out
 
         return laid_out(storage, request, n_features)
+
+    def plans(self, storage: Storage, request: Request, n_features: int) -> dict[str, Any] | None:
+        from tuskml.learners.linear.streamed.compared import compared
+
+        return compared(storage, request, n_features)
+
+
+class Linear(Learner):
+    """Models whose prediction is a function of w.x + b, the user's own tasks included."""
+
+    facts = Facts(
+        weighs=True,
+        algorithms=REGISTERED,
+        sizes=(
+            ("features of a model with standard errors", f"{determined.MOST_WEIGHTS - 1:,}"),
+            (
+                f"features up to which the rule of `auto` takes {FIRST_CHOICE.name}",
+                f"{FEW_FEATURES:,}",
+            ),
+        ),
+        calibrate=calibrate,
+    )
+    encoding = LinearEncoding()
+    trials = LinearTrials()
+    by_parts = LinearByParts()
+    stored = LinearStored()
+    streamed = LinearStreamed()
+    pooled = LinearPooled()
+
+    @property
+    def tasks(self) -> Mapping[str, LinearTask]:
+        return LINEAR | OWN
+
+    @property
+    def options(self) -> OptionTable[LinearOptions]:
+        return OPTIONS
+
+    def allowed(self, request: Request) -> Allowed | None:
+        return super().allowed(request) if request.task.classifies else allowed_by(request.task)
+
+    def train(self, groups: Groups, request: Request, memory: int) -> Iterator[Models]:
+        return training.train(groups, request, memory)
+
+    def explain(self, groups: Groups, request: Request, memory: int = 0) -> Iterator[str]:
+        return explanation.explain(groups, request, memory)
 
 
 LEARNERS = (Linear(),)

@@ -8,7 +8,7 @@ import numpy as np
 from tuskml.kvstore import StoreRoot
 from tuskml.learners.explaining.text import written
 from tuskml.learners.held_out import HeldOut
-from tuskml.learners.learner import Groups, Learner, Request
+from tuskml.learners.learner import Facts, Groups, Learner, Request, Stored, Trials
 from tuskml.learners.models import Models
 from tuskml.learners.options.table import OptionTable
 from tuskml.learners.paths import training
@@ -17,24 +17,7 @@ from tuskml.learners.paths.options import ELASTIC_NET, LASSO, SPARSE_LOGISTIC, P
 from tuskml.learners.paths.tasks import TASKS, PathTask
 
 
-class Paths(Learner):
-    """One task; table: its options."""
-
-    def __init__(self, task: str, table: OptionTable[PathOptions]) -> None:
-        self.task, self.table = task, table
-
-    @property
-    def tasks(self) -> Mapping[str, PathTask]:
-        return TASKS[self.task]
-
-    @property
-    def options(self) -> OptionTable[PathOptions]:
-        return self.table
-
-    @property
-    def weighs(self) -> bool:
-        return True
-
+class PathTrials(Trials):
     def complexity(self, options: PathOptions) -> float:
         """The stronger the penalty, the simpler the model."""
         return -(options.penalty or 0.0)
@@ -54,6 +37,38 @@ class Paths(Learner):
             return None
         return options if folds is None else replace(options, path=replace(path, folds=folds))
 
+
+class StoredPaths(Stored):
+    def train(
+        self,
+        group: Groups,
+        request: Request[PathTask, PathOptions],
+        memory: int,
+        root: StoreRoot,
+    ) -> Models:
+        from tuskml.learners.paths.stored import train_stored  # slow to import
+
+        return train_stored(group, request, memory, root)
+
+
+class Paths(Learner):
+    """One task; table: its options."""
+
+    facts = Facts(weighs=True)
+    trials = PathTrials()
+    stored = StoredPaths()
+
+    def __init__(self, task: str, table: OptionTable[PathOptions]) -> None:
+        self.task, self.table = task, table
+
+    @property
+    def tasks(self) -> Mapping[str, PathTask]:
+        return TASKS[self.task]
+
+    @property
+    def options(self) -> OptionTable[PathOptions]:
+        return self.table
+
     def explain(
         self, groups: Groups, request: Request[PathTask, PathOptions], memory: int = 0
     ) -> Iterator[str]:
@@ -64,17 +79,6 @@ class Paths(Learner):
         self, groups: Groups, request: Request[PathTask, PathOptions], memory: int
     ) -> Iterator[Models]:
         return training.train(groups, request, memory)
-
-    def train_stored(
-        self,
-        group: Groups,
-        request: Request[PathTask, PathOptions],
-        memory: int,
-        root: StoreRoot,
-    ) -> Models:
-        from tuskml.learners.paths.stored import train_stored  # slow to import
-
-        return train_stored(group, request, memory, root)
 
 
 LEARNERS = (

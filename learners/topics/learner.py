@@ -1,6 +1,6 @@
 """Topics of documents as a learner."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,7 @@ from tuskml.kernels.passes import Floats
 from tuskml.kernels.topics.sampling import MOST_TOKENS, MOST_TOPICS
 from tuskml.learners.explaining.text import written
 from tuskml.learners.labels import Mask
-from tuskml.learners.learner import Groups, Learner, Request
+from tuskml.learners.learner import Facts, Groups, Learner, Request, Trials
 from tuskml.learners.models import Models
 from tuskml.learners.options.table import OptionTable
 from tuskml.learners.tasks import Task, built_in, in_table
@@ -19,8 +19,27 @@ from tuskml.learners.topics.options import OPTIONS, TopicOptions
 TASKS = built_in(Task(**in_table("lda"), features="a list of text, or `sparse(ids, counts)`"))
 
 
+class TopicTrials(Trials):
+    def complexity(self, options: TopicOptions) -> float:
+        """The number of topics."""
+        return float(options.topics)
+
+    def ends_alike(self, request: Request[Task, TopicOptions]) -> bool:
+        return False
+
+
 class Topics(Learner):
     """Latent Dirichlet allocation."""
+
+    facts = Facts(
+        has_labels=False,
+        orders=True,
+        sizes=(
+            ("topics of `lda`", f"{MOST_TOPICS:,}"),
+            ("tokens of a group of `lda`", f"{MOST_TOKENS:,}"),
+        ),
+    )
+    trials = TopicTrials()
 
     @property
     def tasks(self) -> Mapping[str, Task]:
@@ -30,34 +49,12 @@ class Topics(Learner):
     def options(self) -> OptionTable[TopicOptions]:
         return OPTIONS
 
-    @property
-    def sizes(self) -> Sequence[tuple[str, str]]:
-        return (
-            ("topics of `lda`", f"{MOST_TOPICS:,}"),
-            ("tokens of a group of `lda`", f"{MOST_TOKENS:,}"),
-        )
-
-    @property
-    def labels(self) -> bool:
-        return False
-
-    @property
-    def orders(self) -> bool:
-        return True
-
     def usable(self, request: Request[Task, TopicOptions], features: Any, labels: Floats) -> Mask:
         return (
             training.are_counts(features)
             if isinstance(features, tuple)
             else super().usable(request, features, labels)
         )
-
-    def complexity(self, options: TopicOptions) -> float:
-        """The number of topics."""
-        return float(options.topics)
-
-    def ends_alike(self, request: Request[Task, TopicOptions]) -> bool:
-        return False
 
     def train(
         self, groups: Groups, request: Request[Task, TopicOptions], memory: int

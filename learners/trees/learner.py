@@ -11,7 +11,7 @@ from tuskml.kernels.rows.prepare import KnownLevels
 from tuskml.kernels.trees.boosting import are_levels
 from tuskml.learners.explaining.text import written
 from tuskml.learners.labels import Allowed, Mask, counts
-from tuskml.learners.learner import Groups, Learner, Request
+from tuskml.learners.learner import ByParts, Encoding, Facts, Groups, Learner, Request, Trials
 from tuskml.learners.models import Models
 from tuskml.learners.options.table import OptionTable
 from tuskml.learners.tasks import Task, built_in, in_table
@@ -31,8 +31,80 @@ OF_TREES = TASKS | FORESTS
 """The tasks whose models are trees."""
 
 
+class LevelsAsNumbers(Encoding):
+    """A category is one feature, the number of its level, unless options say otherwise."""
+
+    def numbers_levels(self, options: TreeOptions) -> bool:
+        return options.category_encoding == "native" and not options.interactions
+
+    def known_levels(self, options: TreeOptions) -> Sequence[KnownLevels]:
+        start = options.warm_start
+        categories = start.categories if isinstance(start, TreesBefore) else ()
+        return [one.known for one in categories if self.numbers_levels(options)]
+
+    def stays_dense(self, options: TreeOptions) -> bool:
+        return True
+
+
+class TreeTrials(Trials):
+    def complexity(self, options: TreeOptions) -> float:
+        """The leaves that all trees may have."""
+        return float(options.trees * options.num_leaves)
+
+
+class TreesByParts(ByParts):
+    """Parts answer histograms."""
+
+    keeps = True
+    slowdown = parted.BY_PARTS
+
+    def whole(self, request: Request[Task, TreeOptions]) -> str | None:
+        if request.options.objective == "huber" and request.options.delta is None:
+            return "objective 'huber' without option 'delta' needs all rows in one place"
+        return None
+
+    def train(self, parts: Parts, request: Request[Task, TreeOptions]) -> Models | None:
+        return parted.train_by_parts(parts, request)
+
+    def exchanges(
+        self,
+        request: Request[Task, TreeOptions],
+        iterations: int,
+        coefficients: int,
+        n_features: int,
+        rows: int,
+    ) -> tuple[int, float]:
+        return parted.exchanges(request.options, iterations, n_features)
+
+
+class ForestsByParts(TreesByParts):
+    def hops(self, request: Request[Task, TreeOptions]) -> bool:
+        """Where the number of leaves is no limit, most of a tree grows in one place."""
+        return request.options.num_leaves == NO_LIMIT
+
+    def exchanges(
+        self,
+        request: Request[Task, TreeOptions],
+        iterations: int,
+        coefficients: int,
+        n_features: int,
+        rows: int,
+    ) -> tuple[int, float]:
+        return parted.exchanges_of_forest(request.options, iterations, n_features, rows)
+
+
 class Trees(Learner):
     """Gradient boosting of trees over histograms."""
+
+    facts = Facts(
+        weighs=True,
+        takes_sparse=False,
+        classifying={"objective": "logistic"},
+        sizes=(("rows of a group of boosted trees", f"{training.MOST_ROWS:,}"),),
+    )
+    encoding = LevelsAsNumbers()
+    trials = TreeTrials()
+    by_parts: ByParts = TreesByParts()
 
     @property
     def tasks(self) -> Mapping[str, Task]:
@@ -42,30 +114,10 @@ class Trees(Learner):
     def options(self) -> OptionTable[TreeOptions]:
         return OPTIONS
 
-    @property
-    def sizes(self) -> tuple[tuple[str, str], ...]:
-        return (("rows of a group of boosted trees", f"{training.MOST_ROWS:,}"),)
-
-    @property
-    def weighs(self) -> bool:
-        return True
-
-    @property
-    def takes_sparse(self) -> bool:
-        return False
-
-    @property
-    def classifying(self) -> Mapping[str, str]:
-        return {"objective": "logistic"}
-
     def metric(self, request: Request[Task, TreeOptions]) -> str:
         """As the task of the objective's name has it."""
         named = TASK_TABLE.get(request.options.objective)
         return (named and named.metric) or super().metric(request)
-
-    def complexity(self, options: TreeOptions) -> float:
-        """The leaves that all trees may have."""
-        return float(options.trees * options.num_leaves)
 
     def classifies(self, request: Request[Task, TreeOptions]) -> bool:
         return classifies(request.options)
@@ -81,40 +133,6 @@ class Trees(Learner):
         if not listed or max(listed) > features.shape[1]:
             return found
         return found & are_levels(features[:, [place - 1 for place in listed]])
-
-    def numbers_levels(self, options: TreeOptions) -> bool:
-        return options.category_encoding == "native" and not options.interactions
-
-    def known_levels(self, options: TreeOptions) -> Sequence[KnownLevels]:
-        start = options.warm_start
-        categories = start.categories if isinstance(start, TreesBefore) else ()
-        return [one.known for one in categories if self.numbers_levels(options)]
-
-    def whole(self, request: Request[Task, TreeOptions]) -> str | None:
-        if request.options.objective == "huber" and request.options.delta is None:
-            return "objective 'huber' without option 'delta' needs all rows in one place"
-        return None
-
-    @property
-    def keeps(self) -> bool:
-        return True
-
-    @property
-    def by_parts(self) -> float:
-        return parted.BY_PARTS
-
-    def train_by_parts(self, parts: Parts, request: Request[Task, TreeOptions]) -> Models | None:
-        return parted.train_by_parts(parts, request)
-
-    def exchanges(
-        self,
-        request: Request[Task, TreeOptions],
-        iterations: int,
-        coefficients: int,
-        n_features: int,
-        rows: int,
-    ) -> tuple[int, float]:
-        return parted.exchanges(request.options, iterations, n_features)
 
     def train(
         self, groups: Groups, request: Request[Task, TreeOptions], memory: int
@@ -132,6 +150,9 @@ class Trees(Learner):
 class Forests(Trees):
     """Random forests, whose trees are those of gradient boosting on constant margins."""
 
+    facts = Facts(weighs=True, takes_sparse=False, classifying={"objective": "gini"})
+    by_parts = ForestsByParts()
+
     @property
     def tasks(self) -> Mapping[str, Task]:
         return FORESTS
@@ -139,28 +160,6 @@ class Forests(Trees):
     @property
     def options(self) -> OptionTable[Any]:
         return FOREST_OPTIONS
-
-    @property
-    def sizes(self) -> tuple[tuple[str, str], ...]:
-        return ()
-
-    @property
-    def classifying(self) -> Mapping[str, str]:
-        return {"objective": "gini"}
-
-    def hops(self, request: Request[Task, TreeOptions]) -> bool:
-        """Where the number of leaves is no limit, most of a tree grows in one place."""
-        return request.options.num_leaves == NO_LIMIT
-
-    def exchanges(
-        self,
-        request: Request[Task, TreeOptions],
-        iterations: int,
-        coefficients: int,
-        n_features: int,
-        rows: int,
-    ) -> tuple[int, float]:
-        return parted.exchanges_of_forest(request.options, iterations, n_features, rows)
 
 
 LEARNERS = (Trees(), Forests())

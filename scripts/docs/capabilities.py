@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from catalogue import ROOT, duckdb_functions, postgres_functions
 from reference import kind_of, table
 
-from tuskml.learners.learner import Learner, Request
+from tuskml.learners.learner import Pooled, Request, Streamed
 from tuskml.learners.linear.check import takes_offsets
 from tuskml.learners.linear.tasks import LinearTask
 from tuskml.learners.options.kinds import ROW
@@ -44,12 +44,12 @@ def features() -> str:
     rows = [
         [
             named(task),
-            task.labels if learner_of(task).labels else "none",
+            task.labels if learner_of(task).facts.has_labels else "none",
             *marks(
                 task.features in ("dense or sparse", "a list"),
                 "sparse" in task.features,
                 by_name(task),
-                learner_of(task).weighs,
+                learner_of(task).facts.weighs,
                 isinstance(task, LinearTask) and takes_offsets(task),
                 has(task, "class_weight") and (task.classifies or task.classes_by_option),
                 has(task, "cluster") and task.test is not None,
@@ -86,9 +86,9 @@ def places() -> str:
                     has(task, "store"),
                     has(task, "device"),
                     several_workers(task),
-                    learner.alone(request) is None,
-                    type(learner).rounds is not Learner.rounds,
-                    type(learner).train_pooled is not Learner.train_pooled,
+                    learner.crew.alone(request) is None,
+                    type(learner.streamed) is not Streamed,
+                    type(learner.pooled) is not Pooled,
                     *(has(task, name) for name in ("warm_start", "validation", "time")),
                 ),
             ]
@@ -105,7 +105,7 @@ def several_workers(task: Task) -> bool:
             options = options_of(task, text)
         except ValueError:
             continue
-        if learner.whole(Request(task, options)) is None:
+        if learner.by_parts.whole(Request(task, options)) is None:
             return True
     return False
 

@@ -284,7 +284,7 @@ def algorithms_page() -> str:
     parts = [
         f"{heading(learner)}\n{algorithms_table(learner)}"
         for learner in learners()
-        if learner.algorithms
+        if learner.facts.algorithms
     ]
     return (
         "# Algorithms\n\nThe values of the option `algorithm`, in addition to `auto`.\n"
@@ -302,7 +302,7 @@ def algorithms_table(learner: Learner) -> str:
             "yes" if one.on_gpu else "no",
             "yes" if one.stored else "no",
         )
-        for one in learner.algorithms
+        for one in learner.facts.algorithms
     )
     head = ("algorithm", "what it is", "source", "an iteration is", "on a GPU", "in a store")
     return table(head, rows)
@@ -473,7 +473,7 @@ def sizes_page() -> str:
         ("features of a dense row", f"{most['DENSE_FEATURES']:,}"),
         ("a sparse feature's id", f"from 0 to {most['NARROW_ID']:,}"),
         ("a sparse feature's id in a stored model", f"from 0 to {MOST_ID:,}"),
-        *(size for learner in learners() for size in learner.sizes),
+        *(size for learner in learners() for size in learner.facts.sizes),
         ("points of a model's `history`", f"{HISTORY_POINTS:,}"),
         ("smallest `cache` of a model in a store", f"{LEAST_CACHE // 10**6:,} MB"),
         ("frequent features that `partition_model` can merge", f"{MOST_FEATURES:,}"),

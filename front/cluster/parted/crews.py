@@ -138,7 +138,7 @@ def trained(payload: bytes) -> bytes:
         return LOST + b"a worker was replaced"
     try:
         learner = learner_of(task_named(header["task"]))
-        return DONE + learner.train_in_crew(member, message)
+        return DONE + learner.crew.train(member, message)
     except (Gone, ConnectionError, TimeoutError) as error:
         if member.ended():
             raise Interrupted("the training was interrupted") from error

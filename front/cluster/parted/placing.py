@@ -164,7 +164,8 @@ def waits(training: Training) -> bool:
     """Whether workers wait for each other if there is one group."""
     asked = training.asked
     return any(
-        learner_of(one.task).hops(one) and (asked.search is None or learner_of(one.task).keeps)
+        learner_of(one.task).by_parts.hops(one)
+        and (asked.search is None or learner_of(one.task).by_parts.keeps)
         for one in asked.requests
     )
 
@@ -189,7 +190,7 @@ def whole(training: Training, together: bool = False) -> str | None:
         return search_whole(search)
     request = training.asked.requests[0]
     learner = learner_of(request.task)
-    return learner.alone(request) if together else learner.whole(request)
+    return learner.crew.alone(request) if together else learner.by_parts.whole(request)
 
 
 def possible(training: Training, groups: Sequence[Group], workers: int) -> list[str]:

@@ -52,7 +52,7 @@ def show_calibration(given: argparse.Namespace) -> None:
     reading = reading_seconds.measured(tell, given.postgres)
     measured: dict[str, Any] = {}
     for learner in learners():
-        found = learner.calibrate(tell)
+        found = learner.facts.calibrate(tell)
         for name, seconds in found.pop("reading", {}).items():
             reading[name] |= seconds
         measured |= found

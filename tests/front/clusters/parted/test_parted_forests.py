@@ -258,7 +258,7 @@ def test_what_parts_exchange_is_at_most_what_is_estimated(
     rounds = sum(asked[do] for do in ("begin", "divide", "rows", "losses")) / parts
     options = {k: v for k, v in (GIVEN | more).items() if k in FOREST_OPTIONS.by_name}
     request = Request(FORESTS["random_forest"], FOREST_OPTIONS.parse(json.dumps(options)))
-    estimated, _ = learner_of(request.task).exchanges(request, 3, 1, 3, 12_000)
+    estimated, _ = learner_of(request.task).by_parts.exchanges(request, 3, 1, 3, 12_000)
     assert rounds <= estimated <= 4 * rounds
 
 
