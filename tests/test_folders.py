@@ -44,11 +44,6 @@ FLOORS = [
 ]
 """Of front, from the ground up: a floor may import itself and those before it."""
 KNOWN_CIRCLES = [
-    ["groups.execution.executor", "groups.execution.leading"],
-    ["groups.execution.leases.run", "groups.execution.ray_cluster"],
-    ["kernels.gpu.curvature", "kernels.gpu.epochs", "kernels.gpu.passes"],
-    ["kernels.parts.hopping", "kernels.parts.sharded"],
-    ["kernels.trees.parted.asked_ranks", "kernels.trees.parted.boosting"],
     [
         "learners.linear.planner.explanation",
         "learners.linear.stored.in_memory",
@@ -59,7 +54,6 @@ KNOWN_CIRCLES = [
         "learners.linear.training",
     ],
     ["learners.linear.stored.online", "learners.linear.stored.run"],
-    ["learners.nets.exchange.leading", "learners.nets.parted"],
 ]
 """Circles that are still to be broken; there may be no other."""
 
