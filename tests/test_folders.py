@@ -43,24 +43,7 @@ FLOORS = [
     | {"flights", "__main__"},
 ]
 """Of front, from the ground up: a floor may import itself and those before it."""
-KNOWN_CIRCLES = [
-    ["groups.execution.executor", "groups.execution.leading"],
-    ["groups.execution.leases.run", "groups.execution.ray_cluster"],
-    ["kernels.gpu.curvature", "kernels.gpu.epochs", "kernels.gpu.passes"],
-    ["kernels.parts.hopping", "kernels.parts.sharded"],
-    ["kernels.trees.parted.asked_ranks", "kernels.trees.parted.boosting"],
-    [
-        "learners.linear.planner.explanation",
-        "learners.linear.stored.in_memory",
-        "learners.linear.stored.training",
-        "learners.linear.streamed.explanation",
-        "learners.linear.streamed.spilled",
-        "learners.linear.streamed.training",
-        "learners.linear.training",
-    ],
-    ["learners.linear.stored.online", "learners.linear.stored.run"],
-    ["learners.nets.exchange.leading", "learners.nets.parted"],
-]
+KNOWN_CIRCLES = [["learners.linear.stored.online", "learners.linear.stored.run"]]
 """Circles that are still to be broken; there may be no other."""
 
 

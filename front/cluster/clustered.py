@@ -40,8 +40,8 @@ from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.keeping import Into, keep
 from tuskml.databases.postgres import Postgres
 from tuskml.errors import ClusterError, ClusterWarning, OptionError
-from tuskml.groups.execution.choosing import workers_of
-from tuskml.groups.execution.executor import Executor, Outcome
+from tuskml.groups.execution.choosing import Executor, workers_of
+from tuskml.groups.execution.executor import Outcome
 from tuskml.learners.events import Event, tell
 from tuskml.model.by_group import Models
 from tuskml.model.execution import Execution

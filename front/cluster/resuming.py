@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Protocol
 
 from tuskml.errors import DataError
-from tuskml.groups.execution.executor import Executor, Outcome, Unit
+from tuskml.groups.execution.choosing import Executor
+from tuskml.groups.execution.executor import Outcome, Unit
 from tuskml.groups.execution.leading import Leaders
 
 Wrong = Callable[[str, bytes], str | None]

@@ -1,16 +1,45 @@
-"""Which executor a caller asks for."""
+"""What an executor is, and which one a caller asks for."""
 
 import re
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tuskml.errors import OptionError, nearest
-from tuskml.groups.execution.executor import Executor
+from tuskml.groups.execution.executor import Outcome, Unit
 from tuskml.groups.execution.packages import imported
 from tuskml.groups.execution.pulse import checked_timeout
 from tuskml.schedule import budget
 
+if TYPE_CHECKING:
+    from tuskml.groups.execution.leading import Leaders
+
 ADDRESS = re.compile(r"(ray://)?[^\s:/']+:\d+")
 NAMES = ("ray", "threads")
+
+
+class Executor(Protocol):
+    """A place where units run.
+
+    notes: one sentence about each event that did not change the outcomes, such as a lost worker.
+    remote: whether units run in other processes, whose events nobody here hears. workers: how many
+    there are, 0 before the first run.
+    """
+
+    notes: list[str]
+    remote: bool
+    workers: int
+
+    def run(
+        self, work: str, units: Sequence[Unit], leaders: "Leaders | None" = None
+    ) -> Iterator[Outcome]:
+        """The outcomes in the order in which units finish, the largest units first.
+
+        work: `module:function` of tuskml, which takes a payload and returns an answer; leaders:
+        trainings that ask for units of their own, whose outcomes come too. A unit that fails is an
+        outcome; ClusterError is raised where nothing can run, and Interrupted after
+        `tuskml.cancel()`.
+        """
+        ...
 
 
 def executor_of(given: object, worker_timeout: object = None) -> Executor:
@@ -36,7 +65,7 @@ def executor_of(given: object, worker_timeout: object = None) -> Executor:
 
         imported("pyarrow", "threads", "pip install pyarrow")
         return Threads()
-    from tuskml.groups.execution.ray_cluster import RayCluster
+    from tuskml.groups.execution.ray_executor import RayCluster
 
     return RayCluster(None if place == "ray" else place, most_seconds)
 

@@ -6,14 +6,11 @@ executor may run a unit again after a worker died, and yields one outcome per ke
 """
 
 import importlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 from tuskml.errors import RowsError, TuskError
-
-if TYPE_CHECKING:
-    from tuskml.groups.execution.leading import Leaders
 
 Work = Callable[[bytes], bytes]
 
@@ -54,31 +51,6 @@ class Outcome:
     key: str
     answer: bytes | None
     error: str | None = None
-
-
-class Executor(Protocol):
-    """A place where units run.
-
-    notes: one sentence about each event that did not change the outcomes, such as a lost worker.
-    remote: whether units run in other processes, whose events nobody here hears. workers: how many
-    there are, 0 before the first run.
-    """
-
-    notes: list[str]
-    remote: bool
-    workers: int
-
-    def run(
-        self, work: str, units: Sequence[Unit], leaders: "Leaders | None" = None
-    ) -> Iterator[Outcome]:
-        """The outcomes in the order in which units finish, the largest units first.
-
-        work: `module:function` of tuskml, which takes a payload and returns an answer; leaders:
-        trainings that ask for units of their own, whose outcomes come too. A unit that fails is an
-        outcome; ClusterError is raised where nothing can run, and Interrupted after
-        `tuskml.cancel()`.
-        """
-        ...
 
 
 ANSWERED, FAILED = b"+", b"-"

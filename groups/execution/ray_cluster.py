@@ -16,7 +16,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from tuskml.errors import ClusterError
 from tuskml.groups.execution import activity, leading, ray_session
@@ -62,39 +62,6 @@ def start_seconds() -> float:
         ) from None
 
 
-class RayCluster:
-    """The cluster at an address, or where it is None the one at hand.
-
-    most_seconds: after which a worker's unit is given to another worker; None: never.
-    """
-
-    remote = True
-
-    def __init__(self, address: str | None, most_seconds: float | None = None) -> None:
-        ray_session.imported()
-        self.address, self.most_seconds = address, most_seconds
-        self.notes: list[str] = []
-        self.workers = 0
-
-    def run(
-        self, work: str, units: Sequence[Unit], leaders: Leaders | None = None
-    ) -> Iterator[Outcome]:
-        with ray_session.connected(self.address) as ray, ray_session.metrics():
-            self.workers = ray_session.processors(ray)
-            yield from self.new(ray, work, units, leaders or leading.none()).outcomes()
-
-    def new(self, ray: Any, work: str, units: Sequence[Unit], leaders: Leaders) -> "Run":
-        """A run, whose workers are leased where the setting says so."""
-        from tuskml.groups.execution.leases.actor import lease_seconds
-
-        lease = lease_seconds()
-        if lease is None:
-            return Run(ray, work, units, self, leaders)
-        from tuskml.groups.execution.leases.run import LeasedRun
-
-        return LeasedRun(ray, work, units, self, leaders, lease)
-
-
 @dataclass(frozen=True)
 class Task:
     """A unit that a worker has had since a time of the monotonic clock.
@@ -109,15 +76,22 @@ class Task:
     mark: object
 
 
+class Caller(Protocol):
+    """Who runs units. notes, most_seconds: as of `RayCluster`."""
+
+    notes: list[str]
+    most_seconds: float | None
+
+
 class Run:
     """One run of units: workers that start, work or wait, and the units that are left."""
 
     def __init__(
-        self, ray: Any, work: str, units: Sequence[Unit], cluster: RayCluster, leaders: Leaders
+        self, ray: Any, work: str, units: Sequence[Unit], caller: Caller, leaders: Leaders
     ) -> None:
-        self.ray, self.work, self.notes = ray, work, cluster.notes
+        self.ray, self.work, self.notes = ray, work, caller.notes
         self.leaders, self.pins = leaders, Pins()
-        self.most_seconds, self.pulses = cluster.most_seconds, Pulses(SILENT_SECONDS)
+        self.most_seconds, self.pulses = caller.most_seconds, Pulses(SILENT_SECONDS)
         self.names: dict[Any, str] = {}
         """Of each worker its host and process."""
         self.units = units

@@ -1,23 +1,21 @@
 """The curvature of models with more features than a block's registers hold: panels by cuBLAS."""
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.gpu import source
+from tuskml.kernels.gpu.placed import Visit
 from tuskml.kernels.passes import raise_if_cancelled
 from tuskml.kernels.segments import value_size
-
-if TYPE_CHECKING:
-    from tuskml.kernels.gpu.passes import Visit
 
 PANEL_ROWS = 1 << 13
 PANEL_BYTES = 256 << 20
 
 
-def add_wide(visit: "Visit", shift: Any, scale: Any, precise: bool) -> Any:
+def add_wide(visit: Visit, shift: Any, scale: Any, precise: bool) -> Any:
     """Adds up a part's gradients and sum(h z z') (G, p (p + 1) / 2), one group after another.
 
     Sums within a panel are in the rows' type, or in double when `precise`. Sums over panels are in

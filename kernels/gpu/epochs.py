@@ -4,17 +4,14 @@ Rows come in the same runs as in the CPU's kernels (`tk_runs`), so the steps are
 keeps only one block busy, so the GPU pays off only for many groups.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tuskml.kernels.gpu import source
+from tuskml.kernels.gpu.placed import PlacedPass
 from tuskml.kernels.passes import Epoch, Floats, raise_if_cancelled
 from tuskml.kernels.segments import value_size
-
-if TYPE_CHECKING:
-    from tuskml.kernels.gpu.passes import DevicePass
-
 
 PIECE_VALUES = 1 << 23
 """Of a group's rows that a launch takes: tens of milliseconds for its block, then a cancel is
@@ -22,7 +19,7 @@ looked for."""
 
 
 def run_epoch(
-    rows: "DevicePass",
+    rows: PlacedPass,
     epoch: Epoch,
     weights: Floats,
     average: Floats | None,

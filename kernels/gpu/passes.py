@@ -4,7 +4,6 @@ The rows are also in the host's memory. So the CPU's kernels take over where the
 rows that are not on the device, or for an epoch whose model is too wide.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,43 +12,18 @@ from numpy.typing import NDArray
 
 from tuskml.kernels import passes
 from tuskml.kernels.gpu import curvature, source
-from tuskml.kernels.gpu.chunks import chunk_rows, table, within
 from tuskml.kernels.gpu.device import Device
 from tuskml.kernels.gpu.epochs import run_epoch
 from tuskml.kernels.gpu.linear_systems import DeviceTriangles
-from tuskml.kernels.gpu.rows import DeviceRows, Part, Placed, places
-from tuskml.kernels.gpu.source import Source
+from tuskml.kernels.gpu.placed import PlacedPass, Visit
+from tuskml.kernels.gpu.rows import DeviceRows, places
 from tuskml.kernels.passes import Epoch, Floats, Pass, Triangles
 from tuskml.kernels.segments import value_size
 
 
 @dataclass(frozen=True)
-class DevicePass(Pass):
-    """The rows of G groups: groups `which` of those on the device.
-
-    heads: addresses of the groups' rows in the host's memory, which identify the rows.
-    """
-
-    on_device: DeviceRows | None = None
-    which: NDArray[np.intp] | None = None
-    heads: NDArray[np.uintp] | None = None
-
-    @property
-    def device(self) -> Device:
-        """The device of the rows."""
-        assert self.on_device is not None
-        return self.on_device.device
-
-    @property
-    def at_hand(self) -> bool:
-        """Whether these very rows are on the device."""
-        if self.on_device is None or self.which is None or self.heads is None:
-            return False
-        return (
-            len(self.which) == self.n_groups
-            and np.array_equal(self.groups["head"], self.heads)
-            and np.array_equal(self.groups["n_rows"], self.on_device.n_rows[self.which])
-        )
+class DevicePass(PlacedPass):
+    """The sums over rows, by the device's kernels."""
 
     def of(self, which: NDArray[np.intp]) -> Pass:
         if len(which) == self.n_groups or self.which is None or self.heads is None:
@@ -62,7 +36,7 @@ class DevicePass(Pass):
         width = 2 if self.loss_only else self.n_features + 3
         return self.sums(weights, width, self._gradient_of)
 
-    def _gradient_of(self, visit: "Visit") -> None:
+    def _gradient_of(self, visit: Visit) -> None:
         d, size = self.n_features, value_size(int(self.groups["kind"][0]))
         kernel = source.gradient(d, size, visit.usual_rows) if d <= source.MOST_FUSED else None
         if kernel is None or kernel.shared > self.device.shared_bytes:
@@ -89,7 +63,7 @@ class DevicePass(Pass):
     def _curvature_sums(self, weights: Floats, shift: Floats, scale: Floats, precise: bool) -> Any:
         place = [self.device.to_device(a) for a in (shift, scale)]
 
-        def curvature_of(visit: "Visit") -> None:
+        def curvature_of(visit: Visit) -> None:
             d, size = self.n_features, value_size(int(self.groups["kind"][0]))
             if d > source.MOST_GROUPED:
                 visit.apart = curvature.add_wide(visit, place[0], place[1], precise)
@@ -114,7 +88,7 @@ class DevicePass(Pass):
         total = None
         for part in self.on_device.visit():
             passes.raise_if_cancelled(self.cancel_mark)
-            visit = Visit(self, part, self._table(part), given, losses, width)
+            visit = Visit(self, part, self.table(part), given, losses, width)
             launch(visit)
             visit.add_chunks()
             here = visit.out[: self.n_groups]
@@ -122,33 +96,6 @@ class DevicePass(Pass):
                 here = self.device.xp.concatenate([here, visit.apart], axis=1)
             total = here if total is None else total + here
         return total
-
-    def losses_on_device(self) -> list[Any]:
-        """Kernel arguments: the loss, and the meaning of the groups' labels."""
-        assert self.on_device is not None
-        held = self.on_device
-        given = [
-            held.constant("positive", self.positive),
-            held.constant("weight", self.class_weight),
-        ]
-        return [np.int32(self.loss), np.float64(self.smoothing), *given]
-
-    def _table(self, part: Part) -> Placed:
-        """Chunks of the part's rows. They are cached for the next pass over the same groups."""
-        rows = self.on_device
-        assert rows is not None
-        key = (part.low, part.high, self.stride)
-        known = rows.tables.get(key)
-        assert self.which is not None
-        if known is not None and np.array_equal(known[0], self.which):
-            return known[1]
-        first, n_rows = within(
-            rows.start[:-1][self.which], rows.n_rows[self.which], part.low, part.high
-        )
-        step = chunk_rows(rows.n_rows[self.which], self.stride)
-        made = Placed(table(first, n_rows, step, self.stride), self.device)
-        rows.tables[key] = (self.which, made)
-        return made
 
     def sgd(self, epoch: Epoch, weights: Floats, average: Floats | None, shared: bool) -> Floats:
         if not self._runs_epochs():
@@ -171,53 +118,6 @@ class DevicePass(Pass):
             and self.on_device.resident
             and source.fits_epoch(self.n_features, self.device.shared_bytes)
         )
-
-
-class Visit:
-    """A pass over one part of the rows: arguments that its kernels share, and memory for sums.
-
-    rows: values, labels and chunks. out (G + partial, width): each group's sums in its row. apart:
-    sums (G, ...) that are too large to have one copy per chunk; they follow those of `out`.
-    """
-
-    def __init__(
-        self, rows: Pass, part: Part, placed: Placed, weights: Any, losses: list[Any], width: int
-    ) -> None:
-        assert isinstance(rows, DevicePass)
-        self.of, self.part, self.placed, self.table = rows, part, placed, placed.table
-        self.device, self.width = rows.device, width
-        self.weights, self.losses = weights, losses
-        self.n_chunks, self.usual_rows = placed.n_chunks, placed.usual_rows
-        self.rows = [part.values, part.labels, placed.chunks]
-        shape = (rows.n_groups + placed.table.n_partial, width)
-        new = self.device.xp.empty if placed.whole else self.device.xp.zeros
-        self.out = new(shape, np.float64)
-        self.apart: Any = None
-
-    def launch(self, kernel: Source, arguments: Sequence[Any], slabs: int = 1) -> None:
-        """Launches one block per chunk."""
-        if self.n_chunks:
-            self.device.launch(kernel, (self.n_chunks, slabs), arguments)
-
-    def wide(self, curvature: Any) -> None:
-        """Sums of rows of any width. curvature (rows,): receives h by row; None: not wanted."""
-        d = self.of.n_features
-        size = value_size(int(self.of.groups["kind"][0]))
-        derivative = self.device.xp.empty(self.part.values.shape[0], np.float64)
-        shape = [np.int64(d), np.int64(self.width)]
-        arguments = [*self.rows, self.weights, *self.losses, *shape, derivative, curvature]
-        self.launch(source.wide("wide_rows", size), [*arguments, self.out])
-        if self.width > 2:
-            columns = source.wide("wide_columns", size)
-            arguments = [self.part.values, self.placed.chunks, *shape, derivative, self.out]
-            self.launch(columns, arguments, -(-d // 256))
-
-    def add_chunks(self) -> None:
-        """Adds up the sums of groups of several chunks."""
-        if self.placed.n_spans:
-            grid = (self.placed.n_spans, -(-self.width // 32))
-            arguments = [self.out, self.placed.spans, np.int32(self.width), self.out]
-            self.device.launch(source.SUMS, grid, arguments)
 
 
 def on_device(rows: Pass, device: Device, budget: int | None = None) -> Pass:

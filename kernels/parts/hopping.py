@@ -11,7 +11,7 @@ Learning, PVLDB 2021, section 4.2: gradient accumulation parallelism (GAP), sequ
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,6 @@ from tuskml.kernels.library import Floats
 from tuskml.kernels.parts.message import Array
 from tuskml.kernels.structures import WEIGHTS
 
-if TYPE_CHECKING:
-    from tuskml.kernels.parts.sharded import ShardedPass
-
 SCALARS = (
     *("batch_size", "power", "epochs_done", "l1", "l2", "seed", "shuffle"),
     *("rows_before", "rows_of_all", "mean_weight"),
@@ -31,8 +28,41 @@ SCALARS = (
 ARRAYS = ("step", "shift", "scale", "frequency")
 
 
+class Counted(Protocol):
+    """Parts of which the usable rows are counted."""
+
+    counts: NDArray[np.int64]
+
+
+class Hops(Protocol):
+    """A group whose rows lie in parts (`sharded.ShardedPass`), of which one works at a time.
+
+    groups: kernels.GROUP (1,); stride: rows that a pass counts as one; sparse: whether rows are.
+    """
+
+    @property
+    def groups(self) -> NDArray[np.void]: ...
+
+    @property
+    def parts(self) -> Counted | None: ...
+
+    @property
+    def stride(self) -> int: ...
+
+    @property
+    def sparse(self) -> bool: ...
+
+    def labels(self) -> NDArray[np.void]:
+        """What labels of all parts are, LABELS (1,)."""
+        ...
+
+    def asked_of(self, place: int, method: str, *arrays: Array | None, **given: Any) -> list[Any]:
+        """What the part at a place answers."""
+        ...
+
+
 def hopped(
-    rows: "ShardedPass",
+    rows: Hops,
     method: str,
     beside: Sequence[Array | None],
     epoch: Epoch,
@@ -77,7 +107,7 @@ def order_of(seed: int, epoch: int, n_parts: int, shuffle: bool) -> NDArray[np.i
     return np.random.default_rng((seed & (2**64 - 1), epoch)).permutation(n_parts)
 
 
-def mean_weight(rows: "ShardedPass") -> float:
+def mean_weight(rows: Hops) -> float:
     """Of the rows of all parts."""
     if not (rows.groups["extras"] & WEIGHTS).any():
         return 1.0

@@ -24,12 +24,11 @@ from tuskml.learners.learner import (
     Streamed,
     Trials,
 )
-from tuskml.learners.linear import training
+from tuskml.learners.linear import explanation, training
 from tuskml.learners.linear.algorithms import ALGORITHMS, FIRST_CHOICE, REGISTERED
 from tuskml.learners.linear.check import allowed_by
 from tuskml.learners.linear.inference import determined
 from tuskml.learners.linear.options import OPTIONS
-from tuskml.learners.linear.planner import explanation
 from tuskml.learners.linear.planner.candidates import FEW_FEATURES, choose
 from tuskml.learners.linear.planner.question import Statistics
 from tuskml.learners.linear.request import LinearOptions, Request

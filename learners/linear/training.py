@@ -183,7 +183,7 @@ def train_alike(groups: NDArray[np.void], request: Request, memory: int) -> Mode
     plan, question = first_plan(groups, request, memory)
     shares.note_plan(plan.algorithm)
     if question is not None and question.seen.on_disk:
-        from tuskml.learners.linear.streamed.spilled import train_spilled  # which imports this
+        from tuskml.learners.linear.streamed.spilled import train_spilled  # seldom needed
 
         part = train_spilled(groups, request, memory)
         if part is not None:

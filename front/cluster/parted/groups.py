@@ -19,7 +19,8 @@ from tuskml.cluster.parted.together import Ask, Together, asking
 from tuskml.cluster.shards.catalogue import Group
 from tuskml.cluster.units import Batch, Units
 from tuskml.errors import RowsError
-from tuskml.groups.execution.executor import Executor, Unit
+from tuskml.groups.execution.choosing import Executor
+from tuskml.groups.execution.executor import Unit
 from tuskml.groups.execution.leading import Leader, Leaders
 from tuskml.groups.invalid import invalid_models
 from tuskml.groups.parted import trained_by_parts

@@ -14,7 +14,7 @@ from tuskml.groups.execution.executor import Outcome, Unit
 from tuskml.groups.execution.leading import Leaders
 from tuskml.groups.execution.leases.actor import rules_for
 from tuskml.groups.execution.leases.tenant import Tenant
-from tuskml.groups.execution.ray_cluster import ACTOR, RayCluster, Run, Task
+from tuskml.groups.execution.ray_cluster import ACTOR, Caller, Run, Task
 from tuskml.groups.execution.worker import Worker
 from tuskml.schedule.fair.profile import Profile
 from tuskml.schedule.fair.valuation import App, Phase
@@ -34,11 +34,11 @@ class LeasedRun(Run):
         ray: Any,
         work: str,
         units: Sequence[Unit],
-        cluster: RayCluster,
+        caller: Caller,
         leaders: Leaders,
         lease: float,
     ) -> None:
-        super().__init__(ray, work, units, cluster, leaders)
+        super().__init__(ray, work, units, caller, leaders)
         self.lease, self.profile = lease, Profile()
         self.nodes: dict[Any, str] = {}
         """Of each worker."""

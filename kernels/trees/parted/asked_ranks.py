@@ -2,13 +2,14 @@
 that have quantiles for values, and rows that are drawn by their gradients.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.library import Floats
 from tuskml.kernels.parts.message import Array
+from tuskml.kernels.trees.parted.asking import Asking
 from tuskml.kernels.trees.parted.ranks import (
     CHANCES,
     LACKS,
@@ -22,9 +23,6 @@ from tuskml.kernels.trees.parted.ranks import (
 from tuskml.kernels.trees.parted.trees import Tree, joined
 from tuskml.kernels.trees.structures import NODE, ONE_SIDE, SIDE
 
-if TYPE_CHECKING:
-    from tuskml.kernels.trees.parted.boosting import Parted
-
 
 def constant() -> Tree:
     """A tree of one leaf, in which all rows are."""
@@ -34,7 +32,7 @@ def constant() -> Tree:
     return Tree(nodes, np.zeros(1, np.float32), np.zeros(1, np.int64), sides, none, np.zeros(0))
 
 
-def leaf_quantiles(parted: "Parted", tree: Tree, every: bool, weighted: bool) -> Floats:
+def leaf_quantiles(parted: Asking, tree: Tree, every: bool, weighted: bool) -> Floats:
     """What the leaves of a tree want, in the order of its nodes: the quantile of what labels are
     greater than margins by. every: of all rows, and not of those that the tree grew on.
     """
@@ -66,19 +64,21 @@ def sum_of(terms: list[Array]) -> Array:
     return total
 
 
-def one_side(parted: "Parted", iteration: int, n_rows: int) -> NDArray[np.void]:
+def one_side(
+    parted: Asking, iteration: int, n_rows: int, extent: NDArray[np.void]
+) -> NDArray[np.void]:
     """Which rows an iteration draws by their gradients (1,): `draw_one_side` of n_rows in one
-    place.
+    place. extent: how large derivatives and curvatures are, EXTENT (1,).
     """
     rules = parted.rules
     out = np.zeros(1, ONE_SIDE)
-    extent = parted.extent.view(np.float64)
+    sizes = extent.view(np.float64)
 
     def counting(of: int) -> Any:
         def count(first: Keys, known: int, bits: int) -> Array:
             given: dict[str, Any] = {"of": of, "known": known, "bits": bits, "every": False}
             given |= {"iteration": iteration, "weighs": False}
-            return parted.summed("ranks", first, extent, out.view(np.uint64), **given)
+            return parted.summed("ranks", first, sizes, out.view(np.uint64), **given)
 
         return count
 
@@ -93,7 +93,7 @@ def one_side(parted: "Parted", iteration: int, n_rows: int) -> NDArray[np.void]:
     return out
 
 
-def renewed(parted: "Parted", tree: Tree, weighted: bool) -> Tree:
+def renewed(parted: Asking, tree: Tree, weighted: bool) -> Tree:
     """The tree with the values that its leaves want."""
     leaves = tree.nodes["feature"] < 0
     wants = leaf_quantiles(parted, tree, False, weighted)

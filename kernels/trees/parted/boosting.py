@@ -136,7 +136,7 @@ class Parted(Asking):
         """
         self.by = None
         if self.rules.other_rate > 0 and iteration >= np.floor(1 / self.rules.learning_rate):
-            self.by = one_side(self, iteration, self.n_rows)
+            self.by = one_side(self, iteration, self.n_rows, self.extent)
 
     def loss(self, do: str = "losses", *arrays: Array | None) -> float:
         """The mean loss; notes how large derivatives and curvatures are."""

@@ -17,8 +17,8 @@ from tuskml.kernels.parts.message import Array, packed, unpacked
 from tuskml.kernels.parts.sharded import ShardedPass
 from tuskml.kernels.passes import Floats
 from tuskml.learners.nets.exchange.division import pieces_of
+from tuskml.learners.nets.hopping import Hopping
 from tuskml.learners.nets.outcome import head_of_net
-from tuskml.learners.nets.parted import Hopping
 from tuskml.learners.nets.weights import warm_start
 
 FIELDS = ("epochs", "kept", "ending")
