@@ -12,6 +12,7 @@ from tuskml.learners import events
 from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.algorithms.parts.epochs import finish as finish_epochs
 from tuskml.learners.linear.algorithms.parts.kept import Beginning
+from tuskml.learners.linear.algorithms.parts.second_order.metric import in_metric
 from tuskml.learners.linear.check import refuse_lost
 from tuskml.learners.linear.gap import WithinGap, settle_gap, wants_gap
 from tuskml.learners.linear.operators import State, run
@@ -27,6 +28,9 @@ ROUNDING, WORSE = 1e-9, 0.1
 """Of objectives, as a share of them; and how far above the start a training has diverged."""
 HALVINGS = 4
 """Of a smoothed corner, after which its rows are not the same: some optima are not unique."""
+FINER, FINER_ITERATIONS = 1e-3, 60
+"""Of epsilon, to which a smoothed corner is solved before it is left, and the most iterations: a
+small gradient may lead far, but rounding may not let it become smaller."""
 
 
 def descend(
@@ -63,6 +67,8 @@ def descend(
             chosen, kept = kept.taken_over(chosen, timed), None
         if settings is plan and ends_by_gap(problem, plan):
             chosen = replace(chosen, converge=WithinGap(timed, plan.epsilon))
+        elif settings is plan and extrapolates(problem, plan):
+            chosen = replace(chosen, converge=in_metric(timed, chosen.converge, plan.threads))
         chosen = telling(chosen, timed, plan, int(iterations.max()))
         operators, clock = timing.watched(chosen)
         if watch is not None:
@@ -177,6 +183,8 @@ def to_the_corner(problem: Problem, plan: Plan, state: State, deadline: float | 
     (Madsen and Nielsen, A finite smoothing algorithm for linear l1 estimation, 1993): two widths
     tell where it ends. Weights that are not better are not taken.
     """
+    most = min(plan.max_iter, FINER_ITERATIONS)
+    finer = replace(plan, epsilon=FINER * plan.epsilon, max_iter=most)
     width = plan.smoothing[-1]
     left = np.flatnonzero(state.converged)
     for _ in range(HALVINGS):
@@ -185,14 +193,14 @@ def to_the_corner(problem: Problem, plan: Plan, state: State, deadline: float | 
         width, some = width / 2, problem.of(left)
         part = some.on(replace(some.rows, smoothing=width, deadline=deadline))
         before = state.v[left]
-        ended = run(part, operators_of(part, plan, before, deadline))
+        ended = run(part, operators_of(part, finer, before, deadline))
         state.iterations[left] += ended.iterations
         if ended.out_of_time:
             return
         there = 2 * ended.v - before
         blunt, sharp = some.objective(ended.v), some.objective(there)
-        better = ended.converged & (sharp <= blunt)
-        near = ended.converged & (blunt <= some.objective(before))
+        begun = some.objective(before)
+        near, better = blunt <= begun, sharp <= np.minimum(blunt, begun)
         state.v[left[near]] = ended.v[near]
         state.v[left[better]] = there[better]
         left = left[near & ~better]

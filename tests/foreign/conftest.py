@@ -19,6 +19,7 @@ from foreign_databases import Database, Duck, Post
 from tally import Tally
 
 TALLY = Tally()
+BUILD = Path(__file__).parents[2] / "build" / "foreign"
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -33,9 +34,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Prints what agreed and what did not."""
+    """Prints what agreed and what did not, and writes it to build/foreign."""
     for line in TALLY.table():
         terminalreporter.write_line(line)
+    TALLY.write(BUILD)
 
 
 @pytest.fixture(scope="session")

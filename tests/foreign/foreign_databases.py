@@ -10,7 +10,8 @@ from typing import Any
 
 import tuskml
 
-Columns = Mapping[str, Sequence[float] | Sequence[str]]
+Columns = Mapping[str, Sequence[float] | Sequence[str] | Sequence[Sequence[float]]]
+"""Numbers, texts or lists of numbers by name."""
 
 
 class Database(ABC):
@@ -25,7 +26,7 @@ class Database(ABC):
 
     @abstractmethod
     def create(self, table: str, columns: Columns) -> None:
-        """A table of numbers and texts, in the place of one of this name."""
+        """Writes a table of these columns, and of `place`, the index of a row, over an older one."""
 
     @abstractmethod
     def train(
@@ -58,12 +59,21 @@ class Database(ABC):
         return self.execute(f"SELECT (model).{name} FROM fitted")[0][0]
 
     @abstractmethod
-    def predictions(self, table: str, features: Sequence[str], most: int) -> list[float]:
+    def predictions(
+        self, table: str, features: Sequence[str], most: int, function: str = "predict"
+    ) -> list[float]:
         """Those of the first rows of the table."""
 
 
 def quoted(name: str) -> str:
     return f'"{name}"'
+
+
+def type_of(value: float | str | Sequence[float]) -> str:
+    """Returns the type in PostgreSQL of a column with such values."""
+    if isinstance(value, str):
+        return "text"
+    return "double precision[]" if isinstance(value, Sequence) else "double precision"
 
 
 def literal(options: Mapping[str, Any] | None) -> str:
@@ -121,9 +131,11 @@ class Duck(Database):
             f"CREATE OR REPLACE TABLE fitted AS SELECT train_model({call}) AS model FROM {table}"
         )
 
-    def predictions(self, table: str, features: Sequence[str], most: int) -> list[float]:
+    def predictions(
+        self, table: str, features: Sequence[str], most: int, function: str = "predict"
+    ) -> list[float]:
         found = self.execute(
-            f"SELECT predict(model, {self.row(features)}) FROM fitted, {table} "
+            f"SELECT {function}(model, {self.row(features)}) FROM fitted, {table} "
             f"ORDER BY place LIMIT {most}"
         )
         return [value for (value,) in found]
@@ -146,8 +158,7 @@ class Post(Database):
 
     def create(self, table: str, columns: Columns) -> None:
         types = ", ".join(
-            f"{quoted(name)} {'text' if isinstance(values[0], str) else 'double precision'}"
-            for name, values in columns.items()
+            f"{quoted(name)} {type_of(values[0])}" for name, values in columns.items()
         )
         self.execute(f"DROP TABLE IF EXISTS {table}")
         self.execute(f"CREATE TABLE {table} (place bigint, {types})")
@@ -178,9 +189,11 @@ class Post(Database):
             f"FROM {self.row(table, features)}"
         )
 
-    def predictions(self, table: str, features: Sequence[str], most: int) -> list[float]:
+    def predictions(
+        self, table: str, features: Sequence[str], most: int, function: str = "predict"
+    ) -> list[float]:
         found = self.execute(
-            f"SELECT predict(model, x) FROM fitted, {self.row(table, features)} "
+            f"SELECT {function}(model, x) FROM fitted, {self.row(table, features)} "
             f"ORDER BY place LIMIT {most}"
         )
         return [value for (value,) in found]

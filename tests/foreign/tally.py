@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -34,64 +39,86 @@ class Number:
         return self.distance <= self.allowed
 
 
+def printed(name: str, theirs: float, ours: float | None, allowed: float = 1e-6) -> Number:
+    """Returns a number that a suite has as printed: it is known to half of its last digit."""
+    exponent = Decimal(repr(float(theirs))).as_tuple().exponent
+    half = 0.501 * 10.0 ** int(exponent)
+    return Number(name, theirs, ours, max(allowed, half / abs(theirs)) if theirs else half)
+
+
+@dataclass
+class Line:
+    """A line of the table: what one part of a suite has in one database."""
+
+    cases: int = 0
+    agreed: int = 0
+    differing: Counter[str] = field(default_factory=Counter)
+    left_out: Counter[str] = field(default_factory=Counter)
+
+
 @dataclass
 class Tally:
-    """Cases and numbers of suites, by suite and database."""
+    """Cases and numbers by suite, its part, and the database."""
 
-    cases: Counter[tuple[str, str]] = field(default_factory=Counter)
-    agreed: Counter[tuple[str, str]] = field(default_factory=Counter)
-    differing: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)
-    left_out: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)
+    lines: dict[tuple[str, str, str], Line] = field(default_factory=dict)
+
+    def line(self, suite: str, part: str, database: str) -> Line:
+        """Returns the line of a part; a new one has no cases."""
+        return self.lines.setdefault((suite, part, database), Line())
 
     def compare(
-        self, suite: str, database: str, numbers: Sequence[Number], reasons: Mapping[str, str]
+        self,
+        suite: str,
+        part: str,
+        database: str,
+        numbers: Sequence[Number],
+        reasons: Mapping[str, str] | None = None,
     ) -> list[str]:
-        """Counts a case; the sentences of numbers that differ without a reason.
+        """Counts a case; returns a sentence for each number that differs without a reason.
 
         reasons: why a number may differ, by the beginning of its name.
         """
-        key = suite, database
-        self.cases[key] += 1
+        line = self.line(suite, part, database)
+        line.cases += 1
         unexplained = []
         for number in numbers:
             if number.agrees:
-                self.agreed[key] += 1
+                line.agreed += 1
                 continue
-            reason = next((r for name, r in reasons.items() if number.name.startswith(name)), None)
+            known = (reasons or {}).items()
+            reason = next((why for name, why in known if number.name.startswith(name)), None)
             if reason is None:
                 unexplained.append(
                     f"{number.name}: {number.ours}, {suite} has {number.theirs} "
                     f"({number.distance:.1e} apart, {number.allowed:.0e} allowed)"
                 )
-            self.differing.setdefault(key, Counter())[reason or "without a reason"] += 1
+            line.differing[reason or "without a reason"] += 1
         return unexplained
-
-    def add(self, suite: str, database: str, agreed: int) -> None:
-        """Counts a case of so many numbers that agree."""
-        self.cases[suite, database] += 1
-        self.agreed[suite, database] += agreed
-
-    def note(self, suite: str, database: str, reason: str) -> None:
-        """Counts a number that differs."""
-        self.differing.setdefault((suite, database), Counter())[reason] += 1
-
-    def leave_out(self, suite: str, database: str, reason: str) -> None:
-        """Counts a case that cannot be compared."""
-        self.left_out.setdefault((suite, database), Counter())[reason] += 1
 
     def table(self) -> Iterator[str]:
         """The lines of the table, none where nothing was compared."""
-        keys = sorted({*self.cases, *self.differing, *self.left_out})
-        if keys:
+        if self.lines:
             yield ""
-            yield f"{'suite':34} {'database':11} {'cases':>6} {'agreed':>8} {'differ':>7}"
-        for key in keys:
-            different = self.differing.get(key, Counter())
+            yield f"{'suite':44} {'database':11} {'cases':>6} {'agreed':>8} {'differ':>7}"
+        for (suite, part, database), line in sorted(self.lines.items()):
             yield (
-                f"{key[0]:34} {key[1]:11} {self.cases[key]:6} {self.agreed[key]:8} "
-                f"{sum(different.values()):7}"
+                f"{f'{suite}: {part}':44} {database:11} {line.cases:6} {line.agreed:8} "
+                f"{line.differing.total():7}"
             )
-            for reason, count in different.most_common():
+            for reason, count in line.differing.most_common():
                 yield f"    {count:6} differ: {reason}"
-            for reason, count in self.left_out.get(key, Counter()).most_common():
+            for reason, count in line.left_out.most_common():
                 yield f"    {count:6} cases left out: {reason}"
+
+    def write(self, folder: Path) -> None:
+        """Writes a file of JSON for each suite."""
+        suites: dict[str, list[dict[str, Any]]] = {}
+        for (suite, part, database), line in sorted(self.lines.items()):
+            suites.setdefault(suite, []).append(
+                {"part": part, "database": database, **vars(line)},
+            )
+        for suite, lines in suites.items():
+            folder.mkdir(parents=True, exist_ok=True)
+            found = {"suite": suite, "date": date.today().isoformat(), "lines": lines}
+            path = folder / f"{suite.lower().replace(' ', '_')}.json"
+            path.write_text(json.dumps(found, indent=1) + "\n")

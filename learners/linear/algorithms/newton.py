@@ -22,6 +22,7 @@ from tuskml.learners.linear.algorithms.parts.search import OF_WHOLE_STEPS, Bound
 from tuskml.learners.linear.algorithms.parts.second_order import fused, small
 from tuskml.learners.linear.algorithms.parts.second_order.begun import EvaluateNear
 from tuskml.learners.linear.algorithms.parts.second_order.chord import Chord, Steepness
+from tuskml.learners.linear.algorithms.parts.second_order.metric import Metric, metric_of
 from tuskml.learners.linear.algorithms.parts.second_order.pairs import LastStep, Pairs, Steps
 from tuskml.learners.linear.operators import (
     Budget,
@@ -80,7 +81,8 @@ class NewtonStep(Steps):
     before, gradients correct it while it is kept.
     """
 
-    def __init__(self, plan: Plan, problem: Problem) -> None:
+    def __init__(self, plan: Plan, problem: Problem, metric: Metric | None = None) -> None:
+        self.metric = metric
         self.endless = plan.epsilon == 0
         self.quadratic = problem.task.quadratic
         self.flat = problem.task.flat
@@ -167,6 +169,12 @@ class NewtonStep(Steps):
         if not self.flat and not (damping.any() and isinstance(hessian, np.ndarray)):
             return hessian
         damped = hessian.copy()
+        if self.metric is not None:
+            size = self.metric.size(active, found.gradient)
+            if self.unit is not None:  # of a curvature by weights in units of the label
+                size = size / self.unit[active]
+            damped += small.DAMPING * size[:, None] * self.metric.triangles[active]
+            return damped
         if not self.flat:
             add_to_diagonal(damped, damping[:, None] * diagonal_of(damped))
             return damped
@@ -280,7 +288,7 @@ class Newton(Algorithm):
             by_group = small.update(problem, in_place, deadline)
         if by_group is not None:
             compute = Evaluate()
-        update = NewtonStep(plan, problem)
+        update = NewtonStep(plan, problem, metric_of(problem, plan.threads))
         if problem.begun is not None:
             apart = None
             if goal.epsilon < plan.epsilon:
@@ -370,7 +378,8 @@ class Newton(Algorithm):
         triangle = p * (p + 1) / 2 * DOUBLE
         chunk = max(2**19 / max(p * 4, 1), 256, 4 * p)
         chunks = max(seen.groups, seen.rows / chunk if seen.rows / chunk > 1 else 1.0)
-        return total + (triangle * (3 * seen.groups + chunks) + 4 * triangle * threads)
+        kept = 5 if costs.question.task.flat else 3  # with two of a metric
+        return total + (triangle * (kept * seen.groups + chunks) + 4 * triangle * threads)
 
 
 def cost_of_reads(costs: Costs, iterations: float) -> float:

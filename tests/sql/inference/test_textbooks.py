@@ -154,6 +154,20 @@ def test_engel_s_food_is_koenker_s(client: Client, quantile: float, shown: Any) 
     assert model.loss == pytest.approx(least_pinball(sm.add_constant(x), y, quantile), rel=1e-8)
 
 
+@pytest.mark.parametrize("algorithm", ["auto", "lbfgs"])
+def test_quantiles_of_nearly_collinear_features_are_optima(client: Client, algorithm: str) -> None:
+    """A gradient along the difference of two features is small far from the optimum."""
+    for seed, quantile in enumerate((0.5, 0.9, 0.05, 0.25)):
+        random = np.random.default_rng(seed)
+        mean, width = random.normal(20, 8, (80, 1)), 10.0 ** random.uniform(-3, 0)
+        x = np.hstack([mean, mean + width * random.normal(size=(80, 2))])
+        y = mean[:, 0] + 3 * random.standard_t(2, 80)
+        model = client.fit("quantile", x, y, quantile=quantile, algorithm=algorithm)
+        best = least_pinball(sm.add_constant(x), y, quantile)
+        assert model.loss == pytest.approx(best, rel=1e-6) or model.status == "not converged"
+        assert model.loss == pytest.approx(best, rel=1e-4)
+
+
 def least_pinball(x: Any, y: Any, quantile: float) -> float:
     """The optimum as a linear program, whose last variables are residuals above and below."""
     n, p = x.shape
