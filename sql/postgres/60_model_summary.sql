@@ -157,42 +157,50 @@ $$;
 CREATE FUNCTION model_summary(model tuskml_model)
 RETURNS TABLE (feature integer, term text, estimate float8, std_err float8, test text, statistic float8, p_value float8,
                lower float8, upper float8, ratio float8, note text)
-LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-WITH terms AS MATERIALIZED (
-    SELECT t.place - 1 AS at, s.each, (t.place - 1) % s.each AS feature, t.estimate, t.std_err,
-           CASE WHEN s.several THEN (model).class_names[(t.place - 1) / s.each + 1] || ': ' ELSE '' END AS class,
-           @extschema@._tuskml_divide(t.estimate, t.std_err) AS statistic
-    FROM (SELECT (model).task = 'logistic' AND cardinality((model).classes) > 2 AS several,
-                 CASE WHEN (model).task = 'logistic' AND cardinality((model).classes) > 2
-                      THEN cardinality((model).coef) / cardinality((model).classes)
-                      ELSE coalesce(cardinality((model).coef), 0) + 1 END AS each) AS s,
-         unnest(CASE WHEN s.several THEN (model).coef WHEN NOT @extschema@._tuskml_has_terms((model).task) THEN ARRAY[(model).intercept]
-                    ELSE (model).intercept || (model).coef END, (model).std_err)
-             WITH ORDINALITY AS t (estimate, std_err, place)
-    WHERE (model).coef IS NOT NULL OR NOT @extschema@._tuskml_has_terms((model).task) OR @extschema@._tuskml_refuse_stored((model).store)),
-tested AS (
-    SELECT array_agg(statistic ORDER BY at) AS statistics, count(std_err) AS errors,
-           CASE WHEN @extschema@._tuskml_is_tested_by_t((model).task)
-                THEN coalesce(((model).options::jsonb->>'freedom')::float8, (model).n_rows - count(std_err))
-                ELSE 'Infinity'::float8 END AS freedom
-    FROM terms),
-reach AS (
-    SELECT @extschema@._tuskml_interval(freedom) AS errors FROM tested),
-p AS (
-    SELECT p.value, p.place - 1 AS at
-    FROM tested, unnest(@extschema@._tuskml_p_values(statistics, freedom)) WITH ORDINALITY AS p (value, place))
-SELECT feature::integer,
-       class || CASE WHEN feature = 0 THEN 'intercept'
-            WHEN cardinality((model).features) >= (model).n_features THEN (model).features[feature]
-            ELSE 'x' || feature END, estimate, std_err,
-       CASE WHEN @extschema@._tuskml_is_tested_by_t((model).task) THEN 't'
-            WHEN (model).task = 'logistic' OR (model).std_err IS NOT NULL THEN 'z' END, statistic, p.value,
-       @extschema@._tuskml_bound(estimate, -reach.errors, std_err),
-       @extschema@._tuskml_bound(estimate, reach.errors, std_err),
-       CASE WHEN std_err IS NOT NULL THEN @extschema@._tuskml_ratio((model).task, estimate) END,
-       CASE WHEN std_err IS NULL AND class <> '' AND at < each AND tested.errors > 0
-            THEN 'the weights of the first class, the reference, are 0'
-            WHEN std_err IS NULL THEN @extschema@._tuskml_note(
-           (model).task, (model).options, (model).status, (model).store, tested.errors, feature) END
-FROM tested, reach, terms LEFT JOIN p USING (at) ORDER BY at
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+DECLARE
+    -- Each field is read once: where the model lies in a table, reading a field decompresses the whole of it.
+    task text := model.task;
+    options text := model.options;
+    status text := model.status;
+    store text := model.store;
+    names text[] := CASE WHEN cardinality(model.features) >= model.n_features THEN model.features END;
+    class_names text[] := model.class_names;
+    several boolean := task = 'logistic' AND cardinality(model.classes) > 2;
+    has_terms boolean := @extschema@._tuskml_has_terms(task);
+    by_t boolean := @extschema@._tuskml_is_tested_by_t(task);
+    estimates float8[] := CASE WHEN several THEN model.coef WHEN NOT has_terms THEN ARRAY[model.intercept]
+                               ELSE model.intercept || model.coef END;
+    std_errs float8[] := model.std_err;
+    width bigint := CASE WHEN several THEN greatest(cardinality(model.coef) / cardinality(model.classes), 1)
+                         ELSE coalesce(cardinality(model.coef), 0) + 1 END;
+    errors bigint := (SELECT count(e) FROM unnest(std_errs) AS e);
+    freedom float8 := CASE WHEN by_t THEN coalesce((options::jsonb->>'freedom')::float8, model.n_rows - errors) ELSE 'Infinity' END;
+    reach float8 := @extschema@._tuskml_interval(freedom);
+BEGIN
+    IF model.coef IS NULL AND has_terms AND NOT coalesce(@extschema@._tuskml_refuse_stored(store), false) OR task IS NULL THEN
+        RETURN;
+    END IF;
+    RETURN QUERY
+    WITH terms AS MATERIALIZED (
+        SELECT t.place - 1 AS at, (t.place - 1) % width AS feature, t.estimate, t.std_err,
+               @extschema@._tuskml_divide(t.estimate, t.std_err) AS statistic
+        FROM unnest(estimates, std_errs) WITH ORDINALITY AS t (estimate, std_err, place)),
+    tested AS (
+        SELECT array_agg(at ORDER BY at) AS places, array_agg(statistic ORDER BY at) AS statistics
+        FROM terms WHERE statistic IS NOT NULL),
+    p AS (
+        SELECT t.at, t.value FROM tested, unnest(places, @extschema@._tuskml_p_values(statistics, freedom)) AS t (at, value))
+    SELECT feature::integer,
+           CASE WHEN several THEN class_names[at / width + 1] || ': ' ELSE '' END
+           || CASE WHEN feature = 0 THEN 'intercept' WHEN names IS NOT NULL THEN names[feature] ELSE 'x' || feature END,
+           estimate, std_err, CASE WHEN by_t THEN 't' WHEN task = 'logistic' OR std_errs IS NOT NULL THEN 'z' END, statistic, p.value,
+           @extschema@._tuskml_bound(estimate, -reach, std_err), @extschema@._tuskml_bound(estimate, reach, std_err),
+           CASE WHEN std_err IS NOT NULL THEN @extschema@._tuskml_ratio(task, estimate) END,
+           CASE WHEN std_err IS NULL AND several AND at < width AND errors > 0
+                THEN 'the weights of the first class, the reference, are 0'
+                WHEN std_err IS NULL THEN @extschema@._tuskml_note(task, options, status, store, errors, feature) END
+    FROM terms LEFT JOIN p USING (at) ORDER BY at;
+END
 $$;

@@ -33,52 +33,63 @@ $$;
 CREATE FUNCTION tree_dump(model tuskml_model)
 RETURNS TABLE (tree bigint, node bigint, feature text, threshold float8, left_child bigint, right_child bigint,
                value float8, gain float8, n_rows bigint, missing_left boolean, class text, levels text[])
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-WITH items AS MATERIALIZED (
-    SELECT item, i FROM unnest(@extschema@._tuskml_trees_of('tree_dump', model)) WITH ORDINALITY AS t (item, i)),
-trees AS (
-    SELECT max(item) FILTER (WHERE i = 2)::bigint AS n, 3 + max(item) FILTER (WHERE i = 3)::bigint AS head,
-           greatest(max(item) FILTER (WHERE i = 3)::bigint, 1) AS outputs FROM items WHERE i <= 3),
-sizes AS (
-    SELECT i - head AS tree, greatest(item, 0) AS size, sum(greatest(item, 0)) OVER (ORDER BY i) - greatest(item, 0) AS before
-    FROM items, trees WHERE i BETWEEN head + 1 AND head + n),
-nodes AS (
-    SELECT (i - head - 1 - n) / 6 AS place,
-           max(item) FILTER (WHERE (i - head - 1 - n) % 6 = 0) AS feature, max(item) FILTER (WHERE (i - head - 1 - n) % 6 = 1) AS value,
-           max(item) FILTER (WHERE (i - head - 1 - n) % 6 = 2) AS right_child, max(item) FILTER (WHERE (i - head - 1 - n) % 6 = 3) AS gain,
-           max(item) FILTER (WHERE (i - head - 1 - n) % 6 = 4) AS n_rows,
-           max(item) FILTER (WHERE (i - head - 1 - n) % 6 = 5) AS missing
-    FROM items, trees WHERE i > head + n AND i <= head + n + 6 * (SELECT sum(size) FROM sizes) GROUP BY 1),
-places AS (
-    SELECT tree, before, place
-    FROM sizes, (SELECT count(*) AS total FROM nodes) AS s, generate_series(before::bigint, least(before + size, total)::bigint - 1) AS place)
-SELECT tree, (place - before)::bigint,
-       CASE WHEN feature >= 0 THEN coalesce((model).features[feature::bigint + 1], 'x' || (feature::bigint + 1)) END,
-       CASE WHEN feature >= 0 AND missing < 2 THEN value END,
-       CASE WHEN feature >= 0 THEN (place - before + 1)::bigint END,
-       CASE WHEN feature >= 0 THEN right_child::bigint END,
-       CASE WHEN feature < 0 THEN value END,
-       CASE WHEN feature >= 0 THEN gain END, n_rows::bigint,
-       CASE WHEN feature >= 0 THEN missing = 1 END,
-       CASE WHEN outputs > 1 THEN (model).class_names[(tree - 1) % outputs + 1] END,
-       CASE WHEN missing = 2 THEN @extschema@._tuskml_levels_left(@extschema@._tuskml_trees_of('tree_dump', model), value,
-            (SELECT c->'levels' FROM jsonb_array_elements((model).preparation::jsonb->'columns') AS t (c)
-             WHERE c->>'kind' = 'levels' AND c->>'name' = (model).features[feature::bigint + 1])) END
-FROM trees CROSS JOIN nodes JOIN places USING (place) ORDER BY 1, 2
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+DECLARE
+    numbers float8[] := @extschema@._tuskml_trees_of('tree_dump', model);
+    names text[] := model.features;
+    class_names text[] := model.class_names;
+    outputs bigint := greatest(numbers[3], 1);
+    head bigint := 3 + numbers[3];
+    first bigint := head + numbers[2];  -- the place before that of the first node
+    levels_of jsonb := (SELECT jsonb_object_agg(c->>'name', c->'levels')
+                        FROM jsonb_array_elements(model.preparation::jsonb->'columns') AS t (c)
+                        WHERE c->>'kind' = 'levels' AND c->>'name' IS NOT NULL);
+BEGIN
+    RETURN QUERY
+    WITH items AS MATERIALIZED (SELECT item, i FROM unnest(numbers) WITH ORDINALITY AS t (item, i)),
+    sizes AS (
+        SELECT i - head AS tree, greatest(item, 0) AS size, sum(greatest(item, 0)) OVER (ORDER BY i) - greatest(item, 0) AS before
+        FROM items WHERE i BETWEEN head + 1 AND first),
+    nodes AS (
+        SELECT (i - 1 - first) / 6 AS place,
+               max(item) FILTER (WHERE (i - 1 - first) % 6 = 0) AS feature, max(item) FILTER (WHERE (i - 1 - first) % 6 = 1) AS value,
+               max(item) FILTER (WHERE (i - 1 - first) % 6 = 2) AS right_child, max(item) FILTER (WHERE (i - 1 - first) % 6 = 3) AS gain,
+               max(item) FILTER (WHERE (i - 1 - first) % 6 = 4) AS n_rows,
+               max(item) FILTER (WHERE (i - 1 - first) % 6 = 5) AS missing
+        FROM items WHERE i > first AND i <= first + 6 * (SELECT sum(size) FROM sizes) GROUP BY 1),
+    places AS (
+        SELECT tree, before, place
+        FROM sizes, (SELECT count(*) AS total FROM nodes) AS s, generate_series(before::bigint, least(before + size, total)::bigint - 1) AS place)
+    SELECT tree, (place - before)::bigint,
+           CASE WHEN feature >= 0 THEN coalesce(names[feature::bigint + 1], 'x' || (feature::bigint + 1)) END,
+           CASE WHEN feature >= 0 AND missing < 2 THEN value END,
+           CASE WHEN feature >= 0 THEN (place - before + 1)::bigint END,
+           CASE WHEN feature >= 0 THEN right_child::bigint END,
+           CASE WHEN feature < 0 THEN value END,
+           CASE WHEN feature >= 0 THEN gain END, n_rows::bigint,
+           CASE WHEN feature >= 0 THEN missing = 1 END,
+           CASE WHEN outputs > 1 THEN class_names[(tree - 1) % outputs + 1] END,
+           CASE WHEN missing = 2 THEN @extschema@._tuskml_levels_left(numbers, value, levels_of->names[feature::bigint + 1]) END
+    FROM nodes JOIN places USING (place) ORDER BY 1, 2;
+END
 $$;
 
 -- What the splits by each feature gained in all, and how many they are; the most important first.
 CREATE FUNCTION feature_importance(model tuskml_model)
 RETURNS TABLE (feature text, gain float8, splits bigint)
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-WITH known AS (
-    SELECT coalesce((model).features[place], 'x' || place) AS feature, place  -- of a model that has been looked at
-    FROM generate_series(1, CASE WHEN @extschema@._tuskml_trees_of('feature_importance', model) IS NOT NULL
-                                 THEN (model).n_features END) AS t (place)),
-used AS (
-    SELECT d.feature, sum(d.gain) AS gain, count(*) AS splits
-    FROM @extschema@.tree_dump(  -- the error for another model names the function that was called
-             CASE WHEN @extschema@._tuskml_trees_of('feature_importance', model) IS NOT NULL THEN model END) AS d WHERE d.feature IS NOT NULL GROUP BY d.feature)
-SELECT known.feature, coalesce(used.gain, 0), coalesce(used.splits, 0)
-FROM known LEFT JOIN used ON used.feature = known.feature ORDER BY 2 DESC, known.place
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+DECLARE
+    names text[] := model.features;
+    width bigint := CASE WHEN @extschema@._tuskml_trees_of('feature_importance', model) IS NOT NULL THEN model.n_features END;
+BEGIN
+    RETURN QUERY
+    WITH known AS (SELECT coalesce(names[place], 'x' || place) AS feature, place FROM generate_series(1, width) AS t (place)),
+    used AS (
+        SELECT d.feature, sum(d.gain) AS gain, count(*) AS splits
+        FROM @extschema@.tree_dump(model) AS d WHERE d.feature IS NOT NULL GROUP BY d.feature)
+    SELECT known.feature, coalesce(used.gain, 0), coalesce(used.splits, 0)
+    FROM known LEFT JOIN used ON used.feature = known.feature ORDER BY 2 DESC, known.place;
+END
 $$;
