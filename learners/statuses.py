@@ -22,6 +22,9 @@ MEANINGS = {
     "and `chosen` in `model_trials` is NULL; or the column of `fold_by` or `time_by`, or `gap`, "
     "left a training with `validation` no row to hold out, or none to train on meanwhile: the "
     "model is of all rows, without early stopping",
+    "worse than start": "`mlp` with `warm_start`: the training ended at a higher loss than that "
+    "of the model that it started from, or at no number: that model, unchanged; expected a lower "
+    "`learning_rate` or more epochs",
     "time limit": "the limit `time` was reached, of the training or of its search",
     "diverged": "expected a lower `learning_rate` or `step`; `gbdt`: the training loss rose by "
     "more than half of what the trees had lowered it by: the trees up to its lowest value, or "

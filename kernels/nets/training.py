@@ -17,10 +17,12 @@ SQUARED, LOGISTIC, SOFTMAX = KERNELS.constants("TK_NET_", "SQUARED LOGISTIC SOFT
 ACTIVATIONS = ("relu", "tanh", "gelu")
 ALGORITHMS = ("adam", "sgd")
 SCHEDULES = ("constant", "cosine", "step")
-DONE, PATIENCE, DIVERGED, OUT_OF_RANGE, LATE = KERNELS.constants(
-    "TK_NET_", "DONE PATIENCE DIVERGED OUT_OF_RANGE LATE"
+DONE, PATIENCE, DIVERGED, OUT_OF_RANGE, LATE, WORSE = KERNELS.constants(
+    "TK_NET_", "DONE PATIENCE DIVERGED OUT_OF_RANGE LATE WORSE"
 )
 """How a training ended."""
+ABOVE = 1 + 1e-6
+"""Times the loss of the weights to start from, above which an end is worse, as of the kernel."""
 
 
 @dataclass(frozen=True)

@@ -29,11 +29,12 @@ from tuskml.learners.factorization.options import FactorizationOptions
 from tuskml.learners.factorization.progress import Progress, facts_of
 from tuskml.learners.factorization.request import Request
 from tuskml.learners.factorization.settings import Settings
-from tuskml.learners.factorization.training import shape_of
+from tuskml.learners.factorization.training import Constant, shape_of
 from tuskml.learners.factorization.vectors import (
     WEIGHT_BYTES,
     Layout,
     choose_size,
+    dtype_of,
     pairs_of_vectors,
 )
 from tuskml.learners.models import Lists, Models, thinned
@@ -59,6 +60,7 @@ class Trained:
     mean: float
     objective: float
     epochs: Epochs
+    status: str
     per_key: int
     counters: Counters
 
@@ -204,11 +206,15 @@ class StoredRun:
             # over the store writes a model of random numbers before the first epoch reads it.
             with store.frames(self.frame_memory, self.rows.threads) as frames:
                 objective, epochs = self._train(model, store, frames, progress, made)
+            constant = Constant.of(self.rows, self.settings.biases)
+            instead = constant.instead_of(objective, epochs.status)
             with made.clock.phase("seal"):
                 pairs = pairs_of_vectors(store, self.layout, model.first_item, model.deviation)
+                if instead:
+                    pairs, objective = iter(()), constant.loss
                 about = self._metadata(model.mean, objective, epochs)
                 version = self.root.publish_pairs(
-                    self.name, pairs, DTYPE, self.shape.numbers, about
+                    self.name, pairs, dtype_of(model.deviation), self.shape.numbers, about
                 )
         except BaseException as error:
             if store.last_checkpoint is None or isinstance(error, RanAway):
@@ -218,7 +224,8 @@ class StoredRun:
             raise
         store.discard()
         return Trained(
-            str(version.reference), model.mean, objective, epochs, self.layout.per_key,
+            str(version.reference), model.mean, objective, epochs,
+            instead or constant.status_of(epochs.status), self.layout.per_key,
             self._counted(frames, made),
         )  # fmt: skip
 
@@ -285,8 +292,8 @@ def model_of(trained: Trained, groups: NDArray[np.void], run: StoredRun, seconds
         loss=np.array([trained.objective]),
         history=thinned([np.array([loss]) for loss in epochs.history], 1),
         iterations=np.array([len(epochs.history)]),
-        converged=np.array([epochs.converged], np.uint8),
-        status=epochs.status,
+        converged=np.array([epochs.converged and trained.status == "ok"], np.uint8),
+        status=trained.status,
         plan=run.settings.describe(trained.per_key),
         seconds=np.array([seconds]),
         options=run.settings.resolved(more),

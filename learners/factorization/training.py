@@ -35,6 +35,8 @@ WORSE = 1.1
 """Times the loss of the best constant, above which a training has diverged."""
 ALIKE = 1.01e-12
 """Times the square of the mean, the loss of the best constant of equal ratings, as rounded."""
+FAR = 1e3
+"""Deviations of ratings from 0, which vectors without biases hardly reach to their last digits."""
 MOST_NUMBERS = 1 << 26
 """Of a model that is a value."""
 MOST_TOGETHER = 1 << 22
@@ -42,8 +44,8 @@ MOST_TOGETHER = 1 << 22
 MOST_IDS = 1 << 26
 """Of a model in a store: where each id's vector is takes about 50 bytes of memory."""
 STATUSES = (
-    *("ok", "not converged", "early stop", "time limit", "diverged", "no feedback"),
-    "out of range",
+    *("ok", "rounded feature", "not converged", "early stop", "time limit", "diverged"),
+    *("no feedback", "out of range"),
 )
 
 
@@ -151,28 +153,57 @@ def fit_placed(asked: Asked, shape: Shape, memory: int, began: float) -> Fit:
         run.descend()
         mean, coef = model.vectors()
         loss = model.objective()
-        mean_label, constant = best_constant(kept, settings.biases)
+        constant = Constant.of(kept, settings.biases)
     events.tell(events.Event(1, int(group["n_rows"][0]), 0, float("nan")))
     seconds = time.monotonic() - began
     nothing = np.zeros_like(coef)
-    if not (math.isfinite(mean + constant) and np.isfinite(coef).all()):
+    if not (math.isfinite(mean + constant.loss) and np.isfinite(coef).all()):
         return Fit(settings, shape, 0.0, nothing, math.nan, [], False, "out of range", seconds)
-    if loss > constant:
-        why = "diverged" if loss > WORSE * constant else "not converged"
-        why = run.status if run.status == "time limit" else why
-        alike = constant <= ALIKE * mean_label * mean_label  # then nothing is better
-        given = settings, shape, mean_label, nothing, constant, run.history
-        return Fit(*given, alike, "ok" if alike else why, seconds)
-    return Fit(settings, shape, mean, coef, loss, run.history, run.converged, run.status, seconds)
+    instead = constant.instead_of(loss, run.status)
+    if instead:
+        given = settings, shape, constant.mean, nothing, constant.loss, run.history
+        return Fit(*given, instead == "ok", instead, seconds)
+    status = constant.status_of(run.status)
+    return Fit(settings, shape, mean, coef, loss, run.history, run.converged, status, seconds)
 
 
-def best_constant(rows: Pass, biases: bool) -> tuple[float, float]:
-    """What all ratings of a group are without vectors, and the loss of that, with rounding:
-    ratings are numbers of 32 bits, less their middle. Without biases it is 0."""
-    labels = rows.labels()[0]
-    mean, variance = float(labels["mean"]), float(labels["variance"])
-    loss = variance / 2 if biases else (variance + mean * mean) / 2  # which may be infinite
-    return (mean if biases else 0.0), loss * (1 + 1e-6)
+@dataclass(frozen=True)
+class Constant:
+    """What all ratings of a group are without vectors, and the loss of that.
+
+    Without biases the mean is 0, and the ratings may be far from it for what they vary by.
+    """
+
+    mean: float
+    loss: float
+    far: bool
+
+    @classmethod
+    def of(cls, rows: Pass, biases: bool) -> "Constant":
+        """That of the rows of one group, with the rounding of ratings, which are numbers of 32
+        bits, less their middle.
+        """
+        labels = rows.labels()[0]
+        mean, variance = float(labels["mean"]), float(labels["variance"])
+        loss = variance / 2 if biases else (variance + mean * mean) / 2  # which may be infinite
+        far = not biases and abs(mean) > FAR * math.sqrt(variance) > 0
+        return cls(mean if biases else 0.0, loss * (1 + 1e-6), far)
+
+    def instead_of(self, loss: float, status: str) -> str:
+        """The status of the constant where vectors with this loss and status are worse; otherwise
+        none.
+        """
+        if loss <= self.loss:
+            return ""
+        if self.loss <= ALIKE * self.mean * self.mean:  # then nothing is better
+            return "ok"
+        if status == "time limit":
+            return status
+        return "diverged" if loss > WORSE * self.loss else "not converged"
+
+    def status_of(self, status: str) -> str:
+        """The status of vectors that are better."""
+        return "rounded feature" if self.far and status == "ok" else status
 
 
 def factors(rows: Pass, memory: int, shape: Shape, settings: Settings) -> Factors:

@@ -26,7 +26,9 @@ FEWEST_KEYS = 8
 """That a worker's share of memory can hold."""
 PART = 1 << 16
 """Numbers that are put into the caller's units at a time."""
-Pair = tuple[NDArray[np.int64], NDArray[np.float32]]
+SINGLE = 1e-25, 1e25
+"""Deviations of ratings whose vectors, in their units, floats of 32 bits can be."""
+Pair = tuple[NDArray[np.int64], NDArray[np.floating]]
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,11 @@ def choose_size(ratings: StoredFactorization, share: int, cost: Cost) -> int:
     return sizes[int(np.argmin(costs))]
 
 
+def dtype_of(deviation: float) -> str:
+    """Of the numbers of vectors in the units of ratings with this standard deviation."""
+    return "float32" if SINGLE[0] < deviation < SINGLE[1] else "float64"
+
+
 def pairs_of_vectors(
     store: ModelStore, layout: Layout, first_item: int, deviation: float
 ) -> Iterator[Pair]:
@@ -78,7 +85,7 @@ def pairs_of_vectors(
     first_item, deviation: of `StoredFactorization`.
     """
     shape = layout.shape
-    unit = np.full(shape.width, np.sqrt(deviation))
+    unit, dtype = np.full(shape.width, np.sqrt(deviation)), dtype_of(deviation)
     unit[: int(shape.biases)] = deviation
     width = max(1, layout.per_key * shape.stride)
     most = max(1, PART // width)
@@ -87,25 +94,25 @@ def pairs_of_vectors(
             part = keys[first : first + most]
             numbers = values[first * width : (first + len(part)) * width]
             if layout.per_key:
-                yield _of_vectors(part, numbers, layout, first_item, unit)
+                ids, vectors = _of_vectors(part, numbers, layout, first_item)
+                yield ids, (vectors * unit).astype(dtype).ravel()
             else:
                 rows, places = np.divmod(part, shape.stride)
                 ids = _numbered(rows, shape, first_item) * shape.width + places
-                yield ids, (numbers * unit[places]).astype(np.float32)
+                yield ids, (numbers * unit[places]).astype(dtype)
 
 
 def _of_vectors(
-    keys: NDArray[np.int64], numbers: NDArray[np.float32], layout: Layout, first_item: int,
-    unit: NDArray[np.float64],
-) -> Pair:  # fmt: skip
-    """The same of some keys."""
+    keys: NDArray[np.int64], numbers: NDArray[np.float32], layout: Layout, first_item: int
+) -> Pair:
+    """The features of some keys, and their vectors (n, width) as they are stored."""
     shape = layout.shape
     rows = (keys[:, None] * layout.per_key + np.arange(layout.per_key)).ravel()
     kept = np.flatnonzero(_is_row(rows, shape, first_item))
     vectors = numbers.reshape(len(rows), shape.stride)[kept, : shape.width]
     first = _numbered(rows[kept], shape, first_item) * shape.width
     ids = (first[:, None] + np.arange(shape.width)).ravel()
-    return ids, (vectors * unit).astype(np.float32).ravel()
+    return ids, vectors
 
 
 def _is_row(rows: NDArray[np.int64], shape: Shape, first_item: int) -> NDArray[np.bool_]:

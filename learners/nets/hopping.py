@@ -17,6 +17,7 @@ import numpy as np
 
 from tuskml.kernels.nets.structures import TRAINED
 from tuskml.kernels.nets.training import (
+    ABOVE,
     DIVERGED,
     DONE,
     LATE,
@@ -24,6 +25,7 @@ from tuskml.kernels.nets.training import (
     PATIENCE,
     SOFTMAX,
     SQUARED,
+    WORSE,
     Rules,
     Trained,
 )
@@ -164,14 +166,39 @@ class Hopping:
                 state = centred(rules, self.units, self.moments[2], state)
             about["loss"] = self.mean_loss(self.training, state)
             weights = ended(rules, self.units, state)
-        return Trained(weights, history, self.about)
+        return Trained(self.or_start(weights), history, self.about)
+
+    @once
+    def start(self) -> Floats | None:
+        """The weights to start from, (1, weights)."""
+        head = head_of_net(self.rows, self.options, self.alike)
+        return warm_start(self.options, head, 1, self.alike.classes)
+
+    def or_start(self, weights: Floats) -> Floats:
+        """The weights (1, weights), or those of the start where the end is worse by the rows that
+        judge it.
+        """
+        if self.start is None:
+            return weights
+        about, state = self.about[0], begun(self.rules, self.units, self.start)
+        loss, held = self.loss_of(self.training, state), math.nan
+        if self.held is not None:
+            held = self.loss_of(self.held, state)
+        judged = not math.isnan(held)
+        end, start = (about["held_loss"], held) if judged else (about["loss"], loss)
+        if end <= ABOVE * start:
+            if about["ending"] == DIVERGED:
+                about["ending"] = PATIENCE  # the best weights are from before
+            return weights
+        about["loss"], about["held_loss"], about["kept"] = loss, held, 0
+        if about["ending"] != LATE:
+            about["ending"] = PATIENCE if judged else WORSE
+        return self.start
 
     def epochs(self, history: Floats) -> State:
         """Fills the history; the state of the result."""
         rules, about = self.rules, self.about[0]
-        head = head_of_net(self.rows, self.options, self.alike)
-        start = warm_start(self.options, head, 1, self.alike.classes)
-        state = best = begun(rules, self.units, start)
+        state = best = begun(rules, self.units, self.start)
         counts = self.training.counts()
         about["ending"] = DONE
         for epoch in range(rules.epochs):
@@ -230,6 +257,10 @@ class Hopping:
         return best
 
     def mean_loss(self, rows: ShardedPass, state: State) -> float:
+        """The mean loss of rows at the result or on the way to it; NaN of no rows."""
+        return self.loss_of(rows, state)
+
+    def loss_of(self, rows: ShardedPass, state: State) -> float:
         """The mean loss of rows, added over the parts in their order; NaN of none."""
         sent = self.message(state, {"steps": self.steps})
         sums = [one[1] for one in rows.asked("net_losses", *sent[0], **sent[1])]

@@ -14,6 +14,7 @@ from tuskml.kernels.nets.training import (
     PATIENCE,
     SOFTMAX,
     SQUARED,
+    WORSE,
     Trained,
 )
 from tuskml.kernels.passes import Floats, Pass
@@ -38,6 +39,7 @@ STATUSES = (
     "rounded feature",
     "not converged",
     "early stop",
+    "worse than start",
     "time limit",
     "diverged",
     "too few rows",
@@ -48,7 +50,7 @@ FAR = 1e14
 """Deviations from zero beyond which doubles hardly tell features apart."""
 CONSTANT = ("not converged", "diverged", "too few rows", "out of range", "one class")
 """Statuses of constant models."""
-ABOVE, WORSE = 1 + 1e-6, 1.1
+ABOVE, FAR_ABOVE = 1 + 1e-6, 1.1
 """Times the loss of the best constant, above which a training is no better than that constant, and
 above which it has diverged."""
 UNTOLD = ("format", "feature_names", "warm_start")
@@ -102,7 +104,7 @@ def models_of(
         loss=np.where(np.isfinite(loss), loss, np.nan),
         history=thinned(list(history.T), n),
         iterations=np.where(constant, 0, found.about["kept"]),
-        converged=np.asarray(~constant, np.uint8),
+        converged=np.asarray(~constant & (status != "worse than start"), np.uint8),
         status=Strings(STATUSES, np.array([STATUSES.index(one) for one in status], np.int32)),
         plan=plan_of(options),
         options=resolved(options),
@@ -114,7 +116,9 @@ def statuses(labels: NDArray[np.void], found: Trained, alike: Alike) -> NDArray[
     about = found.about
     lone = (labels["low"] == labels["high"]) & (alike.loss == LOGISTIC)
     least = np.finfo(np.float32).tiny
-    worse = ~(about["loss"] <= WORSE * about["base_loss"] + least)  # also where it is no number
+    worse = ~(
+        about["loss"] <= FAR_ABOVE * about["base_loss"] + least
+    )  # also where it is no number
     above = about["loss"] > ABOVE * about["base_loss"] + least
     finite = np.isfinite(found.weights).all(axis=1)
     return np.select(
@@ -126,6 +130,7 @@ def statuses(labels: NDArray[np.void], found: Trained, alike: Alike) -> NDArray[
             (about["ending"] == DIVERGED) | worse | ~finite,
             about["ending"] == LATE,
             above,
+            about["ending"] == WORSE,
             (about["ending"] == PATIENCE) | (about["kept"] < about["epochs"]),
         ],
         [
@@ -136,6 +141,7 @@ def statuses(labels: NDArray[np.void], found: Trained, alike: Alike) -> NDArray[
             "diverged",
             "time limit",
             "not converged",
+            "worse than start",
             "early stop",
         ],
         "ok",

@@ -21,9 +21,11 @@ from tuskml.kernels.gpu.nets.rows import Block, block_of, parts_of
 from tuskml.kernels.library import raise_if_cancelled
 from tuskml.kernels.nets.structures import TRAINED
 from tuskml.kernels.nets.training import (
+    ABOVE,
     DIVERGED,
     OUT_OF_RANGE,
     SQUARED,
+    WORSE,
     ByGroup,
     Rules,
     Trained,
@@ -59,7 +61,7 @@ class Training:
     def __init__(
         self, device: Device, block: Block, rules: Rules, start: Floats | None, mark: int
     ) -> None:
-        self.mark = mark
+        self.mark, self.given = mark, start
         self.device, self.xp, self.block, self.rules = device, device.xp, block, rules
         self.sizes = (block.x.shape[2], *rules.hidden, rules.outputs)
         self.g = len(block.count)
@@ -103,6 +105,7 @@ class Training:
         about["held_loss"] = np.nan
         unit = self.block.label_scale**2
         alive = self.block.finite.copy()
+        begun = None if self.given is None else self._final_loss() * unit
         about["ending"][~alive] = OUT_OF_RANGE
         about["base_loss"] = np.where(alive, self._constant_loss() * unit, np.nan)
         for epoch in range(self.rules.epochs):
@@ -120,6 +123,10 @@ class Training:
         with np.errstate(over="ignore", invalid="ignore"):
             about["loss"] = np.where(self.block.finite, self._final_loss() * unit, np.nan)
         weights = np.where(self.block.finite[:, None], self._in_caller_s_units(), np.nan)
+        if begun is not None and self.given is not None:
+            worse = self.block.finite & ~(about["loss"] <= ABOVE * begun)
+            weights[worse], about["loss"][worse] = self.given[worse], begun[worse]
+            about["ending"][worse], about["kept"][worse] = WORSE, 0
         return Trained(weights, history, about)
 
     def _epoch(self, epoch: int, alive: NDArray[np.bool_]) -> tuple[Floats, NDArray[np.bool_]]:

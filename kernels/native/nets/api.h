@@ -38,7 +38,8 @@ enum tk_net_ending {
     TK_NET_PATIENCE = 1,
     TK_NET_DIVERGED = 2,
     TK_NET_OUT_OF_RANGE = 3, /* inputs or labels have no deviation in doubles: not trained */
-    TK_NET_LATE = 4          /* the time was over; without a step there are no weights */
+    TK_NET_LATE = 4,         /* the time was over; without a step there are no weights */
+    TK_NET_WORSE = 5         /* above the loss of `start`, whose weights are the result */
 };
 
 typedef struct tk_net {

@@ -14,6 +14,7 @@ namespace {
 
 constexpr int64_t LARGE = 1 << 21; // cells of a group that is worth several threads
 constexpr double NONE = std::numeric_limits<double>::quiet_NaN();
+constexpr double ABOVE = 1 + 1e-6; // times the loss of the start, above which an end is worse
 
 // The training of one group.
 class Training {
@@ -32,17 +33,17 @@ public:
             out->ending = TK_NET_OUT_OF_RANGE;
             return TK_OK;
         }
+        Losses begun{};
+        if (net_.start)
+            code = losses(&begun);
         while (!code && out->epochs < net_.epochs && out->ending == TK_NET_DONE) {
             code = epoch(history, out);
             progress.done(1, own_.rows().n);
         }
-        if (code || !own_.stepper().steps())
-            return code;
-        if (has_best_)
-            std::copy_n(own_.best(), own_.shape().floats(), own_.weights());
-        centre_vectors(own_.shape(), own_.rows(), own_.weights());
-        code = mean_loss(own_.rows(), &out->loss);
-        write_weights(own_.shape(), units_, own_.weights(), weights);
+        if (!code && own_.stepper().steps())
+            code = finish(weights, out);
+        if (!code && net_.start)
+            back_to_start(begun, weights, out);
         return code;
     }
 
@@ -59,6 +60,44 @@ public:
     }
 
 private:
+    // Mean losses of the training rows and of those held out; NaN without any.
+    struct Losses {
+        double training, held;
+    };
+
+    int losses(Losses *out) {
+        *out = {NONE, NONE};
+        int code = mean_loss(own_.rows(), &out->training);
+        return code || !own_.held().n ? code : mean_loss(own_.held(), &out->held);
+    }
+
+    int finish(double *weights, tk_net_trained *out) {
+        if (has_best_)
+            std::copy_n(own_.best(), own_.shape().floats(), own_.weights());
+        centre_vectors(own_.shape(), own_.rows(), own_.weights());
+        int code = mean_loss(own_.rows(), &out->loss);
+        write_weights(own_.shape(), units_, own_.weights(), weights);
+        return code;
+    }
+
+    // Takes the weights of the start again where the end is worse by the rows that judge it.
+    void back_to_start(const Losses &begun, double *weights, tk_net_trained *out) const {
+        bool held = own_.held().n > 0;
+        double end = held ? out->held_loss : out->loss;
+        if (end <= ABOVE * (held ? begun.held : begun.training)) {
+            if (out->ending == TK_NET_DIVERGED)
+                out->ending = TK_NET_PATIENCE; // the best weights are from before
+            return;
+        }
+        int64_t n = own_.shape().weights();
+        std::copy_n(net_.start + index_ * n, n, weights);
+        out->loss = begun.training;
+        out->held_loss = begun.held;
+        out->kept = 0;
+        if (out->ending != TK_NET_LATE)
+            out->ending = held ? TK_NET_PATIENCE : TK_NET_WORSE;
+    }
+
     int prepare() {
         const Shape &shape = own_.shape();
         units_ = units_of(pass_.groups[index_], shape, net_, pass_.cancel_mark);

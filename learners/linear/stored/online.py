@@ -12,15 +12,16 @@ from tuskml.kvstore import Frames, ModelStore
 from tuskml.kvstore.working.routes import Routes
 from tuskml.learners import events
 from tuskml.learners.linear.operators import LEAST_SIZE
-from tuskml.learners.linear.stored.outcome import Diverged
+from tuskml.learners.linear.stored.outcome import AboveStart, Diverged
 from tuskml.learners.linear.stored.step import HeldOut, Pace
 from tuskml.learners.stored.progress import Progress
 
 if TYPE_CHECKING:
     from tuskml.learners.linear.stored.run import Run
 
-ABOVE = 0.01
-"""Of the objective at the start, which a sample of the rows tells, by how much another is more."""
+ABOVE, ROUNDING, FAR_ABOVE = 0.01, 1e-6, 0.1
+"""Of the objective at the start, by how much another is more where a sample of the rows tells it,
+where all rows do, and where the training has diverged, as in memory."""
 RUNAWAY = 4.0
 """Times that objective, above which the first epoch's loss tells that the step is too long."""
 
@@ -53,6 +54,10 @@ class Online:
     def run(self) -> None:
         """Epochs until the loss stops falling, they are done, or the time is over."""
         progress, run = self.progress, self.run_of
+        if run.gave_up:
+            return
+        if progress.continued and not progress.epoch:
+            progress.begun = self._begun()
         told = events.Pace(1, self.n_rows)
         if self.held is not None and progress.epoch:  # resumed at the best weights so far
             self.held.improves(progress.model)
@@ -146,15 +151,28 @@ class Online:
         return keys, self.store.sizes(keys.astype(np.int64)).astype(np.uint32)
 
     def judged(self) -> float:
-        """The objective, which has a status where it lies above that of the start; Diverged where
-        the training can begin again with a shorter step.
+        """The objective. Where it lies above that of the start: Diverged if the training can
+        begin again with a shorter step, otherwise AboveStart.
         """
         objective, begun = self.objective(), self.progress.begun
-        if begun is not None and objective > (1 + ABOVE) * begun + self._rounding():
-            if not self.run_of.last:
-                raise Diverged
-            self.converged, self.status = False, "diverged"
+        if begun is None or self.run_of.gave_up:
+            return objective
+        above = objective - begun - self._rounding()
+        if above > ABOVE * begun and not self.run_of.last:
+            raise Diverged
+        judged = self.progress.continued and self.held is None
+        if above > (ROUNDING if judged else ABOVE) * begun:
+            status = "diverged" if above > FAR_ABOVE * begun else "not converged"
+            late = self.status == "time limit"
+            raise AboveStart(self.status if late else status, self.progress.history)
         return objective
+
+    def _begun(self) -> float:
+        """The objective at the weights of a warm start."""
+        try:
+            return self.objective()
+        except Diverged:
+            return math.inf
 
     def _rounding(self) -> float:
         """Of losses, whose margins are sums of weights of 32 bits."""

@@ -18,6 +18,17 @@ class Diverged(Exception):
     """Weights or losses are not finite: the step was too long."""
 
 
+class AboveStart(Diverged):
+    """The last training ended above the objective of its start.
+
+    status: of the model that the start is; history: mean losses of the epochs.
+    """
+
+    def __init__(self, status: str, history: list[float]) -> None:
+        super().__init__()
+        self.status, self.history = status, history
+
+
 @dataclass(frozen=True)
 class Trained:
     """A model whose weights lie in a sealed version, `reference`. step: the one that was found."""

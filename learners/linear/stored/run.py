@@ -29,6 +29,7 @@ from tuskml.learners.linear.request import Request
 from tuskml.learners.linear.stored.estimate import StoreUse, estimate_of, expected_epochs
 from tuskml.learners.linear.stored.online import Online
 from tuskml.learners.linear.stored.outcome import (
+    AboveStart,
     Diverged,
     Trained,
     metadata_of,
@@ -94,6 +95,7 @@ class Run:
         self.arranged = ""  # how rare features are ordered, and why
         self.all_bytes = 0  # of the frames of all keys, where known
         self.last = False  # whether a training that diverges is not begun again
+        self.gave_up = False  # whether the model is the start
         self.deadline = math.inf
         if self.options.time is not None:
             self.deadline = time.monotonic() + self.options.time
@@ -226,15 +228,18 @@ class Run:
         return chunks
 
     def _first(self, chunks: Chunks, trials: Trials) -> Progress:
-        if self.classes is not None:
-            start = Model(intercepts=self.classes.first_intercepts(self.options))
-        else:
-            start = Model(first_intercept(self.rows, self.labels, self.task, self.options))
+        start = self.first_model()
         given = self.plan.step if isinstance(self.plan.step, float) else None
         step, begun = trials.run(self._training(chunks, 0, 1.0), start, given)
         begun += penalties_of(self.start, self.options.l1, self.options.l2)
         continued = self.options.warm_start is not None
         return Progress(step, self.start.dimension(), continued, model=start, begun=begun)
+
+    def first_model(self) -> Model:
+        """What the start has beside its weights."""
+        if self.classes is not None:
+            return Model(intercepts=self.classes.first_intercepts(self.options))
+        return Model(first_intercept(self.rows, self.labels, self.task, self.options))
 
     def _estimate(self, chunks: Chunks) -> StoreUse:
         """What the training is expected to ask of its store."""
@@ -263,11 +268,23 @@ class Run:
                 self.last = not left or store is not None
                 begun = store or self._new_store(index)
                 return self._in_store(begun, chunks, progress.again(step))
+            except AboveStart as above:
+                return self._start(index, chunks, progress.again(step), above)
             except Diverged:
                 if store is not None:
                     raise self._diverged(step) from None
                 step /= 4
         raise self._diverged(step * 4)
+
+    def _start(
+        self, index: IndexMap, chunks: Chunks, progress: Progress, above: AboveStart
+    ) -> Trained:
+        """The start as a model, in place of one that is worse."""
+        self.gave_up = True
+        start = replace(progress, epoch=0, history=[], model=self.first_model())
+        trained = self._in_store(self._new_store(index), chunks, start)
+        history, epochs = above.history, len(above.history)
+        return replace(trained, status=above.status, history=history, epochs=epochs)
 
     def _diverged(self, step: float) -> DataError:
         return DataError(

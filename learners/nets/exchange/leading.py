@@ -18,8 +18,6 @@ from tuskml.kernels.parts.sharded import ShardedPass
 from tuskml.kernels.passes import Floats
 from tuskml.learners.nets.exchange.division import pieces_of
 from tuskml.learners.nets.hopping import Hopping
-from tuskml.learners.nets.outcome import head_of_net
-from tuskml.learners.nets.weights import warm_start
 
 FIELDS = ("epochs", "kept", "ending")
 """What the workers say of a training, in whole numbers."""
@@ -49,8 +47,6 @@ class Exchanging(Hopping):
 
     def asked_of_crew(self) -> bytes:
         """What all workers get."""
-        head = head_of_net(self.rows, self.options, self.alike)
-        start = warm_start(self.options, head, 1, self.alike.classes)
         left = max(self.until - time.monotonic(), 1e-9) if math.isfinite(self.until) else None
         header = {
             "rules": asdict(self.rules),
@@ -60,7 +56,7 @@ class Exchanging(Hopping):
         }
         held = None if self.held is None else self.of_rows(self.held)
         messages = [self.of_rows(self.training), held]
-        return packed(header, [self.units, start, *messages])
+        return packed(header, [self.units, self.start, *messages])
 
     def of_rows(self, rows: ShardedPass) -> Array:
         """The message that asks a part for its rows, as bytes."""

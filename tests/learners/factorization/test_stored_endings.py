@@ -47,6 +47,45 @@ def test_a_step_too_large_is_taken_back(root):
     nothing_left(root, versions=[1])
 
 
+def status(found):
+    return found.status.pool[found.status.code[0]]
+
+
+def test_vectors_worse_than_a_constant_are_that_constant(root):
+    """In a store as in memory; the ratings are noise, which a penalty keeps from being learned."""
+    user, item, _ = ratings()
+    arrays = user, item, np.random.default_rng(1).uniform(-0.5, 0.5, len(user))
+    given = {"step": 3, "schedule": "constant", "l2": 0.6, "max_iter": 3}
+    found, wanted = in_store(root, arrays, **given), in_memory(arrays, **given)
+    assert status(found) == status(wanted) == "diverged"
+    assert found.loss[0] == pytest.approx(wanted.loss[0])
+    assert found.intercept[0] == pytest.approx(wanted.intercept[0], abs=1e-7)
+    assert not vectors(root, found).any()
+
+
+@pytest.mark.parametrize("stored", [True, False])
+@pytest.mark.parametrize("biases", [True, False])
+def test_ratings_far_from_zero_need_biases(root, stored, biases):
+    user, item, rating = ratings()
+    fit = (lambda a, **o: in_store(root, a, **o)) if stored else in_memory
+    for offset, told in ((0.0, "ok"), (1e9, "ok" if biases else "rounded feature")):
+        assert status(fit((user, item, rating + offset), biases=biases, rank=3)) == told
+
+
+@pytest.mark.parametrize("unit", [2.0**-200, 2.0**200])
+@pytest.mark.parametrize("biases", [True, False])
+def test_stored_vectors_follow_the_unit_of_ratings(root, unit, biases):
+    """Beyond the range of 32 bits, too; a penalty on vectors is in units of the ratings."""
+    user, item, rating = ratings()
+    l2 = 0.0 if biases else 0.02
+    given = {"biases": biases, "rank": 3, "threads": 1}
+    plain = vectors(root, in_store(root, (user, item, rating), l2=l2, **given))
+    found = vectors(root, in_store(root, (user, item, rating * unit), l2=l2 * unit, **given))
+    width = np.full(found.shape[1], np.sqrt(unit))
+    width[: int(biases)] = unit
+    np.testing.assert_allclose(found / width, plain, rtol=1e-5, atol=1e-6)
+
+
 def test_what_diverged_is_not_sealed(root):
     with pytest.raises(DataError, match="training of 'films' diverged with steps down to"):
         in_store(root, ratings(), step=1e30)

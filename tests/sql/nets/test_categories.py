@@ -182,6 +182,10 @@ def test_more_epochs_from_a_model(db: Database) -> None:
         more = db.model()
         assert more.history[0] < 0.5 * first.history[0]
         assert more.loss < 1.1 * first.loss
+        db.train(label, options | {"warm_start": start, "max_iter": 1, "learning_rate": 40})
+        if label == "y":  # classes that are told apart have a lower loss by larger weights
+            steep = db.model()
+            assert (steep.status, steep.coef) == ("worse than start", first.coef)
     with pytest.raises((duckdb.Error, psycopg.Error), match=re.escape("warm_start is a net 11-16-3 of relu with vectors for 7 levels of 5, 3 levels of 3, expected a net 11-16-1 of relu with vectors for 7 levels of 5, 3 levels of 3")):  # fmt: skip
         db.train("y", SHORT | {"warm_start": start})
     with pytest.raises((duckdb.Error, psycopg.Error), match="warm_start is a model without a net"):

@@ -139,3 +139,9 @@ def test_a_time_limit_and_a_start(con: duckdb.DuckDBPyConnection, source: str) -
     went_on = again[key]
     assert went_on is not None
     assert went_on.coef == pytest.approx(model.coef, rel=1e-5, abs=1e-6)
+    for more in ({}, {"validation": 0.3}):
+        steep = {"max_iter": 1, "learning_rate": 40, "warm_start": model} | more
+        worse = by_parts(con, source=source, **steep)[key]
+        assert worse is not None
+        assert worse.status == ("early stop" if more else "worse than start")
+        assert worse.coef == model.coef

@@ -17,7 +17,7 @@ from tuskml.kernels.gpu import availability
 from tuskml.kernels.gpu.nets import fused
 from tuskml.kernels.gpu.nets.orders import Orders, epoch_order
 from tuskml.kernels.gpu.nets.training import trained_on_device
-from tuskml.kernels.nets.training import LOGISTIC, SOFTMAX, SQUARED, ByGroup, trained
+from tuskml.kernels.nets.training import LOGISTIC, SOFTMAX, SQUARED, WORSE, ByGroup, trained
 from tuskml.kernels.passes import GROUP, Pass
 
 
@@ -95,6 +95,11 @@ def test_weights_of_classes_and_starts(device: Any) -> None:
     given = ByGroup(start=plain.weights, class_weight=weight)
     close(*both(device, rows, given, loss=LOGISTIC, epochs=3))
     close(*both(device, groups_of(SQUARED, (150, 90)), ByGroup(start=plain.weights), epochs=2))
+    steep = {"loss": LOGISTIC, "epochs": 2, "learning_rate": 40.0}
+    here, there = both(device, rows, ByGroup(start=plain.weights), **steep)
+    assert here.about["ending"].tolist() == there.about["ending"].tolist() == [WORSE, WORSE]
+    assert np.array_equal(here.weights, plain.weights)
+    assert np.array_equal(there.weights, plain.weights)
     close(*both(device, rows, loss=LOGISTIC, **PLAIN))
 
 
