@@ -18,7 +18,7 @@ from tuskml.groups import last_training, training_log
 from tuskml.groups.contract.emission import Emission
 from tuskml.groups.contract.requests import made_for, options_of, refuse_weights
 from tuskml.groups.holding import with_held_out
-from tuskml.groups.invalid import invalid_models, trained_apart, usable, with_leaks
+from tuskml.groups.invalid import invalid_models, trained_apart, usable
 from tuskml.groups.outgrown import outgrown
 from tuskml.groups.preparation import readable
 from tuskml.groups.selection.asked import ANY_TASK, Search, search_of
@@ -28,15 +28,17 @@ from tuskml.groups.wide import narrow, refuse_wide
 from tuskml.kernels.charged import look_once
 from tuskml.kernels.passes import GROUP, KINDS
 from tuskml.kernels.working import counted
+from tuskml.learners.classes import named_as_booleans
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models, Names
 from tuskml.learners.options.table import MAX_TEXT, refuse_format
 from tuskml.learners.receiving import compared_of, invalid, is_token, receiver_of
 from tuskml.learners.registry import learner_of, of_classes, task_named
+from tuskml.learners.statuses import with_leaks
 from tuskml.schedule import budget, phases, shares
 
 TRAIN, EXPLAIN = 0, 1
-NUMBERS = 0
+NUMBERS, BOOLEANS = 0, 1
 """What labels are: `tusk_labels`."""
 
 
@@ -122,7 +124,7 @@ def answer_training(
         task, source = compared_of(task)
     text: bytes = texts.options
     if batch.labels != NUMBERS and len(text) <= MAX_TEXT:
-        text = of_classes(task, text.decode()).encode()
+        text = of_classes(task, text.decode(), batch.labels == BOOLEANS).encode()
     search = search_in(task, text)
     if search is not None and not search.plain:
         first = search.candidates[0]
@@ -283,6 +285,8 @@ def emit_models(
     """Returns models of the groups of one spec; places: these groups' in the batch."""
     shares.progress(len(models.group))
     training_log.note(models)
+    if pointer.contents.labels == BOOLEANS:
+        models = named_as_booleans(models)
     with phases.phase("emitting"):
         emission = Emission(models.numbered(places[models.group]))
         library.tusk_emit_models(pointer, ctypes.byref(emission.struct))

@@ -48,10 +48,14 @@ CREATE OR REPLACE TEMP MACRO predict
     (model, features) AS _tusk_predict(_tusk_payload(model), features),
     (model_name, in_group, features) AS _tusk_three('predict', model_name);
 
+-- What else a boolean class may be called: true is 1 too, and false is 0.
+CREATE OR REPLACE TEMP MACRO _tusk_other_name(given) AS
+    CASE given WHEN 'true' THEN '1' WHEN 'false' THEN '0' WHEN '1' THEN 'true' WHEN '0' THEN 'false' END;
 -- The place of a class in a model's list of them, by its name or its number. A model that saw one class knows no other: NULL.
 CREATE OR REPLACE TEMP MACRO _tusk_place(names, given) AS
     coalesce(nullif(list_position(names, given), 0),
              nullif(list_position(names, CAST(try_cast(try_cast(given AS DOUBLE) AS BIGINT) AS VARCHAR)), 0),
+             nullif(list_position(names, _tusk_other_name(given)), 0),
              CASE WHEN len(names) > 1 AND given IS NOT NULL
                   THEN error('predict_proba: class is ''' || given || ''', expected one of the model''s: '
                              || array_to_string(names, ', ')) END);
@@ -292,13 +296,28 @@ CREATE OR REPLACE TEMP MACRO _tusk_keys_sql(keys) AS
         CASE WHEN json_serialize_sql('SELECT ' || _tusk_key || chr(10))->>'error' = 'true' THEN _tusk_term(_tusk_key) ELSE _tusk_key END
         || chr(10) || ', '), '');
 
+-- Features as SQL writes them, one by one.
+CREATE OR REPLACE TEMP MACRO _tusk_expressions(features) AS
+    CASE json_type(to_json(features)) WHEN 'ARRAY' THEN to_json(features)->>'$[*]'
+         WHEN 'OBJECT' THEN list_transform(json_keys(to_json(features)), lambda _tusk_name: json_extract_string(
+              to_json(features), '/' || replace(replace(_tusk_name, '~', '~0'), '/', '~1')))
+         ELSE [to_json(features)->>'$'] END;
+-- A column by its name alone, without a cast, the table's name, quotes and parentheses; another expression without spaces.
+CREATE OR REPLACE TEMP MACRO _tusk_plain(term) AS coalesce(nullif(regexp_extract(lower(term),
+    '^[\s(]*(?:cast\s*\(\s*)?(?:[\w$]+\s*\.\s*|"[^"]+"\s*\.\s*)*"?([\w$]+)"?(?:[\s)]*|\s+as\s+[\w\s]+(?:\([\d,\s]+\))?\s*\)[\s)]*)(?:::\s*[\w\s]+(?:\([\d,\s]+\))?[\s)]*)*$', 1), ''),
+    regexp_replace(lower(term), '\s', '', 'g'));
+CREATE OR REPLACE TEMP MACRO _tusk_has_label(features, label) AS
+    list_contains(list_transform(_tusk_expressions(features), lambda _tusk_term_: _tusk_plain(_tusk_term_)), _tusk_plain(label));
+
 -- A training on a table, a query or files ('''trips.parquet''') whose label and features are SQL as text. The features are
 -- a list of columns, a STRUCT of names with expressions, or one expression that is an array, a row or sparse(...). It
 -- returns one row, the model's fields, or with group_by a row per group, its keys and its model, and can run no statement
 -- but one SELECT. Where the options allow it, _tusk_rounds writes a statement that reads some row groups, or trains on a
 -- cluster; of a list whose columns are not all numbers, one by name.
 CREATE OR REPLACE TEMP MACRO train(source, task, label, features, options := '', weight := '', "offset" := '', group_by := []) AS TABLE
-FROM query(CASE WHEN _tusk_keys(group_by) = '[]' THEN 'SELECT unnest(_tusk_trained) FROM ('
+FROM query(CASE WHEN _tusk_has_label(features, label)
+                THEN error('train: features has the label ''' || label || ''' itself, expected columns to predict it from')
+                WHEN _tusk_keys(group_by) = '[]' THEN 'SELECT unnest(_tusk_trained) FROM ('
                 ELSE 'SELECT * RENAME (_tusk_trained AS model) FROM (' END || coalesce(
     _tusk_rounds(source, task, _tusk_label_sql(label), _tusk_features_sql(features), _tusk_options(options), _tusk_term(weight), _tusk_term("offset"),
                  _tusk_with_names(features, _tusk_options(options)), _tusk_keys(group_by)),
@@ -385,9 +404,10 @@ CREATE OR REPLACE TEMP MACRO _tusk_explained(told, width, names, class_names) AS
         'feature': CASE WHEN _tusk_i % (width + 1) = 0 THEN 'base value' ELSE coalesce(names[_tusk_i % (width + 1)], 'x' || _tusk_i % (width + 1)) END,
         'value': CASE WHEN _tusk_i % (width + 1) > 0 THEN told[1 + _tusk_i % (width + 1)] END,
         'contribution': told[2 + width + _tusk_i],
-        'class': CASE WHEN told[1] > 1 THEN class_names[1 + _tusk_i // (width + 1)] END});
+        'class': CASE WHEN told[1] > 1 THEN class_names[1 + _tusk_i // (width + 1)]
+                      WHEN len(class_names) = 2 THEN class_names[2] END});
 
--- What each feature of a row adds to the margin: with the base value they add up to it.
+-- What each feature of a row adds to the margin of a class, of two classes the higher one: with the base value they add up to it.
 CREATE OR REPLACE TEMP MACRO explain_prediction(model, features) AS TABLE
 SELECT unnest(_tusk_explained(_tusk_told, CAST((len(_tusk_told) - 1 - _tusk_told[1]) / (_tusk_told[1] + 1) AS BIGINT), _tusk_names,
                               _tusk_class_names), recursive := true)
@@ -402,12 +422,7 @@ SELECT unnest(from_json(_tusk_list, '[{"partitioning": "VARCHAR", "version": "BI
     "requests_after": "DOUBLE", "error": "VARCHAR"}]'), recursive := true)
 FROM _tusk_told;
 
--- Features as SQL writes them, one by one: their expressions, and their names, which a single array has not.
-CREATE OR REPLACE TEMP MACRO _tusk_expressions(features) AS
-    CASE json_type(to_json(features)) WHEN 'ARRAY' THEN to_json(features)->>'$[*]'
-         WHEN 'OBJECT' THEN list_transform(json_keys(to_json(features)), lambda _tusk_name: json_extract_string(
-              to_json(features), '/' || replace(replace(_tusk_name, '~', '~0'), '/', '~1')))
-         ELSE [to_json(features)->>'$'] END;
+-- Their names, which a single array has not.
 CREATE OR REPLACE TEMP MACRO _tusk_expression_names(features) AS
     CASE json_type(to_json(features)) WHEN 'ARRAY' THEN to_json(features)->>'$[*]' WHEN 'OBJECT' THEN json_keys(to_json(features))
          ELSE []::VARCHAR[] END;
@@ -433,7 +448,8 @@ CREATE OR REPLACE TEMP MACRO _tusk_given_sql(source, model, label, features, gro
     || 'AS _tusk_m FROM _tusk_given WHERE _tusk_model_given IS NOT NULL GROUP BY _tusk_g), ';
 -- A label as a class of a model: booleans are 0 and 1, unless they are its names.
 CREATE OR REPLACE TEMP MACRO _tusk_class_of(names, label) AS
-    CASE WHEN list_contains(names, label) THEN label WHEN label = 'true' THEN '1' WHEN label = 'false' THEN '0'
+    CASE WHEN list_contains(names, label) THEN label
+         WHEN list_contains(names, _tusk_other_name(label)) THEN _tusk_other_name(label)
          ELSE regexp_replace(label, '\.0+$', '') END;
 -- The loss of a row: by the probability of its class, by whether the class is right, or by the squared error.
 CREATE OR REPLACE TEMP MACRO _tusk_row_loss(_tusk_m, _tusk_answer, label) AS
