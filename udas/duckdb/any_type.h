@@ -42,6 +42,12 @@ bool text_of_any(duckdb_vector v, idx_t n, scratch *s, column *text);
 bool numbers_of_any(duckdb_vector v, idx_t n, scratch *s, column *c, bool *f64);
 bool numbers_list_of_any(duckdb_vector v, idx_t n, scratch *s, list_column *l, bool *f64);
 
+/* The same as int64, without rounding; the column notes those that are none as rounded. */
+bool whole_of_any(duckdb_vector v, idx_t n, scratch *s, column *c, bool *f64);
+
+/* Notes that number i of n was rounded, in *rounded, which is NULL before the first one. */
+void note_rounded(scratch *s, idx_t n, idx_t i, uint64_t **rounded);
+
 /* Numbers of 128 bits, converted and stored as DuckDB does it. */
 double from_hugeint(duckdb_hugeint h);
 duckdb_hugeint hugeint_of(__int128 x);
