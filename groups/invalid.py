@@ -6,7 +6,7 @@ group. The other groups are trained as if that one were not there.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -22,6 +22,7 @@ from tuskml.learners.labels import Allowed
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models, Strings, options_text
 from tuskml.learners.registry import learner_of
+from tuskml.learners.remarks import FEATURES, LABEL, ROUNDED, ROUNDED_LABELS, Remarks
 from tuskml.learners.statuses import INVALID
 from tuskml.schedule import budget
 
@@ -45,6 +46,46 @@ def invalid_models(groups: Groups, request: Request[Any, Any], why: Sequence[str
         plan=Strings(tuple(why), np.arange(n, dtype=np.int32)),
         options=text,
     )
+
+
+def refusal_of_rounded(remarks: Remarks, request: Request[Any, Any]) -> str | None:
+    """A sentence about numbers that are names and were rounded; None where there are none."""
+    if not remarks.rounded:
+        return None
+    learner, options, held = learner_of(request.task), request.options, request.held_out
+    named = dict.fromkeys(options.categories or (), "categories")
+    if options.cluster is not None:
+        named[options.cluster] = "cluster"
+    if held is not None and held.column is not None:
+        named[held.column] = "time_by" if held.in_time else "fold_by"
+    for place in sorted(remarks.rounded):
+        if place.column == LABEL and learner.classifies(request):
+            return ROUNDED_LABELS
+        if place.column == FEATURES and learner.names_numbers(request):
+            return f"features that are names have numbers {ROUNDED}"
+        if place.name in named:
+            name = named[place.name]
+            how = "round it" if name == "time_by" else "round it or cast it to text"
+            return (
+                f"option '{name}' names column '{place.name[:200]}', which has values {ROUNDED}: "
+                + how
+            )
+    return None
+
+
+def rounded_in(
+    remarks: Mapping[int, Remarks], requests: Sequence[Request[Any, Any]]
+) -> dict[int, str]:
+    """Such a sentence by group. RowsError where option `invalid` has errors."""
+    found: dict[int, str] = {}
+    for group, one in remarks.items():
+        for request in requests:
+            why = refusal_of_rounded(one, request)
+            if why is not None and request.options.invalid == "error":
+                raise RowsError(why)
+            if why is not None:
+                found[group] = why
+    return found
 
 
 def trained_apart(

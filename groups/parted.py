@@ -4,8 +4,10 @@ from typing import Any
 
 import numpy as np
 
+from tuskml.errors import RowsError
 from tuskml.groups.contract.requests import refuse_weights
 from tuskml.groups.contract.trainer import named
+from tuskml.groups.invalid import refusal_of_rounded
 from tuskml.groups.preparation import Readable, kinds_of, refuse_options, told, with_names
 from tuskml.kernels.parts.sharded import Parts, ShardedPass
 from tuskml.kernels.passes import SQUARED
@@ -13,6 +15,7 @@ from tuskml.learners.learner import Request
 from tuskml.learners.models import Models
 from tuskml.learners.options.kinds import LIST
 from tuskml.learners.registry import learner_of
+from tuskml.learners.remarks import Remarks, noted
 from tuskml.learners.statuses import LEAK, LEAST_ROWS, with_status
 
 
@@ -31,4 +34,11 @@ def trained_by_parts(parts: Parts, request: Request[Any, Any]) -> Models | None:
     rows = ShardedPass(parts.found, SQUARED, None, None, True, 1, parts=parts)
     models = with_status(models, LEAK, np.full(len(models.group), rows.leaks(LEAST_ROWS)))
     models = Readable(parts.found, request, known).described(models)
-    return named(models, parts.found, request.options.feature_names, known is not None)
+    models = named(models, parts.found, request.options.feature_names, known is not None)
+    remarks = Remarks()
+    for one in parts.remarks:
+        remarks.add(Remarks.of_json(one))
+    why = refusal_of_rounded(remarks, request)
+    if why is not None:
+        raise RowsError(why)
+    return noted(models, {0: remarks})

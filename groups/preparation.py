@@ -50,7 +50,7 @@ from tuskml.schedule import budget
 Groups = NDArray[np.void]
 NUMBER = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?")
 """A text that is a number."""
-OF_ROWS = ("label is '", " distinct values in a group")
+OF_ROWS = ("label is '", " distinct values in a group", ", since larger whole numbers are rounded")
 """How refusals of what a group's rows have read; others are of options."""
 MARKS_OF = {
     CATEGORY: tuple(f'"kind":"{kind}"' for kind in ("category", "levels", "product")),

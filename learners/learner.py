@@ -380,6 +380,10 @@ class Learner(ABC):
             return None
         return of_classes(request.task.name, request.options)
 
+    def names_numbers(self, request: Request[Any, Any]) -> bool:
+        """Whether numbers of lists are names, such as ids."""
+        return False
+
     def usable(self, request: Request[Any, Any], features: Any, labels: Floats) -> Mask:
         """Whether each row of a chunk (`kernels.segments.chunks`) can be trained on, (n,)."""
         allowed = self.allowed(request)

@@ -132,12 +132,13 @@ class Models:
     preparation: Strings = field(default_factory=lambda: Strings.same(None, 0))
     trials: Strings = field(default_factory=lambda: Strings.same(None, 0))
     class_names: Names = field(default_factory=lambda: Names.same(None, 0))
+    note: Strings = field(default_factory=lambda: Strings.same(None, 0))
     covariance: Lists = field(default_factory=lambda: Lists(np.empty(0), np.zeros(1, np.int64)))
     ratios: Lists = field(default_factory=lambda: Lists(np.empty(0), np.zeros(1, np.int64)))
 
     def __post_init__(self) -> None:
         n = len(self.group)
-        for name in ("store", "preparation", "trials"):
+        for name in ("store", "preparation", "trials", "note"):
             if not len(getattr(self, name).code):
                 object.__setattr__(self, name, Strings.same(None, n))
         for name in ("covariance", "ratios"):

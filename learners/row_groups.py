@@ -15,10 +15,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError
+from tuskml.errors import DataError, RowsError
 from tuskml.kernels.passes import GROUP, LABELS, OwnedRows, Pass
 from tuskml.learners.classes import refuse_large
 from tuskml.learners.receiving import Receiver
+from tuskml.learners.remarks import LABEL, ROUNDED_LABELS, Remarks, received
 from tuskml.learners.tasks import Task
 
 Groups = NDArray[np.void]
@@ -101,11 +102,13 @@ class RowGroups(Protocol):
 
 @dataclass(frozen=True)
 class Chunk:
-    """Rows in memory: to train on, and held out; labels: of both, as LABELS of shape (1,)."""
+    """Rows in memory: to train on, and held out; labels: of both, as LABELS of shape (1,);
+    remarks: on them."""
 
     rows: Groups
     held: Groups
     labels: NDArray[np.void]
+    remarks: Remarks
 
 
 @dataclass(frozen=True)
@@ -137,6 +140,7 @@ class Reader:
     used: dict[Piece, bool] = field(default_factory=dict)
     n_usable: int = 0
     n_skipped: int = 0
+    remarks: Remarks = field(default_factory=Remarks)
     classes: tuple[float, float] | None = None
 
     @contextmanager
@@ -189,7 +193,7 @@ class Reader:
         wanted = held if isinstance(held, int) else held(labels)
         out = np.minimum(np.full(1, wanted, np.int64), 3 * groups["n_rows"] // 4)
         kept, apart = rows.shuffled(memory, self.seed, out)
-        return Chunk(self._owned(stack, kept), self._owned(stack, apart), labels)
+        return Chunk(self._owned(stack, kept), self._owned(stack, apart), labels, received())
 
     @staticmethod
     def _owned(stack: ExitStack, rows: OwnedRows) -> Groups:
@@ -202,6 +206,8 @@ class Reader:
         if labels["third_row"][0]:
             seen.add(float(labels["third"][0]))
         refuse_large(self.task, labels)
+        if any(place.column == LABEL for place in received().rounded):
+            raise RowsError(ROUNDED_LABELS)
         known = set(self.classes or ())
         if len(known | seen) > 2:
             shown = ", ".join(f"{value:g}" for value in sorted(known | seen))
@@ -222,6 +228,7 @@ class Reader:
         for chunk in found:
             self.n_usable += int(chunk.rows["n_rows"][0] + chunk.held["n_rows"][0])
             self.n_skipped += int(chunk.rows["n_skipped"][0])
+            self.remarks.add(chunk.remarks)
 
     def counters(self) -> dict[str, int]:
         """What was read, of what there is; rows that were read twice count twice."""

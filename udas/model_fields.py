@@ -23,6 +23,7 @@ MODEL_FIELDS = (
     ModelField("class_names", "TEXTS", "VARCHAR[]", "text[]"),
     ModelField("n_rows", "COUNT", "BIGINT", "bigint"),
     ModelField("n_skipped", "COUNT", "BIGINT", "bigint"),
+    ModelField("note", "TEXT", "VARCHAR", "text"),
     ModelField("n_features", "COUNT", "BIGINT", "bigint"),
     ModelField("loss", "NUMBER", "DOUBLE", "float8"),
     ModelField("history", "NUMBERS", "DOUBLE[]", "float8[]"),

@@ -38,6 +38,7 @@ class Fields:
     class_names: list[str] | None = None
     preparation: str | None = None
     trials: dict[str, Any] | None = field(default=None, compare=False)
+    note: str | None = field(default=None, compare=False)
 
     @cached_property
     def payload(self) -> bytes:

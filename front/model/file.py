@@ -179,11 +179,12 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "label": maybe(text),
     "class_names": maybe(listed(text)),
     "preparation": maybe(text),
+    "note": maybe(text),
     "trials": maybe(settings),
     "intercept": maybe(number),
 }
 """By field; the payload is made of the others."""
-OLDER: dict[str, Any] = {"class_names": None, "preparation": None, "trials": None}
+OLDER: dict[str, Any] = dict.fromkeys(("class_names", "preparation", "trials", "note"))
 """What a model of an older version has in fields that are new."""
 
 

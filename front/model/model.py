@@ -44,7 +44,8 @@ class Model(Fields):
 
     features: the names that option `feature_names` gave, or the columns or SQL expressions that
     Python trained the model on; label: likewise. Models that differ only in
-    them are equal. preparation: what rows by name became, as JSON; trials: what a search tried.
+    them are equal. preparation: what rows by name became, as JSON; trials: what a search tried;
+    note: in how many of the rows that were skipped which column was NULL.
     """
 
     @classmethod
@@ -290,5 +291,5 @@ class Model(Fields):
 
 FIELDS = tuple(item.name for item in MODEL_FIELDS if item.kind != "PAYLOAD")
 """Those of SQL's model value that a person reads, in its order."""
-LATER = ("features", "preparation", "class_names", "trials")
+LATER = ("features", "preparation", "class_names", "trials", "note")
 """Fields that models of an older version do not have."""

@@ -176,6 +176,7 @@ def facts(model: Fields) -> list[tuple[str, str]]:
         found.append(("classes", classes_shown(model)))
     found += [
         ("rows", f"{model.n_rows:,}{skipped}"),
+        *([("note", model.note)] if model.note else []),
         ("loss", shown(float(model.loss))),
         ("plan", model.plan),
         ("iterations", f"{model.iterations:,} in {model.seconds:.3g} s"),

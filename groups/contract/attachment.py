@@ -43,6 +43,8 @@ class _Batch(ctypes.Structure):
         ("program", ctypes.c_char_p),
         ("flaws", ctypes.POINTER(ctypes.c_char_p)),
         ("labels", ctypes.c_int32),
+        ("remarks", ctypes.c_void_p),
+        ("n_remarks", ctypes.c_int64),
     ]
 
 

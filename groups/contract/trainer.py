@@ -18,7 +18,7 @@ from tuskml.groups import last_training, training_log
 from tuskml.groups.contract.emission import Emission
 from tuskml.groups.contract.requests import made_for, options_of, refuse_weights
 from tuskml.groups.holding import with_held_out
-from tuskml.groups.invalid import invalid_models, trained_apart, usable
+from tuskml.groups.invalid import invalid_models, rounded_in, trained_apart, usable
 from tuskml.groups.outgrown import outgrown
 from tuskml.groups.preparation import readable
 from tuskml.groups.selection.asked import ANY_TASK, Search, search_of
@@ -34,6 +34,7 @@ from tuskml.learners.models import Models, Names
 from tuskml.learners.options.table import MAX_TEXT, refuse_format
 from tuskml.learners.receiving import compared_of, invalid, is_token, receiver_of
 from tuskml.learners.registry import learner_of, of_classes, task_named
+from tuskml.learners.remarks import at, current, noted, remarks_of
 from tuskml.learners.statuses import with_leaks
 from tuskml.schedule import budget, phases, shares
 
@@ -58,7 +59,8 @@ def answer(library: ctypes.CDLL, pointer: Any, account: int | None = None) -> No
     batch = pointer.contents
     groups = groups_of(batch)
     spec = np.ctypeslib.as_array(batch.spec, (batch.n_groups,)) if len(groups) else np.empty(0)
-    with counted(batch.memory or 0), budget.within(most_threads(batch)):
+    remarks = remarks_of(batch.remarks, batch.n_remarks)
+    with counted(batch.memory or 0), budget.within(most_threads(batch)), current(remarks):
         for number in range(batch.n_specs):
             places, texts = np.flatnonzero(spec == number), batch.specs[number]
             if not len(places):
@@ -128,6 +130,10 @@ def answer_training(
     search = search_in(task, text)
     if search is not None and not search.plain:
         first = search.candidates[0]
+        asked = [
+            Request(one.task, one.options, held_out=search.dealt) for one in search.candidates
+        ]
+        flaws |= rounded_in(at(places), asked)
         answer_flaws(library, pointer, Request(first.task, first.options), groups, places, flaws)
         groups, places = without(groups, flaws), without(places, flaws)
         if len(places):
@@ -159,12 +165,13 @@ def answer_token(
     batch = pointer.contents
     if batch.request == EXPLAIN and (receive := receiver_of(task)) is not None:
         refuse_wide(groups)
-        said = invalid(task, flaws[0]) if flaws else receive(groups, batch.memory)
+        with current(at(places)):
+            said = invalid(task, flaws[0]) if flaws else receive(groups, batch.memory)
         emit_texts(library, pointer, places, [said] * len(places))
         return True
     if batch.request == TRAIN and (made := made_for(task, groups)) is not None:
         last_training.note(made, None, batch.statement)
-        emit_models(library, pointer, places, made)
+        emit_models(library, pointer, places, made, given=False)
         return True
     return False
 
@@ -179,6 +186,7 @@ def answer_sound(
     flaws: Mapping[int, str],
 ) -> None:
     """Answers for groups with invalid rows first, and trains or explains the others."""
+    flaws = {**flaws, **rounded_in(at(places), [request])}
     answer_flaws(library, pointer, request, groups, places, flaws)
     groups, places = without(groups, flaws), without(places, flaws)
     if len(places):
@@ -280,15 +288,24 @@ def answer_request(
 
 
 def emit_models(
-    library: ctypes.CDLL, pointer: Any, places: NDArray[np.intp], models: Models
+    library: ctypes.CDLL,
+    pointer: Any,
+    places: NDArray[np.intp],
+    models: Models,
+    given: bool = True,
 ) -> None:
-    """Returns models of the groups of one spec; places: these groups' in the batch."""
+    """Returns models of the groups of one spec; places: these groups' in the batch; given:
+    whether they are of the rows that the batch has."""
     shares.progress(len(models.group))
     training_log.note(models)
     if pointer.contents.labels == BOOLEANS:
         models = named_as_booleans(models)
     with phases.phase("emitting"):
-        emission = Emission(models.numbered(places[models.group]))
+        at_places = places[models.group]
+        if given:
+            before = groups_of(pointer.contents)["n_skipped"][at_places]
+            models = noted(models, at(at_places), before)
+        emission = Emission(models.numbered(at_places))
         library.tusk_emit_models(pointer, ctypes.byref(emission.struct))
 
 

@@ -32,7 +32,7 @@ def answered(rows: PartRows, message: bytes, threads: int) -> bytes:
     """
     header, arrays = unpacked(message)
     if header["method"] == "described":
-        return packed({}, [described(rows.of(header["folds"]))])
+        return packed({"remarks": rows.remarks}, [described(rows.of(header["folds"]))])
     if header["method"] == "told":
         return packed({}, rows.told)
     mine = pass_of(rows, header, arrays, threads)

@@ -1,6 +1,6 @@
 """Copies of rows for as long as their group is trained by parts, whole or dealt to folds."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -40,7 +40,7 @@ class PartRows:
 
     groups: one group (GROUP), None: there is none; cells: the same rows by folds, None: they are
     not dealt; memory: address of the account for copies; beside: what was computed of them; told:
-    of rows that had names, what they became (`Told.arrays`).
+    of rows that had names, what they became (`Told.arrays`); remarks: on them, as JSON.
     """
 
     def __init__(
@@ -51,6 +51,7 @@ class PartRows:
     ) -> None:
         self.groups, self.cells, self.beside = groups, cells, Beside(memory)
         self.told: list[NDArray[Any]] = []
+        self.remarks: Mapping[str, Any] | None = None
 
     def of(self, folds: Sequence[int] | None) -> NDArray[np.void] | None:
         """The rows of some folds, (1,), or all; they are valid until the next call."""

@@ -49,11 +49,12 @@ class Parts(Protocol):
     n_rows: all rows, those that are skipped included. Once it was asked what they are: found, the
     group (kernels.GROUP) without its rows, and counts, the usable rows of each part. folds: of
     which folds these rows are, None: all; told: what rows with names became, None: they have none;
-    crew: who trains on them together, None: nobody.
+    remarks: on the rows of each part, as JSON; crew: who trains on them together, None: nobody.
     """
 
     n_rows: int
     told: Told | None
+    remarks: Sequence[Mapping[str, Any]]
     found: NDArray[np.void] | None
     counts: NDArray[np.int64]
     folds: tuple[int, ...] | None
@@ -276,7 +277,9 @@ def of_parts(parts: Parts) -> NDArray[np.void] | None:
 
     DataError where features are not the same in all parts.
     """
-    found = [unpacked(one)[1][0] for one in parts.ask(packed(described(parts.folds)))]
+    answers = [unpacked(one) for one in parts.ask(packed(described(parts.folds)))]
+    found = [arrays[0] for _, arrays in answers]
+    parts.remarks = [header["remarks"] for header, _ in answers if header["remarks"]]
     places = [place for place, one in enumerate(found) if one is not None and one[0] > 0]
     if not places:
         return None

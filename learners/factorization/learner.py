@@ -60,6 +60,9 @@ class Factorization(Learner):
         options = request.options
         return implicit.feedback(options.alpha) if options.feedback == IMPLICIT else None
 
+    def names_numbers(self, request: Request) -> bool:
+        return True
+
     def usable(self, request: Request, features: Any, labels: Floats) -> Mask:
         found = super().usable(request, features, labels)
         return found & training.are_ids(features) if isinstance(features, np.ndarray) else found

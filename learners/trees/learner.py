@@ -127,6 +127,9 @@ class Trees(Learner):
             return counts("objective 'poisson'")
         return super().allowed(request)
 
+    def names_numbers(self, request: Request[Task, TreeOptions]) -> bool:
+        return bool(request.options.categorical)
+
     def usable(self, request: Request[Task, TreeOptions], features: Any, labels: Floats) -> Mask:
         found = super().usable(request, features, labels)
         listed = request.options.categorical

@@ -13,9 +13,9 @@ CREATE OR REPLACE TEMP MACRO _tusk_is_tested_by_t(task) AS task IN ('linear', 'g
 CREATE OR REPLACE TEMP MACRO _tusk_model(model) AS
     CAST(model AS STRUCT(
         task VARCHAR, features VARCHAR[], preparation VARCHAR, coef DOUBLE[], intercept DOUBLE, std_err DOUBLE[],
-        classes DOUBLE[], class_names VARCHAR[], n_rows BIGINT, n_skipped BIGINT, n_features BIGINT, loss DOUBLE,
-        history DOUBLE[], iterations BIGINT, converged BOOLEAN, status VARCHAR, plan VARCHAR, seconds DOUBLE,
-        options VARCHAR, store VARCHAR, trials VARCHAR, payload BLOB));
+        classes DOUBLE[], class_names VARCHAR[], n_rows BIGINT, n_skipped BIGINT, note VARCHAR, n_features BIGINT,
+        loss DOUBLE, history DOUBLE[], iterations BIGINT, converged BOOLEAN, status VARCHAR, plan VARCHAR,
+        seconds DOUBLE, options VARCHAR, store VARCHAR, trials VARCHAR, payload BLOB));
 
 -- A model whose payload is made anew of its other fields: for models that were edited, or read from JSON without it.
 CREATE OR REPLACE TEMP MACRO with_payload(model) AS

@@ -1,9 +1,9 @@
 -- What a training answers: a value that a person can read; design and meaning are those of DuckDB's STRUCT.
 CREATE TYPE @extschema@.tuskml_model AS (
     task text, features text[], preparation text, coef float8[], intercept float8, std_err float8[],
-    classes float8[], class_names text[], n_rows bigint, n_skipped bigint, n_features bigint, loss float8,
-    history float8[], iterations bigint, converged boolean, status text, plan text, seconds float8, options text,
-    store text, trials text, payload bytea);
+    classes float8[], class_names text[], n_rows bigint, n_skipped bigint, note text, n_features bigint,
+    loss float8, history float8[], iterations bigint, converged boolean, status text, plan text, seconds float8,
+    options text, store text, trials text, payload bytea);
 COMMENT ON TYPE tuskml_model IS 'A trained model: what train_model answers and predict reads';
 
 -- tasks (scripts/build/tasks.py)

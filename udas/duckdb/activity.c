@@ -1,6 +1,7 @@
 /* tuskml_activity(): the trainings that run on the host; tuskml_set_shares(on) and
  * tuskml_set_weight(weight): how this database's take part in the shares of its cores. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

@@ -1,5 +1,6 @@
 #include "any_type.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,6 +89,24 @@ static double from_decimal(wide x, int scale, bool once) {
     return once ? nearest(x, scale) : v1_decimal(x, scale, POWERS[scale]);
 }
 
+void note_rounded(scratch *s, idx_t n, idx_t i, uint64_t **rounded) {
+    if (!*rounded)
+        *rounded = piece(s, (n + 63) / 64 * 8);
+    if (*rounded)
+        (*rounded)[i >> 6] |= UINT64_C(1) << (i & 63);
+}
+
+#define SURE_DIGITS ((wide)1000000000000000) /* of decimals of 15 digits no two are one double */
+
+/* Whether another decimal may become the same double. */
+static bool loses_digits(wide x, int scale) {
+    if (x > -SURE_DIGITS && x < SURE_DIGITS)
+        return false;
+    for (; scale && x % 10 == 0; scale--)
+        x /= 10;
+    return scale ? x <= -SURE_DIGITS || x >= SURE_DIGITS : !is_small(x);
+}
+
 static wide decimal_at(const void *data, duckdb_type storage, idx_t i) {
     switch (storage) {
     case DUCKDB_TYPE_SMALLINT:
@@ -101,22 +120,27 @@ static wide decimal_at(const void *data, duckdb_type storage, idx_t i) {
     }
 }
 
-static void convert_decimals(duckdb_logical_type type, const void *data, idx_t n, double *out) {
+static void convert_decimals(duckdb_logical_type type, idx_t n, scratch *s, column *c,
+                             double *out) {
     int scale = duckdb_decimal_scale(type);
     duckdb_type storage = duckdb_decimal_internal_type(type);
     bool once = !V1_NEEDED;
-    for (idx_t i = 0; i < n; i++)
-        out[i] = from_decimal(decimal_at(data, storage, i), scale, once);
+    for (idx_t i = 0; i < n; i++) {
+        wide x = decimal_at(c->data, storage, i);
+        out[i] = from_decimal(x, scale, once);
+        if (is_valid(c, i) && loses_digits(x, scale))
+            note_rounded(s, n, i, &c->rounded);
+    }
 }
 
-#define CONVERT(ID, T, TO)                     \
-    case ID:                                   \
-        for (idx_t i = 0; i < n; i++)          \
-            out[i] = TO(((const T *)data)[i]); \
+#define CONVERT(ID, T, TO)                        \
+    case ID:                                      \
+        for (idx_t i = 0; i < n; i++)             \
+            out[i] = TO(((const T *)c->data)[i]); \
         return true
 
 /* Returns false unless the type is numeric. */
-static bool convert(duckdb_logical_type type, const void *data, idx_t n, double *out) {
+static bool convert(duckdb_logical_type type, idx_t n, scratch *s, column *c, double *out) {
     switch (duckdb_get_type_id(type)) {
         CONVERT(DUCKDB_TYPE_TINYINT, int8_t, (double));
         CONVERT(DUCKDB_TYPE_SMALLINT, int16_t, (double));
@@ -130,7 +154,7 @@ static bool convert(duckdb_logical_type type, const void *data, idx_t n, double 
         CONVERT(DUCKDB_TYPE_HUGEINT, duckdb_hugeint, from_hugeint);
         CONVERT(DUCKDB_TYPE_UHUGEINT, duckdb_uhugeint, from_uhugeint);
     case DUCKDB_TYPE_DECIMAL:
-        convert_decimals(type, data, n, out);
+        convert_decimals(type, n, s, c, out);
         return true;
     default:
         return false;
@@ -172,10 +196,15 @@ size_t width_of_any(duckdb_logical_type type) {
 
 bool number_of_any(duckdb_logical_type type, const void *data, idx_t at, double *number) {
     const char *place = (const char *)data + at * width_of_any(type);
-    if (duckdb_get_type_id(type) != DUCKDB_TYPE_DOUBLE)
-        return convert(type, place, 1, number);
-    memcpy(number, place, sizeof *number);
-    return true;
+    if (duckdb_get_type_id(type) == DUCKDB_TYPE_DOUBLE) {
+        memcpy(number, place, sizeof *number);
+        return true;
+    }
+    scratch notes = {0}; /* of rounding, which does not matter here */
+    column one = {.data = place};
+    bool done = convert(type, 1, &notes, &one, number);
+    scratch_free(&notes);
+    return done;
 }
 
 bool all_null(idx_t n, scratch *s, column *c) {
@@ -195,7 +224,7 @@ bool numbers_of_any(duckdb_vector v, idx_t n, scratch *s, column *c, bool *f64) 
         done = all_null(n, s, c);
     } else if (!as_is) {
         double *out = piece(s, n * sizeof *out);
-        done = out && convert(type, c->data, n, out);
+        done = out && convert(type, n, s, c, out);
         c->data = out;
     }
     duckdb_destroy_logical_type(&type);
@@ -230,6 +259,47 @@ bool text_of_any(duckdb_vector v, idx_t n, scratch *s, column *text) {
         if (is_valid(text, row))
             return false;
     return all_null(n, s, text);
+}
+
+/* A number of any numeric type as a whole one; false if it is none of 64 bits. */
+static bool whole_at(duckdb_logical_type type, const column *c, const double *numbers, idx_t i,
+                     int64_t *id) {
+    duckdb_type name = duckdb_get_type_id(type);
+    wide x;
+    if (name == DUCKDB_TYPE_BIGINT) {
+        x = ((const int64_t *)c->data)[i];
+    } else if (name == DUCKDB_TYPE_UBIGINT) {
+        x = ((const uint64_t *)c->data)[i];
+    } else if (name == DUCKDB_TYPE_HUGEINT || name == DUCKDB_TYPE_UHUGEINT) {
+        x = wide_of(((const duckdb_hugeint *)c->data)[i]); /* beyond 127 bits it is negative */
+    } else if (name == DUCKDB_TYPE_DECIMAL) {
+        x = decimal_at(c->data, duckdb_decimal_internal_type(type), i);
+        for (int scale = duckdb_decimal_scale(type); scale; scale--, x /= 10)
+            if (x % 10)
+                return false;
+    } else {
+        *id = (int64_t)(fabs(numbers[i]) < 0x1p63 ? numbers[i] : 0);
+        return numbers[i] == (double)*id;
+    }
+    *id = (int64_t)x;
+    return *id == x && (name != DUCKDB_TYPE_UHUGEINT || x >= 0);
+}
+
+bool whole_of_any(duckdb_vector v, idx_t n, scratch *s, column *c, bool *f64) {
+    (void)f64;
+    column given = column_of(v);
+    int64_t *ids = piece(s, n * sizeof *ids);
+    if (!ids || !numbers_of_any(v, n, s, c, NULL))
+        return false;
+    duckdb_logical_type type = duckdb_vector_get_column_type(v);
+    bool none = duckdb_get_type_id(type) == DUCKDB_TYPE_SQLNULL;
+    c->rounded = NULL;
+    for (idx_t i = 0; !none && i < n; i++)
+        if (is_valid(c, i) && !whole_at(type, &given, c->data, i, ids + i))
+            note_rounded(s, n, i, &c->rounded);
+    duckdb_destroy_logical_type(&type);
+    c->data = ids;
+    return !s->out_of_memory;
 }
 
 /* --- lists --- */

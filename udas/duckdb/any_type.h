@@ -48,6 +48,12 @@ size_t width_of_any(duckdb_logical_type type);
 /* The number at a place of a vector's data, as numbers_of_any has it; false if it is none. */
 bool number_of_any(duckdb_logical_type type, const void *data, idx_t at, double *number);
 
+/* The same as int64, without rounding; the column notes those that are none as rounded. */
+bool whole_of_any(duckdb_vector v, idx_t n, scratch *s, column *c, bool *f64);
+
+/* Notes that number i of n was rounded, in *rounded, which is NULL before the first one. */
+void note_rounded(scratch *s, idx_t n, idx_t i, uint64_t **rounded);
+
 /* Numbers of 128 bits, converted and stored as DuckDB does it. */
 double from_hugeint(duckdb_hugeint h);
 duckdb_hugeint hugeint_of(__int128 x);

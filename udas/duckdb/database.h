@@ -136,16 +136,21 @@ typedef struct column {
     duckdb_vector vector;
     const void *data;
     uint64_t *validity; /* NULL: all valid */
+    uint64_t
+        *rounded; /* a bit for each number that a double cannot tell from others; NULL: none */
 } column;
 
 static inline column column_of(duckdb_vector v) {
-    return (column){v, duckdb_vector_get_data(v), duckdb_vector_get_validity(v)};
+    return (column){v, duckdb_vector_get_data(v), duckdb_vector_get_validity(v), NULL};
 }
 static inline column chunk_column(duckdb_data_chunk chunk, idx_t i) {
     return column_of(duckdb_data_chunk_get_vector(chunk, i));
 }
 static inline bool is_valid(const column *c, idx_t row) {
     return !c->validity || (c->validity[row >> 6] >> (row & 63) & 1);
+}
+static inline bool is_rounded(const column *c, idx_t row) {
+    return c->rounded && (c->rounded[row >> 6] >> (row & 63) & 1);
 }
 static inline bool all_valid(const column *c, idx_t from, idx_t n) {
     if (!c->validity)

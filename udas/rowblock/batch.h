@@ -9,6 +9,7 @@
 #define TUSK_BATCH_H
 
 #include "model_fields.h"
+#include "remarks.h"
 #include "rowblock.h"
 
 #ifdef __cplusplus
@@ -58,7 +59,9 @@ typedef struct tusk_batch {
     /* [n_groups], why no model can be trained on a group; NULL: it is sound. The trainer answers
      * such a group without a look at its rows. */
     const char *const *flaws;
-    int32_t labels; /* enum tusk_labels (named.h), of all groups */
+    int32_t labels;             /* enum tusk_labels (named.h), of all groups */
+    const tusk_remark *remarks; /* [n_remarks], in the order of the groups */
+    int64_t n_remarks;
 } tusk_batch;
 
 typedef int (*tusk_trainer)(tusk_batch *batch);

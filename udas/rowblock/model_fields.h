@@ -43,6 +43,9 @@
           "there are no classes") \
     FIELD(N_ROWS, n_rows, COUNT, "rows used, including those that `validation` holds out") \
     FIELD(N_SKIPPED, n_skipped, COUNT, "rows with a NULL, and those that option `invalid` left out") \
+    FIELD(NOTE, note, TEXT, \
+          "in how many of the skipped rows which column, label, weight or offset was NULL; " \
+          "otherwise NULL") \
     FIELD(N_FEATURES, n_features, COUNT, \
           "sparse: 1 + the largest id; 2 for `matrix_factorization`") \
     FIELD(LOSS, loss, NUMBER, "the objective at the result, penalties included") \

@@ -47,6 +47,7 @@ class Shards:
         self.counts = np.zeros(0, np.int64)
         self.folds: tuple[int, ...] | None = None
         self.told: Told | None = None
+        self.remarks: Sequence[Mapping[str, Any]] = ()
         self.crew: sharded.Crew | None = None
 
     def of(self, folds: tuple[int, ...] | None) -> "Shards":

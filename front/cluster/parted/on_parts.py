@@ -38,6 +38,7 @@ from tuskml.learners.held_out import held_out_counts
 from tuskml.learners.learner import Request
 from tuskml.learners.receiving import Receiver, receiving
 from tuskml.learners.registry import options_of, task_named
+from tuskml.learners.remarks import received
 from tuskml.schedule import budget
 
 WORK = "tuskml.cluster.parted.on_parts:answered"
@@ -77,6 +78,7 @@ class Held:
         with ExitStack() as stack:
             if groups["n_rows"].all():
                 self.rows = rows_of(stack, groups, memory, self.given)
+                self.rows.remarks = received().as_json()
             self.stack = stack.pop_all()
         _account[:] = [memory]
         took = in_use() - before  # more, where another thread packed too

@@ -378,6 +378,9 @@ class Training:
             **named_classes(classes_of(self.request.task, first.labels)),
             n_rows=np.full(1, self.reader.n_usable, np.int64),
             n_skipped=np.full(1, self.reader.n_skipped, np.int64),
+            note=Strings.same(
+                self.reader.remarks.note(self.reader.n_usable, self.reader.n_skipped), 1
+            ),
             n_features=width,
             loss=state.objective,
             history=thinned(state.history, 1),

@@ -209,7 +209,7 @@ CASES = {
     ),
     "id as text": (
         "SELECT sparse(['7'], [1.0])",
-        "sparse: indices is text[], expected an array of whole numbers",
+        "sparse: indices is VARCHAR[], expected an array of whole numbers",
     ),
     "names without values": (
         "SELECT hash_features(['a', 'b'], [1.0], 8)",

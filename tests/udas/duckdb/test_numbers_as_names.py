@@ -35,11 +35,11 @@ def train(
     ids: list[int],
     kind: str,
     options: dict[str, object],
-) -> tuple[list[str], list[float], str]:
-    """Features, coefficients and the status of 20 rows for each id."""
+) -> tuple[list[str], list[float], str, str]:
+    """Features, coefficients, status and plan of 20 rows for each id."""
     listed = ", ".join(map(str, ids))
     found = con.execute(
-        f"SELECT m.features, m.coef, m.status FROM (SELECT train_model('{task}', "
+        f"SELECT m.features, m.coef, m.status, m.plan FROM (SELECT train_model('{task}', "
         f"10 * k + (i // {len(ids)}) % 3, "
         f"{{'id': CAST(id AS {kind}), 'x': (i // {len(ids)}) % 7}}, '{json.dumps(options)}') AS m "
         f"FROM (SELECT i, i % {len(ids)} AS k, "
@@ -58,15 +58,21 @@ def test_rounded_numbers_are_refused(
     option = "categories" if role == "interactions" else role
     options = ROLES[role] | ({"l2": [0.1, 1]} if role in ("fold_by", "time_by") else {})
     ids = [EXACT + 1, EXACT + 2, EXACT + 3]
-    with pytest.raises(duckdb.Error, match=rf"option '{option}' names column 'id', which has num"):
-        train(connection, "linear", ids, kind, options)
+    *_, status, plan = train(connection, "linear", ids, kind, options)
+    assert status == "invalid rows"
+    assert plan.startswith(f"option '{option}' names column 'id', which has ")
+    with pytest.raises(duckdb.Error, match=rf"option '{option}' names column 'id', which has "):
+        train(connection, "linear", ids, kind, options | {"invalid": "error"})
 
 
 @pytest.mark.parametrize("task", TASKS)
 def test_in_every_task(connection: duckdb.DuckDBPyConnection, task: str) -> None:
     """Whatever the learner is."""
-    with pytest.raises(duckdb.Error, match=r"numbers of 2\^53 = 9007199254740992 or more"):
-        train(connection, task, [EXACT, EXACT + 1], "BIGINT", {"categories": ["id"]})
+    *_, status, plan = train(
+        connection, task, [EXACT, EXACT + 1], "BIGINT", {"categories": ["id"]}
+    )
+    assert status == "invalid rows"
+    assert "numbers of 2^53 = 9007199254740992 or more" in plan
 
 
 @settings(max_examples=10)
@@ -78,7 +84,7 @@ def test_smaller_numbers_are_apart(
     connection: duckdb.DuckDBPyConnection, ids: list[int], kind: str
 ) -> None:
     """Each is a level of its own, called by its own digits, in the order of the numbers."""
-    features, coef, _ = train(connection, "linear", ids, kind, {"categories": ["id"]})
+    features, coef, *_ = train(connection, "linear", ids, kind, {"categories": ["id"]})
     assert features == [f"id[{one}]" for one in sorted(ids)[1:]] + ["x"]
     first = ids.index(min(ids))
     expected = [10.0 * (ids.index(one) - first) for one in sorted(ids)[1:]]
@@ -106,6 +112,6 @@ def test_predictions_know_no_rounded_number(
 def test_text_keeps_them_apart(connection: duckdb.DuckDBPyConnection) -> None:
     """As the sentence says."""
     ids = [EXACT + 1, EXACT + 2, EXACT + 3]
-    features, _, status = train(connection, "linear", ids, "VARCHAR", {})
+    features, _, status, _ = train(connection, "linear", ids, "VARCHAR", {})
     assert features == [f"id[{one}]" for one in ids[1:]] + ["x"]
     assert status == "ok"

@@ -123,19 +123,26 @@ static double units_of_a_day(duckdb_type id) {
     }
 }
 
-/* DuckDB's infinite dates and timestamps are the ends of their types, but for one. */
-static double finite_days(double value, double end, double unit) {
-    return value >= end ? INFINITY : value <= -end ? -INFINITY : value / unit;
-}
-
-static bool days_of(duckdb_type id, const column *c, idx_t n, scratch *s, const double **out) {
-    double unit = units_of_a_day(id), *days = unit ? piece(s, n * sizeof *days) : NULL;
-    for (idx_t i = 0; days && i < n; i++)
-        days[i] =
-            id == DUCKDB_TYPE_DATE
-                ? finite_days(((const int32_t *)c->data)[i], INT32_MAX, unit)
-                : finite_days((double)((const int64_t *)c->data)[i], (double)INT64_MAX, unit);
-    *out = days;
+/* Of nanoseconds, whole microseconds: these have the right day, hour and year. */
+static bool days_of(duckdb_type id, const column *c, idx_t n, scratch *s, tusk_given_column *to) {
+    int64_t part = id == DUCKDB_TYPE_TIMESTAMP_NS ? 1000 : 1;
+    int64_t unit = (int64_t)units_of_a_day(id) / part;
+    double *days = unit ? piece(s, n * sizeof *days) : NULL;
+    for (idx_t i = 0; days && i < n; i++) {
+        int64_t time =
+            id == DUCKDB_TYPE_DATE ? ((const int32_t *)c->data)[i] : ((const int64_t *)c->data)[i];
+        int64_t end = id == DUCKDB_TYPE_DATE ? INT32_MAX : INT64_MAX;
+        int64_t rest = (time % part + part) % part;
+        if (time >= end || time <= -end) {
+            days[i] = time < 0 ? -INFINITY : INFINITY; /* but for one, the ends of their types */
+            continue;
+        }
+        int64_t whole = (time - rest) / part;
+        days[i] = (double)whole / (double)unit;
+        if (is_valid(c, i) && (rest || tusk_time_in(days[i], unit) != whole))
+            note_rounded(s, n, i, &to->rounded);
+    }
+    to->numbers = days;
     return days;
 }
 
@@ -144,12 +151,13 @@ static bool numbers_column(duckdb_vector v, idx_t n, scratch *s, tusk_given_colu
     column c = column_of(v);
     if (units_of_a_day(id)) {
         to->validity = c.validity;
-        return days_of(id, &c, n, s, &to->numbers);
+        return days_of(id, &c, n, s, to);
     }
     if (!numbers_of_any(v, n, s, &c, NULL))
         return false;
     to->numbers = c.data;
     to->validity = c.validity;
+    to->rounded = c.rounded;
     return true;
 }
 

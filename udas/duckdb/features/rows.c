@@ -81,3 +81,41 @@ bool rows_of_any(duckdb_data_chunk chunk, const overload *o, scratch *s, rows *r
            (!o->has_options || options_of_any(given[3], r->n, s, &r->options)) &&
            any_extras(given, o->arguments, s, r);
 }
+
+static bool has_null(const list_column *l, idx_t row) {
+    if (!is_valid(&l->self, row))
+        return true;
+    duckdb_list_entry e = list_entry(l, row);
+    return !all_valid(&l->child, e.offset, e.length);
+}
+
+static void remark_list_gaps(const feature_column *f, idx_t row, tusk_remarks *to) {
+    if (f->type.sparse) {
+        if (has_null(&f->indices, row))
+            tusk_remark_gap(to, TUSK_OF_INDICES, NULL);
+        if (has_null(&f->values, row))
+            tusk_remark_gap(to, TUSK_OF_VALUES, NULL);
+        return;
+    }
+    duckdb_list_entry e = list_entry(&f->values, row);
+    for (idx_t i = 0; i < e.length; i++)
+        if (!is_valid(&f->values.child, e.offset + i))
+            tusk_remark_gap(to, (int64_t)i, NULL);
+}
+
+void remark_gaps(const rows *r, idx_t row, const spec *spec, tusk_remarks *to) {
+    if (!spec->documents && !is_valid(&r->label, row))
+        tusk_remark_gap(to, TUSK_OF_LABEL, NULL);
+    if (r->extras & TUSK_WEIGHTS &&
+        (!is_valid(&r->weight, row) || !((const double *)r->weight.data)[row]))
+        tusk_remark_gap(to, TUSK_OF_WEIGHT, NULL);
+    if (r->extras & TUSK_OFFSETS && !is_valid(&r->offset, row))
+        tusk_remark_gap(to, TUSK_OF_OFFSET, NULL);
+    if (!is_valid(&r->features.self, row))
+        tusk_remark_gap(to, TUSK_OF_FEATURES, NULL);
+    else if (r->by_name && spec->gaps == TUSK_KEEPS_NO_GAPS)
+        tusk_named_gaps(&r->columns, row, to);
+    else if (!r->by_word && !r->by_name &&
+             (r->features.type.sparse || spec->gaps != TUSK_KEEPS_GAPS))
+        remark_list_gaps(&r->features, row, to);
+}

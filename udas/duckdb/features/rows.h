@@ -27,4 +27,7 @@ rows rows_of(duckdb_data_chunk chunk, const overload *o);
 /* Of arguments of any type; false if they cannot be trained on. */
 bool rows_of_any(duckdb_data_chunk chunk, const overload *o, scratch *s, rows *r);
 
+/* Notes what is NULL in a row that is left out. */
+void remark_gaps(const rows *r, idx_t row, const spec *spec, tusk_remarks *to);
+
 #endif

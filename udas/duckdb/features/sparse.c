@@ -28,7 +28,8 @@ static bool put_ids(duckdb_function_info info, const list_column *l, idx_t n, in
             double id = ((const double *)l->child.data)[i];
             if (!is_valid(&l->child, i))
                 continue;
-            if (!(id >= INT32_MIN && id <= INT32_MAX) || id != floor(id))
+            if (!(id >= INT32_MIN && id <= INT32_MAX) || id != floor(id) ||
+                is_rounded(&l->child, i))
                 return refuse_id(info, id);
             out[i] = (int32_t)id;
         }

@@ -1,5 +1,5 @@
 /* _tusk_ids(indices): converts feature ids of any numeric type without rounding, to INTEGER[] if
- * their type has no more bits, otherwise to BIGINT[]. */
+ * they are INTEGER[], otherwise to BIGINT[]. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,105 +7,92 @@
 #include "../../rowblock/rowblock.h"
 #include "../any_type.h"
 
-/* Other integer types are converted to one of these first, and decimals to doubles. */
-static const duckdb_type TYPES[] = {DUCKDB_TYPE_INTEGER, DUCKDB_TYPE_BIGINT, DUCKDB_TYPE_HUGEINT,
-                                    DUCKDB_TYPE_DOUBLE};
+static const duckdb_type INTEGER = DUCKDB_TYPE_INTEGER, BIGINT = DUCKDB_TYPE_BIGINT,
+                         ANY = DUCKDB_TYPE_ANY;
 
-static void refuse(duckdb_function_info info, idx_t place, const char *given) {
-    char text[200];
+/* Refuses item `at` of the lists of n rows, the place-th of its list. */
+static void refuse(duckdb_function_info info, duckdb_vector input, idx_t n, idx_t at,
+                   idx_t place) {
+    char text[200], given[64];
+    scratch kept = {0};
+    list_column numbers;
+    list_of_any(input, n, &kept, &numbers, numbers_of_any, NULL);
+    double number = ((const double *)numbers.child.data)[at];
+    bool whole = fabs(number) < 0x1p63 && number == (double)(int64_t)number;
+    snprintf(given, sizeof given, "%.15g%s", number, whole ? " and a fraction" : "");
     snprintf(text, sizeof text,
              "sparse: indices[%llu] is %s, expected a whole feature id from " TUSK_ID_RANGE,
-             (unsigned long long)place, given);
+             (unsigned long long)place, strstr(given, "nan") ? "NaN" : given);
     duckdb_scalar_function_set_error(info, text);
+    scratch_free(&kept);
 }
 
-/* Reads an item as a 64-bit integer; if it is not one, returns false and its text. */
-static bool id_at(duckdb_type type, const void *data, idx_t i, int64_t *id, char *text,
-                  size_t size) {
-    if (type == DUCKDB_TYPE_HUGEINT) {
-        duckdb_hugeint h = ((const duckdb_hugeint *)data)[i];
-        *id = (int64_t)h.lower;
-        snprintf(text, size, "%.15g", from_hugeint(h));
-        return h.upper == (*id < 0 ? -1 : 0);
-    }
-    double number = ((const double *)data)[i];
-    bool fits = number >= -0x1p63 && number < 0x1p63 && number == (double)(int64_t)number;
-    if (fits)
-        *id = (int64_t)number;
-    else if (isnan(number))
-        snprintf(text, size, "NaN");
-    else
-        snprintf(text, size, "%.15g", number);
-    return fits;
-}
-
-static bool convert_row(duckdb_function_info info, duckdb_type type, const list_column *given,
-                        duckdb_list_entry e, int64_t *out) {
-    char text[64];
-    for (idx_t i = e.offset; i < e.offset + e.length; i++) {
-        if (!is_valid(&given->child, i) ||
-            id_at(type, given->child.data, i, out + i, text, sizeof text))
-            continue;
-        refuse(info, i - e.offset + 1, text);
-        return false;
-    }
+static bool check_row(duckdb_function_info info, duckdb_vector input, const list_column *given,
+                      idx_t row) {
+    duckdb_list_entry e = list_entry(given, row);
+    for (idx_t i = e.offset; i < e.offset + e.length; i++)
+        if (is_rounded(&given->child, i)) {
+            refuse(info, input, row + 1, i, i - e.offset + 1);
+            return false;
+        }
     return true;
 }
 
-static void keep_nulls(const column *from, duckdb_vector to, idx_t n) {
-    if (!from->validity)
-        return;
-    duckdb_vector_ensure_validity_writable(to);
-    memcpy(duckdb_vector_get_validity(to), from->validity, (n + 63) / 64 * sizeof(uint64_t));
+static void put_ids(duckdb_vector result, const list_column *given, size_t width) {
+    duckdb_list_vector_reserve(result, given->items);
+    duckdb_list_vector_set_size(result, given->items);
+    duckdb_vector child = duckdb_list_vector_get_child(result);
+    if (given->items)
+        memcpy(duckdb_vector_get_data(child), given->child.data, given->items * width);
+    for (idx_t i = 0; given->child.validity && i < given->items; i++)
+        if (!is_valid(&given->child, i))
+            set_null(child, i);
 }
 
 static void ids(duckdb_function_info info, duckdb_data_chunk chunk, duckdb_vector result) {
-    duckdb_type type = *(const duckdb_type *)duckdb_scalar_function_get_extra_info(info);
+    const duckdb_type *type = duckdb_scalar_function_get_extra_info(info);
     duckdb_vector input = duckdb_data_chunk_get_vector(chunk, 0);
-    list_column given = list_column_of(input);
-    idx_t items = duckdb_list_vector_get_size(input), n = duckdb_data_chunk_get_size(chunk);
-    duckdb_list_vector_reserve(result, items);
-    duckdb_list_vector_set_size(result, items);
-    duckdb_vector child = duckdb_list_vector_get_child(result);
-    void *out = duckdb_vector_get_data(child);
-    bool as_is = type == DUCKDB_TYPE_INTEGER || type == DUCKDB_TYPE_BIGINT;
-    keep_nulls(&given.child, child, items);
-    if (as_is && items)
-        memcpy(out, given.child.data, items * (type == DUCKDB_TYPE_INTEGER ? 4 : 8));
-    for (idx_t row = 0; row < n; row++) {
-        if (!is_valid(&given.self, row)) {
-            set_null(result, row);
-            continue;
-        }
-        duckdb_list_entry e = list_entry(&given, row);
-        if (!as_is && !convert_row(info, type, &given, e, out))
-            return;
-        ((duckdb_list_entry *)duckdb_vector_get_data(result))[row] = e;
+    idx_t n = duckdb_data_chunk_get_size(chunk);
+    scratch kept = {0};
+    list_column given;
+    if (*type != DUCKDB_TYPE_ANY) {
+        given = list_column_of(input);
+    } else if (!list_of_any(input, n, &kept, &given, whole_of_any, NULL)) {
+        char text[REFUSAL_ROOM], name[200];
+        write_type(input, name, sizeof name);
+        snprintf(text, sizeof text,
+                 kept.out_of_memory ? "sparse: out of memory"
+                                    : "sparse: indices is %s, expected an array of whole numbers",
+                 name);
+        duckdb_scalar_function_set_error(info, text);
+        scratch_free(&kept);
+        return;
     }
+    put_ids(result, &given, *type == DUCKDB_TYPE_INTEGER ? 4 : 8);
+    for (idx_t row = 0; row < n; row++) {
+        if (!is_valid(&given.self, row))
+            set_null(result, row);
+        else if (!check_row(info, input, &given, row))
+            break;
+        else
+            ((duckdb_list_entry *)duckdb_vector_get_data(result))[row] = list_entry(&given, row);
+    }
+    scratch_free(&kept);
 }
 
-/* A cast from text would round, so texts are refused. This sentence is clearer than DuckDB's
- * list of candidates. */
-static void refuse_texts(duckdb_function_info info, duckdb_data_chunk chunk,
-                         duckdb_vector result) {
-    (void)chunk;
-    (void)result;
-    duckdb_scalar_function_set_error(info, "sparse: indices is text[], expected an array of "
-                                           "whole numbers");
-}
-
-static bool add(duckdb_scalar_function_set set, duckdb_type type, const duckdb_type *extra) {
+/* An ANY parameter takes what the others do not take exactly. */
+static bool add(duckdb_scalar_function_set set, const duckdb_type *type) {
+    bool any = *type == DUCKDB_TYPE_ANY;
     duckdb_scalar_function f = duckdb_create_scalar_function();
     duckdb_scalar_function_set_name(f, "_tusk_ids");
-    duckdb_logical_type given = make_list_type(type),
-                        made = make_list_type(type == DUCKDB_TYPE_INTEGER ? type
-                                                                          : DUCKDB_TYPE_BIGINT);
+    duckdb_logical_type given = any ? duckdb_create_logical_type(*type) : make_list_type(*type),
+                        made = make_list_type(any ? DUCKDB_TYPE_BIGINT : *type);
     duckdb_scalar_function_add_parameter(f, given);
     duckdb_scalar_function_set_return_type(f, made);
     duckdb_destroy_logical_type(&given);
     duckdb_destroy_logical_type(&made);
-    duckdb_scalar_function_set_extra_info(f, (void *)extra, NULL);
-    duckdb_scalar_function_set_function(f, extra ? ids : refuse_texts);
+    duckdb_scalar_function_set_extra_info(f, (void *)type, NULL);
+    duckdb_scalar_function_set_function(f, ids);
     bool added = duckdb_add_scalar_function_to_set(set, f) == DuckDBSuccess;
     duckdb_destroy_scalar_function(&f);
     return added;
@@ -113,10 +100,8 @@ static bool add(duckdb_scalar_function_set set, duckdb_type type, const duckdb_t
 
 bool register_sparse_ids(duckdb_connection connection) {
     duckdb_scalar_function_set set = duckdb_create_scalar_function_set("_tusk_ids");
-    bool done = add(set, DUCKDB_TYPE_VARCHAR, NULL);
-    for (size_t i = 0; i < sizeof TYPES / sizeof *TYPES; i++)
-        done = done && add(set, TYPES[i], &TYPES[i]);
-    done = done && duckdb_register_scalar_function_set(connection, set) == DuckDBSuccess;
+    bool done = add(set, &INTEGER) && add(set, &BIGINT) && add(set, &ANY) &&
+                duckdb_register_scalar_function_set(connection, set) == DuckDBSuccess;
     duckdb_destroy_scalar_function_set(&set);
     return done;
 }

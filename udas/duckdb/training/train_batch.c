@@ -28,9 +28,12 @@ typedef struct call {
     idx_t *row;
     bool *emitted;
     const char **flaws;
+    tusk_remark *remarks;
 } call;
 
-static bool call_new(call *c, idx_t n) {
+/* n: groups at most; n_remarks: of all of them. */
+static bool call_new(call *c, idx_t n, size_t n_remarks) {
+    c->remarks = malloc((n_remarks + 1) * sizeof *c->remarks);
     c->groups = malloc(n * sizeof *c->groups);
     c->spec = malloc(n * sizeof *c->spec);
     c->specs = malloc(n * sizeof *c->specs);
@@ -38,7 +41,8 @@ static bool call_new(call *c, idx_t n) {
     c->row = malloc(n * sizeof *c->row);
     c->emitted = calloc(n, sizeof *c->emitted);
     c->flaws = malloc(n * sizeof *c->flaws);
-    return c->groups && c->spec && c->specs && c->unique && c->row && c->emitted && c->flaws;
+    return c->groups && c->spec && c->specs && c->unique && c->row && c->emitted && c->flaws &&
+           c->remarks;
 }
 
 static void call_free(call *c) {
@@ -49,6 +53,14 @@ static void call_free(call *c) {
     free(c->row);
     free(c->emitted);
     free(c->flaws);
+    free(c->remarks);
+}
+
+static size_t count_remarks(duckdb_aggregate_state *states, idx_t n) {
+    size_t all = 0;
+    for (idx_t i = 0; i < n; i++)
+        all += (size_t)((const train_state *)states[i])->remarks.n;
+    return all;
 }
 
 /* Whether the trainer reports success and every group has its answer. */
@@ -88,6 +100,10 @@ static bool fill_batch(call *c, tusk_batch *batch, duckdb_aggregate_state *state
         c->groups[g] = (tusk_group){b->head,   b->n_rows, b->n_skipped, b->dim, b->kind, b->parts,
                                     b->extras, 0,         b->wide};
         c->flaws[g] = tusk_block_flaw(b);
+        for (int32_t k = 0; k < s->remarks.n; k++) {
+            c->remarks[batch->n_remarks] = s->remarks.list[k];
+            c->remarks[batch->n_remarks++].group = g;
+        }
         batch->labels |= tusk_labels_are(b);
         c->spec[g] = number_spec(c, &batch->n_specs, s->spec);
         c->row[g] = offset + i;
@@ -110,7 +126,7 @@ static const char *train_batch(const overload *o, duckdb_aggregate_state *states
     tusk_trainer train = trainer_now();
     call c = {0};
     const char *why = "out of memory";
-    if (call_new(&c, n)) {
+    if (call_new(&c, n, count_remarks(states, n))) {
         tusk_batch batch = {.groups = c.groups,
                             .spec = c.spec,
                             .specs = c.specs,
@@ -121,7 +137,8 @@ static const char *train_batch(const overload *o, duckdb_aggregate_state *states
                             .statement = run ? run_statement(run) : 0,
                             .began = run ? run_began(run) : 0,
                             .program = "duckdb",
-                            .flaws = c.flaws};
+                            .flaws = c.flaws,
+                            .remarks = c.remarks};
         take_part(o->database, &batch);
         answer a = {result, c.row, c.emitted, false, o->database, run ? run->era->born : -1, NULL};
         batch.context = &a;

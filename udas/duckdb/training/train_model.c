@@ -151,8 +151,11 @@ static const double *labels_of(const rows *r, idx_t row, idx_t n, train_state *s
         memset(buffer, 0, n * sizeof *buffer);
         return buffer;
     }
-    if (!r->label_texts && !r->boolean_label)
+    if (!r->label_texts && !r->boolean_label) {
+        if (tusk_any_bit(r->label.rounded, row, n))
+            tusk_remark_rounded(&s->remarks, TUSK_OF_LABEL, NULL);
         return (const double *)r->label.data + row;
+    }
     if (!r->label_texts) {
         for (idx_t i = 0; i < n; i++)
             buffer[i] = ((const bool *)r->label.data)[row + i];
@@ -168,6 +171,12 @@ static const double *labels_of(const rows *r, idx_t row, idx_t n, train_state *s
     return buffer;
 }
 
+/* Notes whether one of n numbers of lists was rounded. */
+static void note_features(const rows *r, idx_t first, idx_t n, train_state *s) {
+    if (tusk_any_bit(r->features.values.child.rounded, first, n))
+        tusk_remark_rounded(&s->remarks, TUSK_OF_FEATURES, NULL);
+}
+
 static int append_dense(const rows *r, idx_t row, idx_t n, train_state *s, tusk_fault *fault) {
     double labels[RUN];
     const double *y = labels_of(r, row, n, s, labels, fault);
@@ -175,6 +184,7 @@ static int append_dense(const rows *r, idx_t row, idx_t n, train_state *s, tusk_
         return fault->code;
     duckdb_list_entry e = list_entry(&r->features.values, row);
     bool f64 = r->features.type.f64;
+    note_features(r, e.offset, (idx_t)e.length * n, s);
     tusk_dense_rows given = {
         .f64 = f64,
         .x = (const char *)r->features.values.child.data + e.offset * (f64 ? 8 : 4),
@@ -207,8 +217,10 @@ static idx_t first_not_finite(const feature_column *c, idx_t row, bool gaps, dou
 
 /* Appends a list with NULLs, which become NaN. */
 static int append_gaps(const rows *r, idx_t row, train_state *s, tusk_fault *fault) {
-    idx_t d = list_entry(&r->features.values, row).length;
-    double label, value;
+    duckdb_list_entry e = list_entry(&r->features.values, row);
+    idx_t d = e.length;
+    double label, value = 0;
+    note_features(r, e.offset, d, s);
     idx_t wrong = first_not_finite(&r->features, row, nan_is_gap(s->spec), &value);
     const double *y = labels_of(r, row, 1, s, &label, fault);
     if (!y)
@@ -265,6 +277,7 @@ static int append_sparse(const rows *r, idx_t row, train_state *s, tusk_fault *f
 static int append_by_name(const rows *r, idx_t row, idx_t n, train_state *s, tusk_fault *fault) {
     double labels[TUSK_NAMED_RUN];
     const double *y = labels_of(r, row, n, s, labels, fault);
+    tusk_named_rounded(&r->columns, row, n, &s->remarks);
     return y ? tusk_append_named(s->run->era->memory, &s->block, &r->columns, row, n, y,
                                  nan_is_gap(s->spec), fault)
              : fault->code;
@@ -329,7 +342,10 @@ static int take_rows(const rows *r, idx_t row, duckdb_aggregate_state *states, i
     if (skips && sound > 0)
         return append(r, row, states, (idx_t)sound, n, fault);
     *n = 1;
-    return tusk_block_forgive(&s->block, s->spec->invalid, fault) ? TUSK_OK : code;
+    if (!tusk_block_forgive(&s->block, s->spec->invalid, fault))
+        return code;
+    tusk_remark_gap(&s->remarks, TUSK_OF_FAULT, NULL);
+    return TUSK_OK;
 }
 
 /* Asks for the memory that rows ahead will read and write. */
@@ -365,6 +381,8 @@ static void take(duckdb_function_info info, const void *chunk, duckdb_aggregate_
         s->block.booleans = r->boolean_label;
         if (s->block.flaw || !usable(r, row, current)) {
             s->block.n_skipped++;
+            if (!s->block.flaw)
+                remark_gaps(r, row, current, &s->remarks);
             continue;
         }
         if (take_rows(r, row, states, &n, &fault)) {

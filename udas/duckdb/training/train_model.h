@@ -12,6 +12,7 @@
 
 typedef struct train_state {
     tusk_block block;
+    tusk_remarks remarks;
     spec *spec; /* NULL until the first row */
     run *run;   /* NULL until the first row */
 } train_state;

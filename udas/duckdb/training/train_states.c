@@ -62,6 +62,7 @@ run *run_of_states(duckdb_function_info info, duckdb_aggregate_state *states, id
 static void drop(train_state *s) {
     if (!s->run || !s->run->era->over)
         tusk_block_free(&s->block);
+    tusk_remarks_free(&s->remarks);
     if (s->spec)
         spec_release(s->spec);
     if (s->run)
@@ -95,6 +96,7 @@ static void splice(duckdb_function_info info, duckdb_aggregate_state *sources,
         train_state *source = (train_state *)sources[i], *target = (train_state *)targets[i];
         if (source->spec && !adopt(info, target, source->spec, source->run))
             return;
+        tusk_remarks_splice(&target->remarks, &source->remarks);
         enum tusk_invalid invalid = source->spec ? source->spec->invalid : TUSK_INVALID_ERROR;
         if (tusk_block_splice(&target->block, &source->block, invalid, &fault)) {
             refuse_fault(info, &fault);

@@ -1,5 +1,7 @@
 #include "features.h"
 
+#include <ctype.h>
+#include <float.h>
 #include <math.h>
 
 #include "access/htup_details.h"
@@ -44,6 +46,29 @@ double read_number(Datum datum, Oid type) {
     }
 }
 
+/* Whether the text of a numeric has more digits than a double keeps. */
+static bool loses_digits(const char *text, double x) {
+    const char *point = strchr(text, '.'), *end = text + strlen(text);
+    while (point && end > point && (end[-1] == '0' || end[-1] == '.'))
+        end--;
+    if (!point || end <= point)
+        return isfinite(x) && fabs(x) > 0x1p53;
+    int digits = 0;
+    for (; text < end; text++)
+        digits += isdigit((unsigned char)*text) && (digits || *text != '0');
+    return digits > DBL_DIG;
+}
+
+double read_number_noted(Datum datum, Oid type, bool *rounded) {
+    if (type != NUMERICOID)
+        return read_number(datum, type);
+    char *text = DatumGetCString(DirectFunctionCall1(numeric_out, datum));
+    double x = DatumGetFloat8(DirectFunctionCall1(float8in, CStringGetDatum(text)));
+    *rounded |= loses_digits(text, x);
+    pfree(text);
+    return x;
+}
+
 static double *room_for(number_buffer *b, int64 n) {
     if (n > b->room) {
         int64 room = Max(n, 2 * b->room);
@@ -76,7 +101,8 @@ static void refuse_dimensions(ArrayType *a, const char *function, const char *ar
 }
 
 /* In an array without NULLs, fixed-size numbers are contiguous. */
-static const double *convert(ArrayType *a, Oid element, int64 n, number_buffer *buffer) {
+static const double *convert(ArrayType *a, Oid element, int64 n, number_buffer *buffer,
+                             bool *rounded) {
     double *out = room_for(buffer, n);
     const void *items = ARR_DATA_PTR(a);
     switch (element) {
@@ -97,7 +123,7 @@ static const double *convert(ArrayType *a, Oid element, int64 n, number_buffer *
         Datum item;
         bool null;
         for (int64 i = 0; array_iterate(each, &item, &null); i++)
-            out[i] = read_number(item, NUMERICOID);
+            out[i] = read_number_noted(item, NUMERICOID, rounded);
         array_free_iterator(each);
     }
     }
@@ -117,8 +143,9 @@ feature_row read_dense(Datum array, number_buffer *buffer, const char *function,
                        .n = ARR_NDIM(a) ? ARR_DIMS(a)[0] : 0};
     if (row.null)
         return row;
-    row.values = element == FLOAT4OID || element == FLOAT8OID ? (const void *)ARR_DATA_PTR(a)
-                                                              : convert(a, element, row.n, buffer);
+    row.values = element == FLOAT4OID || element == FLOAT8OID
+                     ? (const void *)ARR_DATA_PTR(a)
+                     : convert(a, element, row.n, buffer, &row.rounded);
     return row;
 }
 
@@ -140,7 +167,7 @@ feature_row read_gaps(Datum array, bool nan_is_gap, number_buffer *buffer, const
     Datum item;
     bool null;
     for (int64 i = 0; array_iterate(each, &item, &null); i++) {
-        double value = null ? NAN : read_number(item, element);
+        double value = null ? NAN : read_number_noted(item, element, &row.rounded);
         if (!null && !isfinite(value) && !(nan_is_gap && isnan(value)) && !row.not_finite)
             row.not_finite = i + 1;
         if (row.f64)
@@ -171,4 +198,31 @@ feature_row read_sparse(Datum composite, number_buffer *buffer, const char *func
     row.n_index = ARR_NDIM(a) ? ARR_DIMS(a)[0] : 0;
     row.index = (const int64 *)ARR_DATA_PTR(a);
     return row;
+}
+
+static void remark_items(ArrayType *a, tusk_remarks *to) {
+    ArrayIterator each = array_create_iterator(a, 0, NULL);
+    Datum item;
+    bool null;
+    for (int64 i = 0; array_iterate(each, &item, &null); i++)
+        if (null)
+            tusk_remark_gap(to, i, NULL);
+    array_free_iterator(each);
+}
+
+static void remark_sparse(Datum composite, tusk_remarks *to) {
+    HeapTupleHeader tuple = DatumGetHeapTupleHeader(composite);
+    for (AttrNumber i = 1; i <= 2; i++) {
+        bool null;
+        Datum list = GetAttributeByNum(tuple, i, &null);
+        if (null || array_contains_nulls(DatumGetArrayTypeP(list)))
+            tusk_remark_gap(to, i == 1 ? TUSK_OF_INDICES : TUSK_OF_VALUES, NULL);
+    }
+}
+
+void remark_gaps(Datum features, bool sparse, tusk_remarks *to) {
+    if (sparse)
+        remark_sparse(features, to);
+    else
+        remark_items(DatumGetArrayTypeP(features), to);
 }

@@ -4,6 +4,8 @@
 
 #include "../backend.h"
 
+#include "../../rowblock/remarks.h"
+
 /* One row's features. values is float if f64 is false, otherwise double. In a sparse row,
  * index[i] is the id of values[i], and the caller must check that n_index equals n. The
  * pointers are valid as long as the datum and the buffer that they were read from. */
@@ -17,6 +19,7 @@ typedef struct feature_row {
     const int64 *index;
     bool gaps;        /* whether NULLs became NaN; the other numbers are then checked: */
     int64 not_finite; /* the position, from 1 on, of one that is not finite; 0: none */
+    bool rounded;     /* whether a numeric was rounded, so that another may be the same double */
 } feature_row;
 
 /* Memory for numbers that must be converted, reused from row to row. All zero bytes means
@@ -35,10 +38,15 @@ feature_row read_gaps(Datum array, bool nan_is_gap, number_buffer *buffer, const
 /* Reads a tuskml_sparse_real or tuskml_sparse_double. */
 feature_row read_sparse(Datum row, number_buffer *buffer, const char *function);
 
+/* Notes where such features have NULLs. */
+void remark_gaps(Datum features, bool sparse, tusk_remarks *to);
+
 /* Numbers and booleans as double; type: none of a domain. */
 bool is_number_type(Oid type);
 /* The type itself, or of a domain the type below. */
 Oid number_type(Oid type);
 double read_number(Datum datum, Oid type);
+/* The same; sets *rounded where another number of the type may be the same double. */
+double read_number_noted(Datum datum, Oid type, bool *rounded);
 
 #endif

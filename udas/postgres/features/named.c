@@ -69,8 +69,9 @@ static bool is_date_type(Oid type) {
     return type == DATEOID || type == TIMESTAMPOID || type == TIMESTAMPTZOID;
 }
 
-/* Dates and timestamps are days since 1970-01-01. */
-static double read_days(Datum value, Oid type) {
+/* Dates and timestamps are days since 1970-01-01. *rounded: whether another one may be the same
+ * number. */
+static double read_days(Datum value, Oid type, uint64 *rounded) {
     if (type == DATEOID) {
         DateADT d = DatumGetDateADT(value);
         return DATE_NOT_FINITE(d) ? (d < 0 ? -INFINITY : INFINITY) : (double)d + DAYS_TO_2000;
@@ -78,7 +79,10 @@ static double read_days(Datum value, Oid type) {
     Timestamp t = DatumGetTimestamp(value);
     if (TIMESTAMP_NOT_FINITE(t))
         return t < 0 ? -INFINITY : INFINITY;
-    return ((double)t + (double)DAYS_TO_2000 * USECS_PER_DAY) / USECS_PER_DAY;
+    __int128 whole = (__int128)t + DAYS_TO_2000 * USECS_PER_DAY;
+    double days = (double)whole / USECS_PER_DAY;
+    *rounded = tusk_time_in(days, USECS_PER_DAY) != whole;
+    return days;
 }
 
 /* --- the type of a row --- */
@@ -93,6 +97,7 @@ static void make_room(named_reader *r, int n) {
     r->numbers = MemoryContextAllocZero(c, n * sizeof *r->numbers);
     r->texts = MemoryContextAllocZero(c, n * sizeof *r->texts);
     r->valid = MemoryContextAllocZero(c, n * sizeof *r->valid);
+    r->rounded = MemoryContextAllocZero(c, n * sizeof *r->rounded);
     r->reading = MemoryContextAllocZero(c, n * sizeof *r->reading);
     r->chunk.column = MemoryContextAllocZero(c, n * sizeof *r->chunk.column);
     r->chunk.buffer = MemoryContextAllocZero(c, n * sizeof(double) * TUSK_NAMED_RUN);
@@ -139,7 +144,8 @@ static void note_column(named_reader *r, int i, int a, const char *function) {
     r->chunk.column[i] = (tusk_given_column){.name = name,
                                              .numbers = number ? r->numbers + i : NULL,
                                              .texts = category ? r->texts + i : NULL,
-                                             .validity = r->valid + i};
+                                             .validity = r->valid + i,
+                                             .rounded = number ? r->rounded + i : NULL};
 }
 
 /* Predictions find columns by their names but for case, so those of a training differ in more. */
@@ -259,8 +265,10 @@ static inline bool read_near_text(Datum value, tusk_text *out) {
 
 static inline void read_column(named_reader *r, int i, Datum value, bool null) {
     r->valid[i] = !null;
+    r->rounded[i] = 0;
     if (null)
         return;
+    bool rounded = false;
     switch (r->reading[i]) {
     case READ_NOTHING:
         break;
@@ -268,10 +276,11 @@ static inline void read_column(named_reader *r, int i, Datum value, bool null) {
         r->numbers[i] = DatumGetFloat8(value);
         break;
     case READ_NUMBER:
-        r->numbers[i] = read_number(value, r->base[i]);
+        r->numbers[i] = read_number_noted(value, r->base[i], &rounded);
+        r->rounded[i] = rounded;
         break;
     case READ_DAYS:
-        r->numbers[i] = read_days(value, r->base[i]);
+        r->numbers[i] = read_days(value, r->base[i], r->rounded + i);
         break;
     case READ_UTF8:
         if (read_near_text(value, r->texts + i))

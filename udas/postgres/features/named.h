@@ -25,7 +25,7 @@ typedef struct named_reader {
     bool *nulls;
     double *numbers;
     tusk_text *texts;
-    uint64 *valid;
+    uint64 *valid, *rounded;
     tusk_named_chunk chunk; /* of one row */
 } named_reader;
 

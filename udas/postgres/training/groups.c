@@ -24,10 +24,15 @@ void collector_init(collector *c, FunctionCallInfo fcinfo) {
 
 /* --- lists --- */
 
+void state_free(train_state *s) {
+    tusk_block_free(&s->block);
+    tusk_remarks_free(&s->remarks);
+}
+
 static void list_reset(void *argument) {
     group_list *l = argument;
     for (train_state *s = l->first; s; s = s->next)
-        tusk_block_free(&s->block);
+        state_free(s);
     l->first = l->last = l->pending = NULL;
     l->context = NULL;
 }

@@ -30,12 +30,16 @@ typedef struct group_list group_list;
 /* The transition state of one group. */
 typedef struct train_state {
     tusk_block block;
+    tusk_remarks remarks;
     const group_spec *spec; /* NULL until the first row */
     group_list *list;
     struct train_state *next;
     Datum result; /* set once done; 0: NULL */
     bool done;
 } train_state;
+
+/* Frees a group's rows. */
+void state_free(train_state *s);
 
 /* The states of one memory context. Their rows are freed when it is reset. */
 struct group_list {

@@ -35,7 +35,8 @@ typedef struct parcel {
     int32 n_segments, dim, kind, typed, extras;
     int32 n_wide; /* segments at the end, whose ids are wide */
     int32 task_length, options_length;
-    int64 parts; /* bytes of the dictionaries, at the end */
+    int64 parts;   /* bytes of the dictionaries, at the end */
+    int64 remarks; /* bytes of the remarks, before the dictionaries */
     int32 booleans;
     tusk_fault fault;
     char column[NAMEDATALEN * 4]; /* that the fault is about; "": none */
@@ -175,6 +176,7 @@ Datum tuskml_serialize(PG_FUNCTION_ARGS) {
                 .task_length = s->spec->task_length,
                 .options_length = s->spec->options_length,
                 .parts = (int64)parts_size(b),
+                .remarks = (int64)remarks_size(&s->remarks),
                 .booleans = b->booleans};
     const tusk_fault *fault = tusk_block_fault(b);
     if (fault) {
@@ -186,7 +188,7 @@ Datum tuskml_serialize(PG_FUNCTION_ARGS) {
     if (!within)
         write_segments(&p, b);
     Size texts = MAXALIGN(sizeof p + p.task_length + p.options_length);
-    Size size = texts + (within ? p.bytes : 0) + p.parts;
+    Size size = texts + (within ? p.bytes : 0) + p.remarks + p.parts;
     bytea *out = palloc0(VARHDRSZ + size);
     SET_VARSIZE(out, VARHDRSZ + size);
     char *at = VARDATA(out);
@@ -199,7 +201,8 @@ Datum tuskml_serialize(PG_FUNCTION_ARGS) {
         memcpy(at, g, tusk_segment_bytes(g, shape_of(b, wide)));
         at += segment_size(b, g, wide);
     }
-    write_parts(b, at);
+    write_remarks(&s->remarks, at);
+    write_parts(b, at + p.remarks);
     PG_RETURN_BYTEA_P(out);
 }
 
@@ -312,7 +315,9 @@ Datum tuskml_deserialize(PG_FUNCTION_ARGS) {
         }
         link_segments(b, at, slab, p.n_segments, p.n_wide);
     }
-    read_parts(c->memory, b, data + VARSIZE_ANY_EXHDR(in) - p.parts, c->name);
+    const char *parts = data + VARSIZE_ANY_EXHDR(in) - p.parts;
+    read_parts(c->memory, b, parts, c->name);
+    read_remarks(&s->remarks, parts - p.remarks, c->name);
     if (p.fault.code) {
         p.fault.name = p.column[0] ? p.column : NULL;
         tusk_block_forgive(b, TUSK_INVALID_GROUP, &p.fault);
@@ -336,6 +341,7 @@ Datum tuskml_combine(PG_FUNCTION_ARGS) {
     const group_spec *spec = source->spec;
     group_adopt(c, target, spec->task, spec->task_length, spec->options, spec->options_length);
     tusk_fault fault;
+    tusk_remarks_splice(&target->remarks, &source->remarks);
     if (tusk_block_splice(&target->block, &source->block, spec->invalid, &fault))
         refuse_fault(c->name, &fault);
     PG_RETURN_POINTER(target);

@@ -139,3 +139,49 @@ void read_parts(tusk_memory *memory, tusk_block *b, const char *in, const char *
             get_levels(&c, memory, part->levels + j, function);
     }
 }
+
+/* --- remarks --- */
+
+static void put_remarks(cursor *c, const tusk_remarks *r) {
+    put(c, &r->n, sizeof r->n);
+    for (int32 i = 0; i < r->n; i++) {
+        const char *name = r->list[i].name ? r->list[i].name : "";
+        put(c, r->list + i, sizeof *r->list);
+        put(c, name, strlen(name) + 1);
+    }
+}
+
+Size remarks_size(const tusk_remarks *r) {
+    cursor c = {NULL, 0};
+    put_remarks(&c, r);
+    return c.n;
+}
+
+void write_remarks(const tusk_remarks *r, char *out) {
+    cursor c = {out, 0};
+    put_remarks(&c, r);
+}
+
+/* Names are those of schemas, which are never freed. */
+static const char *kept_name(const char *name, const char *function) {
+    uint8 kind = TUSK_NUMBER;
+    const tusk_schema *s =
+        tusk_schema_of(&(tusk_schema){.n_columns = 1, .kind = &kind, .name = &name});
+    if (!s)
+        fail(TUSK_NO_MEMORY, function);
+    return s->name[0];
+}
+
+void read_remarks(tusk_remarks *r, const char *in, const char *function) {
+    cursor c = {(char *)in, 0};
+    int32 n;
+    get(&c, &n, sizeof n);
+    for (int32 i = 0; i < n; i++) {
+        tusk_remark one;
+        get(&c, &one, sizeof one);
+        const char *name = c.data + c.n;
+        c.n += strlen(name) + 1;
+        one.name = one.name ? kept_name(name, function) : NULL;
+        tusk_remark_add(r, &one);
+    }
+}

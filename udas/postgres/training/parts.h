@@ -5,10 +5,15 @@
 #include "../backend.h"
 
 #include "../../rowblock/named.h"
+#include "../../rowblock/remarks.h"
 
 /* Bytes that write_parts needs. */
 Size parts_size(const tusk_block *block);
 void write_parts(const tusk_block *block, char *out);
+/* The same of remarks. */
+Size remarks_size(const tusk_remarks *r);
+void write_remarks(const tusk_remarks *r, char *out);
+void read_remarks(tusk_remarks *r, const char *in, const char *function);
 /* Gives a block, whose segments are linked, the parts that were written. */
 void read_parts(tusk_memory *memory, tusk_block *block, const char *in, const char *function);
 

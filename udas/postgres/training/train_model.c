@@ -167,8 +167,13 @@ static double read_label(FunctionCallInfo fcinfo, row_collector *rc, train_state
     Datum label = PG_GETARG_DATUM(A_LABEL);
     if (s->spec->documents)
         return 0;
-    if (!rc->text_labels)
-        return read_number(label, rc->label);
+    if (!rc->text_labels) {
+        bool rounded = false;
+        double y = read_number_noted(label, rc->label, &rounded);
+        if (rounded)
+            tusk_remark_rounded(&s->remarks, TUSK_OF_LABEL, NULL);
+        return y;
+    }
     tusk_text text = read_text(label, rc->label, &rc->label_output);
     double y = 0;
     tusk_label_code(rc->groups.memory, &s->block, schema, text, &y, fault);
@@ -189,6 +194,29 @@ static void leave_out(const collector *c, train_state *s, const tusk_fault *faul
         tusk_parts_undo(&s->block);
     if (!tusk_block_forgive(&s->block, s->spec->invalid, fault))
         refuse_fault(c->name, fault);
+    tusk_remark_gap(&s->remarks, TUSK_OF_FAULT, NULL);
+}
+
+/* Leaves a row with a NULL out, and notes where it has one. row: its columns; NULL: it has none.
+ */
+static void skip_row(FunctionCallInfo fcinfo, train_state *s, const tusk_named_chunk *row,
+                     bool sparse) {
+    s->block.n_skipped++;
+    tusk_remarks *to = &s->remarks;
+    if (s->block.flaw)
+        return;
+    if (!s->spec->documents && PG_ARGISNULL(A_LABEL))
+        tusk_remark_gap(to, TUSK_OF_LABEL, NULL);
+    if (PG_NARGS() > A_WEIGHT && (PG_ARGISNULL(A_WEIGHT) || PG_GETARG_FLOAT8(A_WEIGHT) == 0))
+        tusk_remark_gap(to, TUSK_OF_WEIGHT, NULL);
+    if (PG_NARGS() > A_OFFSET && PG_ARGISNULL(A_OFFSET))
+        tusk_remark_gap(to, TUSK_OF_OFFSET, NULL);
+    if (PG_ARGISNULL(A_FEATURES))
+        tusk_remark_gap(to, TUSK_OF_FEATURES, NULL);
+    else if (row && s->spec->gaps == TUSK_KEEPS_NO_GAPS)
+        tusk_named_gaps(row, 0, to);
+    else if (!row && (sparse || s->spec->gaps != TUSK_KEEPS_GAPS))
+        remark_gaps(PG_GETARG_DATUM(A_FEATURES), sparse, to);
 }
 
 /* Whether NaN is a NULL that is kept. */
@@ -254,11 +282,13 @@ static Datum collect(FunctionCallInfo fcinfo, bool sparse) {
     if (!row.null)
         row = read_features(PG_GETARG_DATUM(A_FEATURES), sparse, s->spec, rc);
     if (row.null) {
-        s->block.n_skipped++;
+        skip_row(fcinfo, s, NULL, sparse);
         PG_RETURN_POINTER(s);
     }
     tusk_fault fault;
     begin_row(rc, s);
+    if (row.rounded)
+        tusk_remark_rounded(&s->remarks, TUSK_OF_FEATURES, NULL);
     double y = read_label(fcinfo, rc, s, rc->text_labels, &fault);
     if (fault.code || append(c, s, &row, y, &extras, &fault))
         leave_out(c, s, &fault);
@@ -290,14 +320,17 @@ Datum tuskml_collect_named(PG_FUNCTION_ARGS) {
     row_extras extras;
     if (!lacks_label(fcinfo, c, s) && s->spec->documents)
         refuse_task(c, s, TUSK_NEEDS_WORDS);
-    if (!PG_ARGISNULL(A_LABEL) && !PG_ARGISNULL(A_FEATURES) && read_extras(fcinfo, &extras))
+    bool whole = !PG_ARGISNULL(A_LABEL) && read_extras(fcinfo, &extras);
+    if (!PG_ARGISNULL(A_FEATURES))
         row = read_named(&rc->reader, PG_GETARG_DATUM(A_FEATURES), c->name);
-    if (!row || s->block.flaw || (s->spec->gaps == TUSK_KEEPS_NO_GAPS && tusk_named_gap(row, 0))) {
-        s->block.n_skipped++;
+    if (!whole || !row || s->block.flaw ||
+        (s->spec->gaps == TUSK_KEEPS_NO_GAPS && tusk_named_gap(row, 0))) {
+        skip_row(fcinfo, s, row, false);
         PG_RETURN_POINTER(s);
     }
     tusk_fault fault;
     begin_row(rc, s);
+    tusk_named_rounded(row, 0, 1, &s->remarks);
     double y = read_label(fcinfo, rc, s, row->schema, &fault);
     tusk_named_chunk weighted = *row;
     weighted.extras = extras.given;

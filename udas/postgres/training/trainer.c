@@ -43,6 +43,7 @@ typedef struct work {
     TupleDesc model;    /* the composite type of the answers */
     ErrorData *failure; /* of an emission; raised after Python has returned */
     MemoryContext context;
+    int64 room_of_remarks;
     bool answered;
     bool told;
 } work;
@@ -179,6 +180,21 @@ static int32 number_spec(work *w, const group_spec *s) {
     return w->batch.n_specs++;
 }
 
+static void add_remark(work *w, int64 group, const tusk_remark *one) {
+    int64 n = w->batch.n_remarks++;
+    if (n == w->room_of_remarks) {
+        w->room_of_remarks = n ? 2 * n : 64;
+        Size size = (Size)w->room_of_remarks * sizeof *one;
+        tusk_remark *more = MemoryContextAllocHuge(w->context, size);
+        if (n)
+            memcpy(more, w->batch.remarks, (Size)n * sizeof *one);
+        w->batch.remarks = more;
+    }
+    tusk_remark *added = (tusk_remark *)w->batch.remarks + n;
+    *added = *one;
+    added->group = group;
+}
+
 /* Of a group without rows only task and options are checked. */
 static void add_group(work *w, train_state *s) {
     s->done = true;
@@ -190,6 +206,8 @@ static void add_group(work *w, train_state *s) {
     ((tusk_group *)w->batch.groups)[g] = (tusk_group){
         b->head, b->n_rows, b->n_skipped, b->dim, b->kind, b->parts, b->extras, 0, b->wide};
     ((const char **)w->batch.flaws)[g] = tusk_block_flaw(b);
+    for (int32 k = 0; k < s->remarks.n; k++)
+        add_remark(w, g, s->remarks.list + k);
     w->batch.labels |= tusk_labels_are(b);
     ((int32 *)w->batch.spec)[g] = spec;
     w->states[g] = s;
@@ -306,7 +324,7 @@ void train_groups(FunctionCallInfo fcinfo, train_state *s, enum tusk_request req
         check_answer(w);
     }
     for (int64 g = 0; g < w->batch.n_groups; g++)
-        tusk_block_free(&w->states[g]->block);
+        state_free(w->states[g]);
     MemoryContextSwitchTo(before);
     MemoryContextDelete(own);
 }

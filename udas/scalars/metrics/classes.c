@@ -9,14 +9,17 @@
 
 /* --- one class --- */
 
-#define EXACT 9007199254740992.0 /* 2^53: above it, different numbers would share a class */
+bool tusk_is_class(double x, const char *argument, char *sentence) {
+    if (fabs(x) < 0x1p53) /* above it, different numbers would share a class */
+        return true;
+    snprintf(sentence, TUSK_SENTENCE, "%s is %g, expected a number below 2^53 in size, or text",
+             argument, x);
+    return false;
+}
 
 bool tusk_class_number(tusk_class *c, double x, const char *argument, char *sentence) {
-    if (!(fabs(x) < EXACT)) {
-        snprintf(sentence, TUSK_SENTENCE,
-                 "%s is %g, expected a number below 2^53 in size, or text", argument, x);
+    if (!tusk_is_class(x, argument, sentence))
         return false;
-    }
     uint64_t key = tusk_key_of(x);
     c->bytes = NULL;
     c->length = sizeof key;

@@ -90,9 +90,9 @@ static bool take_brier(tusk_score *s, const tusk_judged *row, double *loss, char
 }
 
 static bool take_accuracy(tusk_score *s, const tusk_judged *row, double *loss, char *sentence) {
-    (void)s, (void)sentence;
+    (void)s;
     *loss = row->y == row->p;
-    return true;
+    return tusk_is_class(row->y, "label", sentence);
 }
 
 static bool take_rmse(tusk_score *s, const tusk_judged *row, double *loss, char *sentence) {

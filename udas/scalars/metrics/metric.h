@@ -56,6 +56,8 @@ const tusk_metric *tusk_metric_of(enum tusk_metric_kind kind);
 
 /* Whether a row may have this weight; otherwise false with a sentence. */
 bool tusk_good_weight(double weight, char *sentence);
+/* Whether a number can be a class; false with a sentence. argument: what it is. */
+bool tusk_is_class(double x, const char *argument, char *sentence);
 
 /* Adds the row; one of weight 0 changes nothing. */
 bool tusk_score_take(tusk_score *s, const tusk_metric *m, const tusk_judged *row, char *sentence);

@@ -2,6 +2,8 @@
 #ifndef TUSK_SCALARS_NAMED_H
 #define TUSK_SCALARS_NAMED_H
 
+#include <math.h>
+
 #include "../models/score.h"
 
 /* One column of some rows. Either numbers or texts is NULL. */
@@ -10,7 +12,22 @@ typedef struct tusk_given_column {
     const double *numbers;
     const tusk_text *texts;
     const uint64_t *validity; /* a bit per row; NULL: no row is NULL */
+    uint64_t *rounded;        /* a bit per row whose number was rounded; NULL: none was */
 } tusk_given_column;
+
+/* A time in days as a number of units, of which a day has this many. */
+static inline __int128 tusk_time_in(double days, int64_t unit) {
+    double day = floor(days);
+    return (__int128)day * unit + llrint((days - day) * (double)unit);
+}
+
+/* Whether one of n rows, from `row` on, has its bit in a map; NULL: a map without any. */
+static inline bool tusk_any_bit(const uint64_t *map, uint64_t row, uint64_t n) {
+    for (uint64_t i = row; map && i < row + n; i++)
+        if (map[i >> 6] >> (i & 63) & 1)
+            return true;
+    return false;
+}
 
 static inline bool tusk_given_valid(const tusk_given_column *c, uint64_t row) {
     return !c->validity || (c->validity[row >> 6] >> (row & 63) & 1);

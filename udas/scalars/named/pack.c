@@ -23,6 +23,18 @@ bool tusk_named_gap(const tusk_named_chunk *c, uint64_t row) {
     return false;
 }
 
+void tusk_named_rounded(const tusk_named_chunk *c, uint64_t row, uint64_t n, tusk_remarks *to) {
+    for (int32_t i = 0; i < c->schema->n_columns; i++)
+        if (tusk_any_bit(c->column[i].rounded, row, n))
+            tusk_remark_rounded(to, i, c->schema->name[i]);
+}
+
+void tusk_named_gaps(const tusk_named_chunk *c, uint64_t row, tusk_remarks *to) {
+    for (int32_t i = 0; i < c->schema->n_columns; i++)
+        if (!tusk_given_valid(c->column + i, row))
+            tusk_remark_gap(to, i, c->schema->name[i]);
+}
+
 /* --- packing --- */
 
 static int fail(const tusk_block *b, uint64_t row, int code, const char *name, double value,

@@ -3,6 +3,7 @@
 #define TUSK_NAMED_PACK_H
 
 #include "../../rowblock/named.h"
+#include "../../rowblock/remarks.h"
 #include "named.h"
 
 #define TUSK_NAMED_RUN 64 /* rows that are packed at once */
@@ -22,6 +23,10 @@ typedef struct tusk_named_chunk {
 
 /* Whether no column can have a NULL. */
 bool tusk_named_complete(const tusk_named_chunk *c);
+/* Notes which columns of n rows have numbers that were rounded, from `row` on. */
+void tusk_named_rounded(const tusk_named_chunk *c, uint64_t row, uint64_t n, tusk_remarks *to);
+/* Notes the columns in which a row that is left out is NULL. */
+void tusk_named_gaps(const tusk_named_chunk *c, uint64_t row, tusk_remarks *to);
 /* Whether a row has a NULL in one of the columns. */
 bool tusk_named_gap(const tusk_named_chunk *c, uint64_t row);
 

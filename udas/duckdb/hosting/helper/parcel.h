@@ -11,9 +11,9 @@
 
 /* Comes first in the file, behind the room for its slab's header. */
 typedef struct parcel {
-    int64_t groups, spec, specs, flaws;     /* offsets of the batch's arrays */
-    int64_t store_root, program, directory; /* offsets of texts; 0: NULL */
-    int64_t n_groups, statement;            /* the batch's fields */
+    int64_t groups, spec, specs, flaws, remarks; /* offsets of the batch's arrays */
+    int64_t store_root, program, directory;      /* offsets of texts; 0: NULL */
+    int64_t n_groups, n_remarks, statement;      /* the batch's fields */
     int32_t n_specs, request, threads, most_threads, unshared, labels;
     double began, weight;
     int64_t account;  /* identifies the database */

@@ -74,7 +74,12 @@ bool parcel_read(tusk_slab *slab, tusk_batch *batch) {
         if (!read_group(&m, groups + g))
             return false;
     }
+    tusk_remark *remarks = (tusk_remark *)((char *)slab + p->remarks);
+    for (int64_t i = 0; i < p->n_remarks; i++)
+        remarks[i].name = at(&m, remarks[i].name);
     *batch = (tusk_batch){.n_groups = p->n_groups,
+                          .remarks = remarks,
+                          .n_remarks = p->n_remarks,
                           .groups = groups,
                           .spec = (const int32_t *)((char *)slab + p->spec),
                           .specs = specs,

@@ -172,6 +172,16 @@ static size_t put_flaws(packing *p, const tusk_batch *b) {
     return at;
 }
 
+static size_t put_remarks(packing *p, const tusk_batch *b) {
+    size_t at = put(p, b->remarks, (size_t)b->n_remarks * sizeof *b->remarks);
+    for (int64_t i = 0; i < b->n_remarks; i++) {
+        int64_t name = put_text(p, b->remarks[i].name);
+        if (p->data)
+            ((tusk_remark *)(p->data + at))[i].name = OFFSET(const char *, name);
+    }
+    return at;
+}
+
 static void put_batch(packing *p, const tusk_batch *b, parcel *head, const char *directory) {
     size_t n = (size_t)b->n_groups;
     p->n = TUSK_SLAB_HEADER + tusk_align8(sizeof *head);
@@ -181,6 +191,7 @@ static void put_batch(packing *p, const tusk_batch *b, parcel *head, const char 
     head->spec = (int64_t)put(p, b->spec, n * sizeof *b->spec);
     head->specs = (int64_t)put_specs(p, b);
     head->flaws = (int64_t)put_flaws(p, b);
+    head->remarks = (int64_t)put_remarks(p, b);
     head->store_root = put_text(p, b->store_root);
     head->program = put_text(p, b->program);
     head->directory = put_text(p, directory);
@@ -192,6 +203,7 @@ static void put_batch(packing *p, const tusk_batch *b, parcel *head, const char 
 
 static parcel head_of(const tusk_batch *b) {
     return (parcel){.n_groups = b->n_groups,
+                    .n_remarks = b->n_remarks,
                     .statement = b->statement,
                     .n_specs = b->n_specs,
                     .request = b->request,

@@ -17,7 +17,6 @@ from tuskml.learners.linear.operators import Converge, State, Tolerance
 from tuskml.learners.linear.problem import Found, Index, Problem
 from tuskml.learners.linear.tasks import LINEAR
 
-
 MOST_FEATURES = 2048
 """Of more the metric would take longer than the steps of algorithms that know no curvature."""
 
