@@ -6,8 +6,8 @@ It is imported for the first batch (`attachment.py`).
 import ctypes
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -41,9 +41,12 @@ from tuskml.schedule import budget, phases, shares
 TRAIN, EXPLAIN = 0, 1
 NUMBERS, BOOLEANS = 0, 1
 """What labels are: `tusk_labels`."""
+Groups = NDArray[np.void]
+"""Groups as the packers left them (`passes.GROUP`)."""
+Places = NDArray[np.intp]
 
 
-def groups_of(batch: Any) -> NDArray[np.void]:
+def groups_of(batch: Any) -> Groups:
     """A view of the batch's groups."""
     if not batch.n_groups:
         return np.empty(0, GROUP)
@@ -51,171 +54,190 @@ def groups_of(batch: Any) -> NDArray[np.void]:
     return np.frombuffer((ctypes.c_char * size).from_address(batch.groups), GROUP)
 
 
-def answer(library: ctypes.CDLL, pointer: Any, account: int | None = None) -> None:
-    """Does what the batch asks for, spec by spec, and returns the results to the database.
+@dataclass(frozen=True)
+class Call:
+    """One call of the trainer: a batch, and the library of the database that takes the answers.
 
-    account: of the database whose statement it is, where that has rules for files.
+    pointer: to the batch, as C has given it; account: of the database whose statement it is, where
+    that has rules for files.
     """
-    batch = pointer.contents
+
+    library: ctypes.CDLL
+    pointer: Any
+    account: int | None = None
+
+    @property
+    def batch(self) -> Any:
+        """The structure, whose pointers are valid during the call."""
+        return self.pointer.contents
+
+    @property
+    def memory(self) -> int:
+        """Address of the account of memory; 0: there is none."""
+        return self.batch.memory or 0
+
+    @property
+    def root(self) -> str | None:
+        """The directory of all stores, if the database says where."""
+        return os.fsdecode(self.batch.store_root) if self.batch.store_root else None
+
+    @property
+    def explains(self) -> bool:
+        """Whether plans are asked for, not models."""
+        return bool(self.batch.request == EXPLAIN)
+
+    @property
+    def reading(self) -> float | None:
+        """Seconds that the rows took to come; None where the database does not say."""
+        return max(time.monotonic() - self.batch.began, 0.0) if self.batch.began else None
+
+    @property
+    def most_threads(self) -> int:
+        """What the database allows the statement, whose settings are read once; 0: it says
+        nothing."""
+        look_once(self.memory, self.batch.statement)
+        return self.batch.most_threads or budget.of_database(self.memory)
+
+    @property
+    def host(self) -> shares.Host:
+        """Whose trainings those of the batch are."""
+        return shares.Host(self.batch.program, not self.batch.unshared, self.batch.weight or None)
+
+    def flaws(self, places: Places) -> dict[int, str]:
+        """Why no model can be trained on some of the groups at these places, by their number."""
+        found = ((k, self.batch.flaws[place]) for k, place in enumerate(places.tolist()))
+        return {k: text.decode(errors="replace") for k, text in found if text is not None}
+
+    def emit_models(self, places: Places, models: Models, given: bool = True) -> None:
+        """Returns models of the groups of one spec; places: these groups' in the batch; given:
+        whether they are of the rows that the batch has."""
+        shares.progress(len(models.group))
+        training_log.note(models)
+        if self.batch.labels == BOOLEANS:
+            models = named_as_booleans(models)
+        with phases.phase("emitting"):
+            at_places = places[models.group]
+            if given:
+                before = groups_of(self.batch)["n_skipped"][at_places]
+                models = noted(models, at(at_places), before)
+            emission = Emission(models.numbered(at_places))
+            self.library.tusk_emit_models(self.pointer, ctypes.byref(emission.struct))
+
+    def emit_texts(self, places: Places, texts: Iterable[str]) -> None:
+        """Returns a text for each of these places in the batch."""
+        for place, text in zip(places, texts, strict=True):
+            self.library.tusk_emit_text(self.pointer, ctypes.c_int64(int(place)), text.encode())
+
+
+@dataclass(frozen=True)
+class Some:
+    """Groups of one spec, (G,): as packed, their places in the batch, and why no model can be
+    trained on some of them, by their number."""
+
+    groups: Groups
+    places: Places
+    flaws: Mapping[int, str]
+
+    def sound(self) -> "Some":
+        """Those without a flaw."""
+        if not self.flaws:
+            return self
+        bad = list(self.flaws)
+        return Some(np.delete(self.groups, bad), np.delete(self.places, bad), {})
+
+
+def answer(library: ctypes.CDLL, pointer: Any, account: int | None = None) -> None:
+    """Does what the batch asks for, spec by spec, and returns the results to the database."""
+    call = Call(library, pointer, account)
+    batch = call.batch
     groups = groups_of(batch)
     spec = np.ctypeslib.as_array(batch.spec, (batch.n_groups,)) if len(groups) else np.empty(0)
     remarks = remarks_of(batch.remarks, batch.n_remarks)
-    with counted(batch.memory or 0), budget.within(most_threads(batch)), current(remarks):
+    with counted(call.memory), budget.within(call.most_threads), current(remarks):
         for number in range(batch.n_specs):
             places, texts = np.flatnonzero(spec == number), batch.specs[number]
             if not len(places):
-                check_spec(batch, texts)
+                check_spec(call, texts)
             elif batch.request == TRAIN:
                 with (
-                    shares.training(texts.task, len(places), host_of(batch)),
-                    training_log.training(batch, texts.task, len(places), reading_seconds(batch)),
+                    shares.training(texts.task, len(places), call.host),
+                    training_log.training(batch, texts.task, len(places), call.reading),
                 ):
-                    answer_training(library, pointer, texts, groups[places], places, account)
+                    answer_training(call, texts, groups[places], places)
             elif batch.request == EXPLAIN:
-                answer_training(library, pointer, texts, groups[places], places, account)
+                answer_training(call, texts, groups[places], places)
             else:
-                answer_offline(library, pointer, texts, groups[places], places, account)
+                answer_offline(call, texts, groups[places], places)
 
 
-def check_spec(batch: Any, texts: Any) -> None:
+def check_spec(call: Call, texts: Any) -> None:
     """OptionError for a task and options of groups without a usable row that could train none."""
     task = texts.task.decode()
-    if batch.request not in (TRAIN, EXPLAIN) or is_token(task):
+    if call.batch.request not in (TRAIN, EXPLAIN) or is_token(task):
         return
     task, _ = compared_of(task)
     if search_in(task, texts.options) is None:
-        with options_of(task_named(task), texts.options, batch.memory or 0) as options:
-            if batch.request == TRAIN:
+        with options_of(task_named(task), texts.options, call.memory) as options:
+            if not call.explains:
                 refuse_format(options)
 
 
-def host_of(batch: Any) -> shares.Host:
-    """Whose trainings those of the batch are."""
-    return shares.Host(batch.program, not batch.unshared, batch.weight or None)
-
-
-def most_threads(batch: Any) -> int:
-    """What the database allows the statement, whose settings are read once; 0: it says nothing."""
-    memory = batch.memory or 0
-    look_once(memory, batch.statement)
-    return batch.most_threads or budget.of_database(memory)
-
-
-def flaws_of(batch: Any, places: NDArray[np.intp]) -> dict[int, str]:
-    """Why no model can be trained on some of the groups at these places, by their number there."""
-    told = ((k, batch.flaws[place]) for k, place in enumerate(places.tolist()))
-    return {k: text.decode(errors="replace") for k, text in told if text is not None}
-
-
-def answer_training(
-    library: ctypes.CDLL,
-    pointer: Any,
-    texts: Any,
-    groups: NDArray[np.void],
-    places: NDArray[np.intp],
-    account: int | None,
-) -> None:
+def answer_training(call: Call, texts: Any, groups: Groups, places: Places) -> None:
     """Trains, or explains, the groups of one spec; places: theirs in the batch."""
-    batch = pointer.contents
     task = texts.task.decode()
-    flaws = flaws_of(batch, places)
+    some = Some(groups, places, call.flaws(places))
     source = None
     if " " in task:  # no task's name has one
-        if answer_token(library, pointer, task, groups, places, flaws):
+        if answer_token(call, some, task):
             return
         task, source = compared_of(task)
     text: bytes = texts.options
-    if batch.labels != NUMBERS and len(text) <= MAX_TEXT:
-        text = of_classes(task, text.decode(), batch.labels == BOOLEANS).encode()
+    labels = call.batch.labels
+    if labels != NUMBERS and len(text) <= MAX_TEXT:
+        text = of_classes(task, text.decode(), labels == BOOLEANS).encode()
     search = search_in(task, text)
-    if search is not None and not search.plain:
-        first = search.candidates[0]
-        asked = [
-            Request(one.task, one.options, held_out=search.dealt) for one in search.candidates
-        ]
-        flaws |= rounded_in(at(places), asked)
-        answer_flaws(library, pointer, Request(first.task, first.options), groups, places, flaws)
-        groups, places = without(groups, flaws), without(places, flaws)
-        if len(places):
-            refuse_wide(groups, "a model that a search chooses")
-            answer_search(library, pointer, search, groups, places)
-        return
-    if search is not None:
+    if search is None:
+        chosen = task_named(task)
+        with options_of(chosen, text, call.memory) as options:
+            answer_request(call, some, Request(chosen, options, call.reading, source=source))
+    elif search.plain:
         (one,) = search.candidates
-        request = Request(
-            one.task, one.options, reading_seconds(batch), source=source, held_out=search.dealt
-        )
-        answer_sound(library, pointer, request, groups, places, account, flaws)
-        return
-    chosen = task_named(task)
-    with options_of(chosen, text, batch.memory or 0) as options:
-        request = Request(chosen, options, reading_seconds(batch), source=source)
-        answer_sound(library, pointer, request, groups, places, account, flaws)
+        request = Request(one.task, one.options, call.reading, source=source)
+        answer_request(call, some, replace(request, held_out=search.dealt))
+    else:
+        answer_search(call, some, search)
 
 
-def answer_token(
-    library: ctypes.CDLL,
-    pointer: Any,
-    task: str,
-    groups: NDArray[np.void],
-    places: NDArray[np.intp],
-    flaws: Mapping[int, str],
-) -> bool:
+def answer_token(call: Call, some: Some, task: str) -> bool:
     """Hands rows to their receiver, or returns models that are finished; False for other texts."""
-    batch = pointer.contents
-    if batch.request == EXPLAIN and (receive := receiver_of(task)) is not None:
+    groups, places, flaws = some.groups, some.places, some.flaws
+    if call.explains and (receive := receiver_of(task)) is not None:
         refuse_wide(groups)
         with current(at(places)):
-            said = invalid(task, flaws[0]) if flaws else receive(groups, batch.memory)
-        emit_texts(library, pointer, places, [said] * len(places))
+            said = invalid(task, flaws[0]) if flaws else receive(groups, call.batch.memory)
+        call.emit_texts(places, [said] * len(places))
         return True
-    if batch.request == TRAIN and (made := made_for(task, groups)) is not None:
-        last_training.note(made, None, batch.statement)
-        emit_models(library, pointer, places, made, given=False)
+    if not call.explains and (made := made_for(task, groups)) is not None:
+        last_training.note(made, None, call.batch.statement)
+        call.emit_models(places, made, given=False)
         return True
     return False
 
 
-def answer_sound(
-    library: ctypes.CDLL,
-    pointer: Any,
-    request: Request[Any, Any],
-    groups: NDArray[np.void],
-    places: NDArray[np.intp],
-    account: int | None,
-    flaws: Mapping[int, str],
-) -> None:
-    """Answers for groups with invalid rows first, and trains or explains the others."""
-    flaws = {**flaws, **rounded_in(at(places), [request])}
-    answer_flaws(library, pointer, request, groups, places, flaws)
-    groups, places = without(groups, flaws), without(places, flaws)
-    if len(places):
-        answer_request(library, pointer, request, groups, places, account)
-
-
-def without(items: NDArray[Any], flaws: Mapping[int, str]) -> NDArray[Any]:
-    """The items whose number has no flaw."""
-    return np.delete(items, list(flaws)) if flaws else items
-
-
-def answer_flaws(
-    library: ctypes.CDLL,
-    pointer: Any,
-    request: Request[Any, Any],
-    groups: NDArray[np.void],
-    places: NDArray[np.intp],
-    flaws: Mapping[int, str],
-) -> None:
-    """Answers for the groups whose rows the packers found invalid."""
-    if not flaws:
-        return
-    bad, why = np.array(list(flaws)), list(flaws.values())
-    if pointer.contents.request == EXPLAIN:
-        emit_texts(library, pointer, places[bad], why)
-        return
-    models = invalid_models(groups[bad], request, why)
-    last_training.note(models, groups[bad], pointer.contents.statement)
-    emit_models(library, pointer, places[bad], models)
+def answer_flaws(call: Call, some: Some, requests: Sequence[Request[Any, Any]]) -> Some:
+    """Answers for the groups whose rows are invalid, and returns the others; requests: what is to
+    be trained on them, of which the first says what the models of invalid ones look like."""
+    some = replace(some, flaws={**some.flaws, **rounded_in(at(some.places), requests)})
+    if not some.flaws:
+        return some
+    bad, why = np.array(list(some.flaws)), list(some.flaws.values())
+    if call.explains:
+        call.emit_texts(some.places[bad], why)
+    else:
+        models = invalid_models(some.groups[bad], requests[0], why)
+        last_training.note(models, some.groups[bad], call.batch.statement)
+        call.emit_models(some.places[bad], models)
+    return some.sound()
 
 
 def search_in(task: str, options: bytes) -> Search | None:
@@ -225,104 +247,63 @@ def search_in(task: str, options: bytes) -> Search | None:
     return search_of(task, options.decode()) if len(options) <= MAX_TEXT else None
 
 
-def answer_search(
-    library: ctypes.CDLL,
-    pointer: Any,
-    search: Search,
-    groups: NDArray[np.void],
-    places: NDArray[np.intp],
-) -> None:
+def answer_search(call: Call, some: Some, search: Search) -> None:
     """The best models of the groups, or what would be tried for them."""
-    batch = pointer.contents
-    search = search.with_threads(batch.threads) if batch.threads else search
+    dealt = search.dealt
+    requests = [Request(one.task, one.options, held_out=dealt) for one in search.candidates]
+    some = answer_flaws(call, some, requests)
+    groups = some.groups
+    if not len(groups):
+        return
+    refuse_wide(groups, "a model that a search chooses")
+    search = search.with_threads(call.batch.threads) if call.batch.threads else search
     for candidate in search.candidates:
         refuse_weights(groups, Request(candidate.task, candidate.options))
-    if batch.request == EXPLAIN:
-        said = explained_search(groups, search, batch.memory or 0)
-        emit_texts(library, pointer, places, said)
+    if call.explains:
+        call.emit_texts(some.places, explained_search(groups, search, call.memory))
         return
     first = search.candidates[0]
 
-    def of_some(some: NDArray[np.void]) -> Iterator[Models]:
-        for models in searched(some, search, batch.memory or 0, library):
-            yield named(models, some, first.options.feature_names)
+    def of_some(few: Groups) -> Iterator[Models]:
+        for models in searched(few, search, call.memory, call.library):
+            yield named(models, few, first.options.feature_names)
 
     for models in trained_apart(groups, Request(first.task, first.options), of_some):
-        last_training.note(models, groups[models.group], batch.statement)
-        emit_models(library, pointer, places, models)
+        last_training.note(models, groups[models.group], call.batch.statement)
+        call.emit_models(some.places, models)
 
 
-def reading_seconds(batch: Any) -> float | None:
-    """How long the rows took to come; None where the database does not tell."""
-    return max(time.monotonic() - batch.began, 0.0) if batch.began else None
-
-
-def answer_request(
-    library: ctypes.CDLL,
-    pointer: Any,
-    request: Request[Any, Any],
-    groups: NDArray[np.void],
-    places: NDArray[np.intp],
-    account: int | None,
-) -> None:
-    """The same, of options that were read."""
-    batch, options = pointer.contents, request.options
-    if options.threads is None and batch.threads:
-        options = replace(options, threads=batch.threads)
+def answer_request(call: Call, some: Some, request: Request[Any, Any]) -> None:
+    """Models of the groups, or their plans."""
+    some = answer_flaws(call, some, [request])
+    groups = some.groups
+    if not len(groups):
+        return
+    options, threads = request.options, call.batch.threads
+    if options.threads is None and threads:
+        options = replace(options, threads=threads)
         request = replace(request, options=options)
     refuse_weights(groups, request)
     if options.store is None and groups["wide"].any():
         refuse_wide(groups)
-    if batch.request == TRAIN:
-        refuse_format(options)
-        last = replace(request, last=True)
+    if call.explains:
+        call.emit_texts(some.places, explained_apart(call, groups, request))
+        return
+    refuse_format(options)
+    last = replace(request, last=True)
 
-        def of_some(some: NDArray[np.void]) -> Iterator[Models]:
-            for models in trained(some, last, batch, account):
-                yield named(models, some, options.feature_names)
+    def of_some(few: Groups) -> Iterator[Models]:
+        for models in trained(call, few, last):
+            yield named(models, few, options.feature_names)
 
-        for models in trained_apart(groups, last, of_some):
-            emit_models(library, pointer, places, models)
-    else:
-        emit_texts(library, pointer, places, explained_apart(groups, request, batch))
-
-
-def emit_models(
-    library: ctypes.CDLL,
-    pointer: Any,
-    places: NDArray[np.intp],
-    models: Models,
-    given: bool = True,
-) -> None:
-    """Returns models of the groups of one spec; places: these groups' in the batch; given:
-    whether they are of the rows that the batch has."""
-    shares.progress(len(models.group))
-    training_log.note(models)
-    if pointer.contents.labels == BOOLEANS:
-        models = named_as_booleans(models)
-    with phases.phase("emitting"):
-        at_places = places[models.group]
-        if given:
-            before = groups_of(pointer.contents)["n_skipped"][at_places]
-            models = noted(models, at(at_places), before)
-        emission = Emission(models.numbered(at_places))
-        library.tusk_emit_models(pointer, ctypes.byref(emission.struct))
+    for models in trained_apart(groups, last, of_some):
+        call.emit_models(some.places, models)
 
 
-def emit_texts(
-    library: ctypes.CDLL, pointer: Any, places: NDArray[np.intp], texts: Iterable[str]
-) -> None:
-    """Returns a text for each of these places in the batch."""
-    for place, text in zip(places, texts, strict=True):
-        library.tusk_emit_text(pointer, ctypes.c_int64(int(place)), text.encode())
-
-
-def explained_apart(
-    groups: NDArray[np.void], request: Request[Any, Any], batch: Any
-) -> Iterator[str]:
+def explained_apart(call: Call, groups: Groups, request: Request[Any, Any]) -> Iterator[str]:
     """What would run for each of the groups, or why its rows cannot be trained on."""
     try:
-        yield from list(explained(groups, request, batch))
+        yield from list(explained(call, groups, request))
     except RowsError as error:
         if request.options.invalid == "error":
             raise
@@ -330,12 +311,12 @@ def explained_apart(
             yield str(error)
             return
         for half in np.array_split(groups, 2):
-            yield from explained_apart(half, request, batch)
+            yield from explained_apart(call, half, request)
 
 
-def explained(groups: NDArray[np.void], request: Request[Any, Any], batch: Any) -> Iterator[str]:
+def explained(call: Call, groups: Groups, request: Request[Any, Any]) -> Iterator[str]:
     """What would run for each of the groups."""
-    memory = batch.memory or 0
+    memory = call.memory
     with (
         narrow(groups, memory) as (few, _),
         readable(few, request, memory) as seen,
@@ -346,7 +327,7 @@ def explained(groups: NDArray[np.void], request: Request[Any, Any], batch: Any) 
 
 def named(
     models: Models,
-    groups: NDArray[np.void],
+    groups: Groups,
     names: tuple[str, ...] | None,
     prepared: bool = False,
 ) -> Models:
@@ -371,82 +352,65 @@ def named(
     return replace(models, features=Names.same(names, len(models.group)))
 
 
-def answer_offline(
-    library: ctypes.CDLL,
-    pointer: Any,
-    texts: Any,
-    groups: NDArray[np.void],
-    places: NDArray[np.intp],
-    account: int | None,
-) -> None:
+def answer_offline(call: Call, texts: Any, groups: Groups, places: Places) -> None:
     """The aggregates of stored models' offline stage, for the groups of one spec."""
-    from tuskml.groups.partition import OFFLINE, Call  # its packages take a while to import
+    from tuskml.groups import partition  # its packages take a while to import
 
-    batch = pointer.contents
-    root = os.fsdecode(batch.store_root) if batch.store_root else None
-    call = Call(texts.options.decode(), batch.memory, batch.threads, root, account)
-    for place, one in zip(places, OFFLINE[batch.request](groups, call), strict=True):
-        one.emit(library, pointer, int(place))
+    batch = call.batch
+    asked = partition.Call(
+        texts.options.decode(), batch.memory, batch.threads, call.root, call.account
+    )
+    answers = partition.OFFLINE[batch.request](groups, asked)
+    for place, one in zip(places, answers, strict=True):
+        one.emit(call.library, call.pointer, int(place))
 
 
-def trained(
-    groups: NDArray[np.void], request: Request[Any, Any], batch: Any, account: int | None
-) -> Iterator[Models]:
+def trained(call: Call, groups: Groups, request: Request[Any, Any]) -> Iterator[Models]:
     """Models as values, or where they are larger than memory in a store."""
-    memory = batch.memory or 0
+    memory = call.memory
     with (
         readable(groups, request, memory) as seen,
         usable(seen.groups, seen.request, memory) as sound,
     ):
-        for found in trained_on(sound, seen.request, batch, account):
+        for found in trained_on(call, sound, seen.request):
             models = with_leaks(with_held_out(found, sound, seen.request), sound)
-            last_training.note(models, sound[models.group], batch.statement)
+            last_training.note(models, sound[models.group], call.batch.statement)
             yield seen.described(models)
 
 
-def trained_on(
-    groups: NDArray[np.void], request: Request[Any, Any], batch: Any, account: int | None
-) -> Iterator[Models]:
+def trained_on(call: Call, groups: Groups, request: Request[Any, Any]) -> Iterator[Models]:
     """The same of rows that are numbers; a model of sparse rows may outgrow the memory."""
-    learner, memory = learner_of(request.task), batch.memory or 0
+    learner, memory = learner_of(request.task), call.memory
     if request.options.store is not None:
-        return stored(groups, request, batch, account)
+        return stored(call, groups, request)
     if (
         (groups["kind"] >= 2).any()
         and not groups["extras"].any()
-        and (large := outgrown(groups, learner, request, memory, root_of(batch), account))
+        and (large := outgrown(groups, learner, request, memory, call.root, call.account))
     ):
-        return apart(groups, request, batch, account, large)
+        return apart(call, groups, request, large)
     return learner.train(groups, request, memory)
 
 
-def root_of(batch: Any) -> str | None:
-    """The directory of all stores, if the database says where."""
-    return os.fsdecode(batch.store_root) if batch.store_root else None
-
-
-def stored(
-    groups: NDArray[np.void], request: Request[Any, Any], batch: Any, account: int | None
-) -> Iterator[Models]:
+def stored(call: Call, groups: Groups, request: Request[Any, Any]) -> Iterator[Models]:
     """Models that are in a store."""
     from tuskml.groups.stored import train_stored  # its packages take a while to import
 
-    given = batch.memory, root_of(batch), batch.statement, account
-    return train_stored(groups, request, *given)
+    batch = call.batch
+    return train_stored(groups, request, batch.memory, call.root, batch.statement, call.account)
 
 
 def apart(
-    groups: NDArray[np.void],
+    call: Call,
+    groups: Groups,
     request: Request[Any, Any],
-    batch: Any,
-    account: int | None,
     large: Mapping[int, Request[Any, Any]],
 ) -> Iterator[Models]:
     """Models of groups of which some train into a store; large: their requests, by place."""
     places = np.array([place for place in range(len(groups)) if place not in large], np.intp)
     if len(places):
-        for models in learner_of(request.task).train(groups[places], request, batch.memory):
+        for models in learner_of(request.task).train(groups[places], request, call.memory):
             yield models.numbered(places[models.group])
     for place, one in large.items():
-        for models in stored(groups[place : place + 1], one, batch, account):
+        for models in stored(call, groups[place : place + 1], one):
             yield models.numbered(np.array([place]))
