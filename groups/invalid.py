@@ -59,15 +59,16 @@ def refusal_of_rounded(remarks: Remarks, request: Request[Any, Any]) -> str | No
     if held is not None and held.column is not None:
         named[held.column] = "time_by" if held.in_time else "fold_by"
     for place in sorted(remarks.rounded):
+        name = place.name
         if place.column == LABEL and learner.classifies(request):
             return ROUNDED_LABELS
         if place.column == FEATURES and learner.names_numbers(request):
             return f"features that are names have numbers {ROUNDED}"
-        if place.name in named:
-            name = named[place.name]
-            how = "round it" if name == "time_by" else "round it or cast it to text"
+        if name is not None and name in named:
+            option = named[name]
+            how = "round it" if option == "time_by" else "round it or cast it to text"
             return (
-                f"option '{name}' names column '{place.name[:200]}', which has values {ROUNDED}: "
+                f"option '{option}' names column '{name[:200]}', which has values {ROUNDED}: "
                 + how
             )
     return None

@@ -120,11 +120,9 @@ def remarks_of(address: int | None, n: int) -> dict[int, Remarks]:
     found: dict[int, Remarks] = {}
     if not n or not address:
         return found
-    size = n * REMARK.itemsize
+    memory: Any = (ctypes.c_char * (n * REMARK.itemsize)).from_address(address)
     names: dict[int, str] = {0: ""}
-    for group, column, gaps, rounded, name in np.frombuffer(
-        (ctypes.c_char * size).from_address(address), REMARK
-    ).tolist():
+    for group, column, gaps, rounded, name in np.frombuffer(memory, REMARK).tolist():
         if name not in names:
             names[name] = ctypes.string_at(name).decode(errors="replace")
         one = found.setdefault(group, Remarks())

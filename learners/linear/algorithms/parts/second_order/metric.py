@@ -11,7 +11,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.kernels.linear_systems import Triangles, solve
+from tuskml.kernels.library import Triangles
+from tuskml.kernels.linear_systems import solve
 from tuskml.kernels.passes import Floats
 from tuskml.learners.linear.operators import Converge, State, Tolerance
 from tuskml.learners.linear.problem import Found, Index, Problem
