@@ -2,6 +2,7 @@
 that were rounded (`udas/rowblock/remarks.h`)."""
 
 import ctypes
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -96,6 +97,16 @@ class Remarks:
             f"{n_skipped:,} of {whole:,} rows were skipped ({share(n_skipped, whole)}): "
             + ", ".join(told)
         )
+
+
+def named_in(note: str, names: Sequence[str]) -> str:
+    """A note on features of lists with their names in the place of their numbers."""
+
+    def name(found: re.Match[str]) -> str:
+        place = int(found[1]) - 1
+        return f"column '{names[place]}'" if place < len(names) else found[0]
+
+    return re.sub(r"(?<=[:,] )feature (\d+)(?= is NULL)", name, note)
 
 
 def share(n: int, whole: int) -> str:
