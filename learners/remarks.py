@@ -122,8 +122,7 @@ ROUNDED = (
 )
 """What a sentence says of numbers that are names."""
 ROUNDED_LABELS = f"labels are numbers {ROUNDED}: cast the label to text"
-NONE: Mapping[int, Remarks] = {}
-_CURRENT: ContextVar[Mapping[int, Remarks]] = ContextVar("remarks", default=NONE)
+_CURRENT: ContextVar[dict[int, Remarks]] = ContextVar("remarks")
 
 
 def remarks_of(address: int | None, n: int) -> dict[int, Remarks]:
@@ -148,7 +147,7 @@ def remarks_of(address: int | None, n: int) -> dict[int, Remarks]:
 
 
 @contextmanager
-def current(remarks: Mapping[int, Remarks]) -> Iterator[None]:
+def current(remarks: dict[int, Remarks]) -> Iterator[None]:
     """Makes these the remarks on the groups that receivers of rows get meanwhile."""
     token = _CURRENT.set(remarks)
     try:
@@ -158,13 +157,13 @@ def current(remarks: Mapping[int, Remarks]) -> Iterator[None]:
 
 
 def received(group: int = 0) -> Remarks:
-    """The remarks on a group that a receiver of rows has got."""
-    return _CURRENT.get().get(group) or Remarks()
+    """The remarks on a group that a receiver of rows has got, which it may add to."""
+    return _CURRENT.get({}).setdefault(group, Remarks())
 
 
 def at(places: NDArray[np.intp]) -> dict[int, Remarks]:
     """Those on the groups at some places, by their number there."""
-    remarks = _CURRENT.get()
+    remarks = _CURRENT.get({})
     if not remarks:
         return {}
     numbers = {place: k for k, place in enumerate(places.tolist())}
