@@ -28,7 +28,7 @@ WORDS = {
 MOST_NAMED = 20
 """Columns in a note; of others it says how many they are."""
 
-REMARK = np.dtype(
+REMARK: Any = np.dtype(
     [("group", "i8"), ("column", "i8"), ("gaps", "i8"), ("rounded", "i8"), ("name", "u8")]
 )
 """`tusk_remark`."""
