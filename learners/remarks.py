@@ -2,6 +2,7 @@
 that were rounded (`udas/rowblock/remarks.h`)."""
 
 import ctypes
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -27,7 +28,7 @@ WORDS = {
 MOST_NAMED = 20
 """Columns in a note; of others it says how many they are."""
 
-REMARK = np.dtype(
+REMARK: Any = np.dtype(
     [("group", "i8"), ("column", "i8"), ("gaps", "i8"), ("rounded", "i8"), ("name", "u8")]
 )
 """`tusk_remark`."""
@@ -98,6 +99,16 @@ class Remarks:
         )
 
 
+def named_in(note: str, names: Sequence[str]) -> str:
+    """A note on features of lists with their names in the place of their numbers."""
+
+    def name(found: re.Match[str]) -> str:
+        place = int(found[1]) - 1
+        return f"column '{names[place]}'" if place < len(names) else found[0]
+
+    return re.sub(r"(?<=[:,] )feature (\d+)(?= is NULL)", name, note)
+
+
 def share(n: int, whole: int) -> str:
     """A part of some rows in percent, never 0% nor 100% unless it is none or all."""
     percent = 100 * n / whole
@@ -111,8 +122,7 @@ ROUNDED = (
 )
 """What a sentence says of numbers that are names."""
 ROUNDED_LABELS = f"labels are numbers {ROUNDED}: cast the label to text"
-NONE: Mapping[int, Remarks] = {}
-_CURRENT: ContextVar[Mapping[int, Remarks]] = ContextVar("remarks", default=NONE)
+_CURRENT: ContextVar[dict[int, Remarks]] = ContextVar("remarks")
 
 
 def remarks_of(address: int | None, n: int) -> dict[int, Remarks]:
@@ -135,7 +145,7 @@ def remarks_of(address: int | None, n: int) -> dict[int, Remarks]:
 
 
 @contextmanager
-def current(remarks: Mapping[int, Remarks]) -> Iterator[None]:
+def current(remarks: dict[int, Remarks]) -> Iterator[None]:
     """Makes these the remarks on the groups that receivers of rows get meanwhile."""
     token = _CURRENT.set(remarks)
     try:
@@ -145,13 +155,13 @@ def current(remarks: Mapping[int, Remarks]) -> Iterator[None]:
 
 
 def received(group: int = 0) -> Remarks:
-    """The remarks on a group that a receiver of rows has got."""
-    return _CURRENT.get().get(group) or Remarks()
+    """The remarks on a group that a receiver of rows has got, which it may add to."""
+    return _CURRENT.get({}).setdefault(group, Remarks())
 
 
 def at(places: NDArray[np.intp]) -> dict[int, Remarks]:
     """Those on the groups at some places, by their number there."""
-    remarks = _CURRENT.get()
+    remarks = _CURRENT.get({})
     if not remarks:
         return {}
     numbers = {place: k for k, place in enumerate(places.tolist())}

@@ -20,6 +20,7 @@ from tuskml.errors import DataError, OptionError
 from tuskml.kernels.rows.written import written
 from tuskml.learners.learner import Arrays
 from tuskml.learners.registry import learner_of
+from tuskml.learners.remarks import LABEL, Place, Remarks, noted
 from tuskml.learners.statuses import with_leaks
 from tuskml.model.by_group import Models, as_key
 from tuskml.model.model import Model
@@ -34,7 +35,7 @@ def train_pooled(database: Database, training: Training) -> Models:
     if not training.keys:
         raise OptionError("option 'pooled' is given without group_by, expected both")
     refuse_rows(training)
-    keys, rows, skipped = rows_of(database, training)
+    keys, rows, skipped, remarks = rows_of(database, training)
     request = training.asked.requests[0]
     if learner_of(request.task).classifies(request):
         classes = np.unique(rows.y)
@@ -46,7 +47,7 @@ def train_pooled(database: Database, training: Training) -> Models:
     one_fold = np.zeros(len(rows.y), np.intp)
     cells = written(rows.x, rows.y, rows.group, one_fold, (rows.n_groups, 1))
     found = with_leaks(replace(found, n_skipped=skipped), cells.cells.cells.ravel())
-    found = training.classes_named(found)
+    found = noted(training.classes_named(found), dict(enumerate(remarks)))
     models = {
         as_key(key): training.given.named(Model.of_batch(found, place))
         for place, key in enumerate(keys)
@@ -75,8 +76,8 @@ def refuse_rows(training: Training) -> None:
 
 def rows_of(
     database: Database, training: Training
-) -> tuple[list[tuple[Any, ...]], Arrays, NDArray[np.int64]]:
-    """The keys of the groups, their rows, and how many rows of each had a NULL."""
+) -> tuple[list[tuple[Any, ...]], Arrays, NDArray[np.int64], list[Remarks]]:
+    """The keys of the groups, their rows, how many rows of each had a NULL, and where."""
     columns = [sql for _, sql in training.keys]
     columns += [database.as_double(training.label, ""), training.features]
     found = database.fetch(f"SELECT {', '.join(columns)} FROM {training.source.sql}")
@@ -87,7 +88,8 @@ def rows_of(
     none: Sequence[Any] = [None] * (training.n_features or 0)
     values = [[row[n], *(none if row[n + 1] is None else row[n + 1])] for row in found]
     table = np.array(values, np.float64).reshape(len(found), -1)
-    missing = np.isnan(table).any(axis=1)
+    gaps = np.isnan(table)
+    missing = gaps.any(axis=1)
     if np.isinf(table).any():
         raise DataError("a label or a feature is infinite, expected finite numbers")
     used = np.unique(group[~missing])
@@ -97,9 +99,15 @@ def rows_of(
     place[used] = np.arange(len(used))
     kept = ~missing
     skipped = np.bincount(group[missing], minlength=len(numbers))[used]
+    remarks = [Remarks() for _ in used]
+    for column, gap in enumerate(gaps.T, LABEL):
+        lost = np.bincount(group[gap], minlength=len(numbers))[used]
+        for k in np.flatnonzero(lost).tolist():
+            remarks[k].gaps[Place(column, None)] = int(lost[k])
     keys = list(numbers)
     y, x = np.ascontiguousarray(table[kept, 0]), np.ascontiguousarray(table[kept, 1:])
-    return [keys[g] for g in used.tolist()], Arrays(x, y, place[group[kept]], len(used)), skipped
+    rows = Arrays(x, y, place[group[kept]], len(used))
+    return [keys[g] for g in used.tolist()], rows, skipped, remarks
 
 
 def alike(keys: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:

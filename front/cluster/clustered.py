@@ -140,9 +140,18 @@ class Done:
         """Of finished units, Arrow streams of keys as text and models."""
         return [one.answer for one in self.outcomes if one.answer is not None]
 
+    def about(self, failed: Outcome) -> str:
+        """Why a unit failed, and which groups it has."""
+        first, *more = self.batches[failed.key].groups
+        if not first.key:
+            return str(failed.error)
+        name = ", ".join("NULL" if one is None else repr(one[:60]) for one in first.key)
+        others = f" or one of {len(more):,} more" if more else ""
+        return f"{failed.error} (group {name}{others})"
+
     def unfinished(self) -> str | None:
         """How many groups were not trained, and why; None where all were."""
-        failed = [str(one.error) for one in self.outcomes if one.answer is None]
+        failed = [self.about(one) for one in self.outcomes if one.answer is None]
         if not failed and len(self.outcomes) == len(self.batches):
             return None
         if all(group.key == () for batch in self.batches.values() for group in batch.groups):

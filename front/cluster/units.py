@@ -133,9 +133,9 @@ class Units:
         asked = replace(self.training.asked, task=TASK)
         training = replace(self.training, asked=asked, source=source, keys=(), options=text)
         first = self.training.asked.requests[0]
-        skips = {"usable": [first.task.name, self.training.options]}
+        checks = not several and (self.training.asked.search is None or options.invalid == "skip")
         return {
-            **(skips if options.invalid == "skip" and not several else {}),
+            **({"usable": [first.task.name, self.training.options]} if checks else {}),
             "query": training.query(self.database, "explain_training"),
             "shards": [asdict(shard)],
             "settings": self.settings,

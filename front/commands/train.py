@@ -194,6 +194,7 @@ def about(model: Model, names: Sequence[str]) -> list[tuple[str, str]]:
         ("task", model.task),
         ("status", model.status),
         ("rows", f"{model.n_rows:,} used, {model.n_skipped:,} skipped"),
+        *([("note", model.note)] if model.note else []),
         ("loss", shown(model.loss)),
         ("plan", model.plan),
         ("iterations", f"{model.iterations:,} in {model.seconds:.3g} s"),

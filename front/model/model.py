@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from tuskml.errors import DataError
 from tuskml.late import late
 from tuskml.learners.models import FORMAT, Lists, Models, Names, Strings
+from tuskml.learners.remarks import named_in
 from tuskml.learners.tasks import weighs_features
 from tuskml.learners.topics.payload import topics_of_payload
 from tuskml.learners.trees.compact import as_bytes, trees_of_payload
@@ -82,7 +83,8 @@ class Model(Fields):
 
     def trained_on(self, features: Sequence[str], label: str | None) -> "Model":
         """The same model with the names of its features and its label."""
-        return replace(self, features=tuple(features), label=label)
+        note = named_in(self.note, features) if self.note else None
+        return replace(self, features=tuple(features), label=label, note=note)
 
     def as_dict(self) -> dict[str, Any]:
         """SQL's fields by name, for JSON."""

@@ -99,6 +99,7 @@ def detail(group: Group, names: Sequence[str], most: int, coefs: int) -> Mapping
         ["task", model.task],
         ["plan", model.plan],
         ["rows", f"{model.n_rows:,}, and {model.n_skipped:,} skipped"],
+        *([["note", model.note]] if model.note else []),
         ["features", f"{model.n_features:,}"],
         ["iterations", f"{model.iterations:,}" + (f", estimated {guess[0]:.0f}" if guess else "")],
         [

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from tuskml.cluster.on_worker import TASK, cursor, verify
 from tuskml.databases.duckdb import DuckDB
-from tuskml.errors import RowsError, TuskError
+from tuskml.errors import DataError, RowsError, TuskError
 from tuskml.groups.contract.attachment import library
 from tuskml.groups.execution.executor import Unit, attempt, each_of, encoded, several
 from tuskml.groups.execution.share import share
@@ -38,12 +38,14 @@ from tuskml.learners.held_out import held_out_counts
 from tuskml.learners.learner import Request
 from tuskml.learners.receiving import Receiver, receiving
 from tuskml.learners.registry import options_of, task_named
-from tuskml.learners.remarks import received
+from tuskml.learners.remarks import FAULT, Place, Remarks, received
 from tuskml.schedule import budget
 
 WORK = "tuskml.cluster.parted.on_parts:answered"
 TOGETHER = "tuskml.cluster.parted.on_parts:answered_together"
 LENGTH = 8
+OF_GROUP = " of the group"
+"""What sentences say of a row, whose number is one among those of a part."""
 NO_ROOM = re.compile("memory_limit|[Oo]ut of [Mm]emory|no memory")
 
 
@@ -107,13 +109,30 @@ def in_use() -> int:
 
 
 def query(given: Mapping[str, Any], receive: Receiver) -> None:
-    """Reads the rows of a part. DataError for a shard that is missing or damaged."""
+    """Reads the rows of a part. DataError for a shard that is missing or damaged; RowsError, which
+    names the file, for rows that no model can be trained on."""
     for shard in given["shards"]:
         verify(shard)
     place = given["settings"], given["storages"]
-    with receiving(receive) as token, cursor(*place) as connection:
-        text = given["query"].replace(TASK, token)
-        DuckDB(connection).attempt(lambda session: session.execute(text).fetchall())
+    failed: list[RowsError] = []
+
+    def take(groups: NDArray[np.void], memory: int) -> None:
+        try:
+            receive(groups, memory)
+        except RowsError as error:  # comes back as a database's error, without its type
+            failed.append(error)
+            raise
+
+    try:
+        with receiving(take) as token, cursor(*place) as connection:
+            text = given["query"].replace(TASK, token)
+            DuckDB(connection).attempt(lambda session: session.execute(text).fetchall())
+    except Exception as error:
+        bad = failed[0] if failed else error
+        if not isinstance(bad, DataError) or OF_GROUP not in str(bad):
+            raise bad from error
+        where = f"{OF_GROUP} in '{given['shards'][0]['path']}'"
+        raise type(bad)(str(bad).replace(OF_GROUP, where)) from error
 
 
 def rows_of(
@@ -139,16 +158,23 @@ def rows_of(
 def usable_of(
     stack: ExitStack, groups: NDArray[np.void], memory: int, given: Mapping[str, Any]
 ) -> NDArray[np.void] | None:
-    """The rows that the task can use, until the stack is closed; None where there are none."""
+    """The rows that the task can use, until the stack is closed; None where there are none.
+    RowsError for others, unless option `invalid` skips these."""
     if "usable" not in given:
         return groups
     name, text = given["usable"]
     task = task_named(name)
     request: Request[Any, Any] = Request(task, options_of(task, text))
     try:
-        return stack.enter_context(usable(groups, request, memory))
+        found = stack.enter_context(usable(groups, request, memory))
     except RowsError:
+        if request.options.invalid != "skip":
+            raise
         return None
+    skipped = int(groups["n_rows"].sum() - found["n_rows"].sum())
+    if skipped:
+        received().add(Remarks({Place(FAULT, None): skipped}))
+    return found
 
 
 def seen_of(groups: NDArray[np.void]) -> Pass:

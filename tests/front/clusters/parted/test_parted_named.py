@@ -81,6 +81,7 @@ def test_features_and_models_are_those_of_rows_in_one_place(
         assert other is not None
         assert (other.features, other.class_names) == (model.features, model.class_names)
         assert (other.n_rows, other.n_skipped) == (model.n_rows, model.n_skipped)
+        assert other.note == model.note
         if model.preparation is not None:
             assert prepared(other) == prepared(model)
         assert other.coef == pytest.approx(model.coef, rel=1e-6, abs=1e-9)

@@ -44,3 +44,45 @@ def test_a_label_among_its_features_has_a_status(tmp_path: Path, placement: str)
             large = [one for one in found.values() if one is not None and one.n_rows > 200]
             assert large
             assert {one.status == "label among features" for one in large} == {leaks}
+
+
+BAD = {
+    "NaN": ("linear", ["x", "z"], "x = 'NaN'", "feature 1 is NaN in row"),
+    "NaN by name": ("linear", "{'x': x, 'z': z}", "x = 'NaN'", "column 'x' is NaN in row"),
+    "count": ("poisson", ["x", "z"], "y = -1", "label is -1 in row"),
+    "count of trees": ("gbdt", ["x", "z"], "y = -1", "label is -1 in row"),
+    "decimal": ("logistic", ["x", "z"], "y = y", "labels are numbers of more digits"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_rows_are_told_with_their_group_and_file(tmp_path: Path, name: str) -> None:
+    """As a status of the group, and with option `invalid` as an error that names it."""
+    task, features, change, sentence = BAD[name]
+    with tuskml.connect() as con:
+        sharded.table(con, 2_000)
+        con.execute("ALTER TABLE rows ALTER y TYPE DOUBLE")
+        con.execute(f"UPDATE rows SET {change} WHERE rowid = (SELECT max(rowid) FROM rows)")
+        bad = con.execute("SELECT g FROM rows WHERE rowid = (SELECT max(rowid) FROM rows)")
+        key = bad.fetchall()[0][0]
+        label = "y"
+        if name == "decimal":
+            many = f"CASE WHEN g = '{key}' THEN 0.1234567890123456789 ELSE 0 END"
+            label = f"CAST(y + {many} AS DECIMAL(38, 19))"
+            con.execute("ALTER TABLE rows ALTER y TYPE DECIMAL(38, 19)")
+        given = sharded.GIVEN | {"label": label, "features": features}
+        if task == "gbdt":
+            del given["deterministic"]
+            given["objective"] = "poisson"
+        given |= {"source": sharded.shuffled(con, tmp_path / "s")}
+        given |= {"executor": "threads", "placement": "dp"}
+        found = tuskml.train(con, task, **given)
+        status = {one: model.status for one, model in found.items()}
+        assert [one for one, text in status.items() if text == "invalid rows"] == [key]
+        assert sentence in found[key].plan
+        with pytest.raises(tuskml.ClusterError, match=rf"\(group '{key}'\)") as caught:
+            tuskml.train(con, task, **given, invalid="error")
+        assert sentence in str(caught.value)
+        if "in row" in sentence:
+            assert "of the group in '/" in found[key].plan
+            assert "of the group in '/" in str(caught.value)
