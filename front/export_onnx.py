@@ -138,7 +138,7 @@ def softmax(graph: Graph, model: Model) -> list[str]:
         graph.refuse()
     if model.task in NETS:
         graph.intercept(np.zeros(1))
-        net(graph, model.weights())
+        net(graph, model.weights(), model.n_features)
     elif weighs_features(model.task):
         weights = np.array(model.weights(), np.float64).reshape(len(classes), -1)
         graph.constant("coef", weights[:, 1:].T.copy())
@@ -178,12 +178,12 @@ def linear(graph: Graph, model: Model) -> list[str]:
         graph.constant("coef", np.array(model.weights(), np.float64)[:, None])
         graph.add("Gemm", ["features", "coef", "intercept"], "margins")
     elif model.task in NETS:
-        net(graph, model.weights())
+        net(graph, model.weights(), model.n_features)
     elif model.task in MACHINES:
         if_complete(graph)
         machine(graph, model.weights())
     else:
-        sum_of_trees(graph, model.weights())
+        sum_of_trees(graph, model.weights(), model.n_features)
     if not found.classifies and found.response == "identity":
         graph.add("Squeeze", ["margins", "second"], "prediction")
         return ["prediction"]
@@ -239,11 +239,15 @@ def if_complete(graph: Graph) -> None:
     graph.add("Add", ["missing", "intercept"], "first")
 
 
-def net(graph: Graph, numbers: list[float]) -> None:
-    """The margins of a net; a row with a missing feature has none."""
+def net(graph: Graph, numbers: list[float], n_features: int) -> None:
+    """The margins of a net, or of a constant without numbers; a row with a missing feature has
+    none.
+    """
     if_complete(graph)
     if not numbers:
-        graph.add("Identity", ["first"], "margins")
+        graph.constant("coef", np.zeros((n_features, 1)))
+        graph.add("MatMul", ["features", "coef"], "sums")
+        graph.add("Add", ["sums", "first"], "margins")
         return
     activation, layers = layers_in(numbers)
     values = "features"
@@ -287,18 +291,13 @@ ACTIVATED = (relu, tanh, gelu)
 """By the number of an activation."""
 
 
-def sum_of_trees(graph: Graph, coef: Sequence[float]) -> None:
-    """The margins of trees, which have an answer for missing features too."""
-    if len(coef):
-        graph.add("TreeEnsemble", ["features"], "of_trees", domain=ML, **ensemble(coef, 1))
-        graph.add("Add", ["of_trees", "intercept"], "margins")
-        return
-    graph.constant("none", np.array(0.0))
-    graph.add("IsNaN", ["features"], "unknown_features")
-    graph.add("Cast", ["unknown_features"], "known", to=11)
-    graph.add("Mul", ["known", "none"], "zeros")
-    graph.add("ReduceSum", ["zeros", "second"], "nothing", keepdims=1)
-    graph.add("Add", ["nothing", "intercept"], "margins")
+def sum_of_trees(graph: Graph, coef: Sequence[float], n_features: int) -> None:
+    """The margins of trees, which have an answer for missing features too. A constant, which has
+    none, gets a tree that is one leaf of 0.
+    """
+    leaf = [n_features, 1, 0, 1, -1, 0, 0, 0, 0, 0]
+    graph.add("TreeEnsemble", ["features"], "of_trees", domain=ML, **ensemble(coef or leaf, 1))
+    graph.add("Add", ["of_trees", "intercept"], "margins")
 
 
 def trees_of_classes(graph: Graph, model: Model) -> None:

@@ -7,7 +7,7 @@ sums with whole numbers up to 2^50 are exact. A status may say what stopped a va
 import json
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import duckdb
@@ -27,8 +27,8 @@ STOPPED = ("rounded feature", "out of range", "not converged", "collinear featur
 """Statuses that say what stopped a variant, far from zero."""
 FAR = 1e12
 TREES = 20
-"""Trees of a small group are grown by rounded sums. The gains of late trees differ by less than
-that, so which of two splits is made may depend on the unit.
+"""By the quantile's loss, whose slopes are two numbers, many splits gain the same, and the rounded
+sums of weights in another unit decide between these. Late trees follow from that.
 """
 N = 60
 
@@ -78,8 +78,8 @@ CASES = (
     Case("linear", options={"l2": 0.0, "covariance": "HC1"}),
     Case("quantile", options={"quantile": 0.9}),
     Case("lasso", options={"standardize": True}, close=0.2),
-    Case("gbdt", options={"objective": "squared", "trees": TREES}, sparse=False),
-    Case("gbdt", options={"objective": "huber", "trees": TREES}, sparse=False),
+    Case("gbdt", options={"objective": "squared"}, sparse=False),
+    Case("gbdt", options={"objective": "huber"}, sparse=False),
     Case("gbdt", options={"objective": "quantile"}, sparse=False),
     Case("gbdt", "classes", {"objective": "logistic"}, sparse=False),
     Case("random_forest", close=0.2, sparse=False),
@@ -310,6 +310,8 @@ def test_weights_times(
     duck: duckdb.DuckDBPyConnection, case: Case, storage: str, seed: int
 ) -> None:
     storage, constants = stored(case, storage), [1.0, *TIMES]
+    if case.options == {"objective": "quantile"}:
+        case = replace(case, options={"objective": "quantile", "trees": TREES})
     rows = rows_of(case.labels, seed)
     found = trained(running(duck), case, WEIGHT_TIMES, constants, storage, rows, weighted=True)
     assert check(found, case, unchanged, 1.0) == len(constants)

@@ -69,9 +69,12 @@ public:
             out[0] = best_constant(labels_);
         return out;
     }
+    // Margins of numbers are those above the constant.
     void start(const std::vector<double> &bases) {
+        if (numbers())
+            labels_.origin = bases[0];
         for (int64_t k = 0; k < outputs_; k++)
-            std::fill_n(margins(k), n(), bases[k]);
+            std::fill_n(margins(k), n(), bases[k] - labels_.origin);
     }
 
     // Of Huber's loss, where it is not given: that of the losses, at the first margins.
@@ -153,7 +156,9 @@ public:
 
     // What a label is greater than its margin by, and the weight of the row, where leaves have
     // values of their own.
-    double lack(uint32_t row) const { return y_.data()[row] - margins_.data()[row]; }
+    double lack(uint32_t row) const {
+        return y_.data()[row] - labels_.origin - margins_.data()[row];
+    }
     double weight(uint32_t row) const { return weighted() ? weight_.data()[row] : 1; }
 
     // What the quantile's loss wants of a leaf.
@@ -161,7 +166,7 @@ public:
         if (weighted())
             return weighted_lacking(which, n);
         for (int64_t i = 0; i < n; i++)
-            lacks_.data()[i] = y_.data()[which[i]] - margins_.data()[which[i]];
+            lacks_.data()[i] = lack(which[i]);
         return quantile_of(lacks_.data(), n, labels_.shape);
     }
 
@@ -210,11 +215,15 @@ private:
         return TK_OK;
     }
 
+    bool numbers() const {
+        const int32_t objective = labels_.objective;
+        return objective == TK_SQUARED || objective == TK_HUBER_TREES ||
+               objective == TK_QUANTILE_TREES;
+    }
     bool weighted() const { return group_.extras & TUSK_WEIGHTS; }
     double weighted_lacking(const uint32_t *which, int64_t n) const {
         for (int64_t i = 0; i < n; i++)
-            weighted_lacks_.data()[i] = {y_.data()[which[i]] - margins_.data()[which[i]],
-                                         weight_.data()[which[i]]};
+            weighted_lacks_.data()[i] = {lack(which[i]), weight_.data()[which[i]]};
         return weighted_quantile_of(weighted_lacks_.data(), n, labels_.shape);
     }
 

@@ -96,6 +96,30 @@ def test_out_and_back_is_the_same_model(con: Any, case: str) -> None:
         assert back.decision(x) == pytest.approx(model.decision(x), rel=1e-12, nan_ok=True)
 
 
+@pytest.mark.parametrize(
+    ("task", "label", "more"),
+    [
+        ("mlp", "fare", {"max_iter": 2, "learning_rate": 1e9, "algorithm": "sgd"}),
+        ("mlp", "late", {"max_iter": 2, "learning_rate": 1e9, "algorithm": "sgd"}),
+        ("mlp", "kind", {"max_iter": 2, "learning_rate": 1e9, "algorithm": "sgd"}),
+        ("mlp", "late AND false", {"objective": "logistic", "classes": [0, 1]}),
+        ("gbdt", "7", {}),
+        ("gbdt", "fare", {"objective": "poisson", "min_gain": 1e9}),
+        ("random_forest", "7", {}),
+    ],
+)
+def test_constant_models_can_be_read(con: Any, task: str, label: str, more: Any) -> None:
+    con.execute(ROWS)
+    model = train(con, task, source="t", label=label, features=["a", "b", "c"], **more)
+    assert model.status in ("diverged", "one class", "no split")
+    proto = to_onnx(model)
+    back = Model.from_onnx(proto)
+    x = np.array([[1.0, 2.0, 3.0], [4.0, 5.0 if task == "mlp" else np.nan, 6.0]])
+    assert back.predict(x).tolist() == pytest.approx(model.predict(x).tolist(), nan_ok=True)
+    assert run(proto, x)[0].ravel() == pytest.approx(model.predict(x).ravel(), nan_ok=True)
+    assert (back.task, back.status) == (model.task, model.status)
+
+
 def test_sql_predicts_with_a_model_that_was_read(con: Any, tmp_path: Any) -> None:
     con.execute(ROWS)
     model = train(con, "gbdt", source="t", label="fare", features=["a", "b", "c"], trees=5)

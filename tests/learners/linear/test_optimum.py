@@ -13,7 +13,17 @@ from hypothesis import strategies as st
 
 pytestmark = pytest.mark.native
 
-TASKS = ("linear", "logistic", "classes", "poisson", "negative_binomial", "gamma", "huber")
+TASKS = (
+    "linear",
+    "logistic",
+    "classes",
+    "poisson",
+    "negative_binomial",
+    "gamma",
+    "huber",
+    "tweedie",
+    "quantile",
+)
 SIZES = (40, 300, 2000)
 PART = 1e-3
 """Of a standard error."""
@@ -25,7 +35,7 @@ def drawn(rng: np.random.Generator, task: str, n: int) -> tuple[np.ndarray, np.n
     x[:, 1] = x[:, 0] + 10.0 ** rng.uniform(-2.5, 0) * x[:, 1]
     m = x @ rng.normal(size=3) * 0.5
     x = x * 10.0 ** rng.integers(-2, 3, size=3)
-    if task in ("linear", "huber"):
+    if task in ("linear", "huber", "quantile"):
         return x, m + 0.3 * rng.standard_t(3, size=n)
     if task == "logistic":
         return x, (rng.random(n) < 1 / (1 + np.exp(-m))).astype(float)
@@ -34,14 +44,16 @@ def drawn(rng: np.random.Generator, task: str, n: int) -> tuple[np.ndarray, np.n
     mean = np.exp(np.clip(m + 1, -3, 4))
     if task == "gamma":
         return x, rng.gamma(2, mean / 2)
+    if task == "tweedie":
+        return x, np.array([rng.gamma(2, 0.5, size=k).sum() for k in rng.poisson(mean)])
     return x, (
         rng.poisson(mean) if task == "poisson" else rng.negative_binomial(2, 2 / (2 + mean))
     ).astype(float)
 
 
-def fitted(con, task: str, features: str, order: str, **options):
+def fitted(con, task: str, features: str, order: str, weight: str = "", **options):
     name = "logistic" if task == "classes" else task
-    call = f"train_model('{name}', y, {features}, $1)"
+    call = f"train_model('{name}', y, {features}, $1{weight})"
     rows = con.execute(
         f"SELECT k, m.coef, m.intercept, m.std_err, m.status FROM (SELECT k, {call} AS m FROM (SELECT * FROM t ORDER BY {order}) GROUP BY k ORDER BY k)",
         [json.dumps(options)],
@@ -59,8 +71,9 @@ def fitted(con, task: str, features: str, order: str, **options):
     task=st.sampled_from(TASKS),
     algorithm=st.sampled_from(["auto", "newton", "lbfgs", "bgd", "newton_cg"]),
     features=st.sampled_from(["x", "sparse(range(3), x)", "{'a': x[1], 'b': x[2], 'c': x[3]}"]),
+    weight=st.sampled_from(["", ", 1 + floor(4 * a)"]),
 )
-def test_coefficients_are_those_of_the_optimum(con, seed, task, algorithm, features):
+def test_coefficients_are_those_of_the_optimum(con, seed, task, algorithm, features, weight):
     if task == "classes" and algorithm == "newton_cg":
         algorithm = "lbfgs"  # it is for two classes
     rng = np.random.default_rng(seed)
@@ -71,9 +84,9 @@ def test_coefficients_are_those_of_the_optimum(con, seed, task, algorithm, featu
             "INSERT INTO t SELECT $1, unnest($2), unnest($3), unnest($4)",
             [k, x.tolist(), y.tolist(), rng.random(n).tolist()],
         )
-    best = fitted(con, task, features, "a", algorithm="newton", epsilon=1e-12)
+    best = fitted(con, task, features, "a", weight, algorithm="newton", epsilon=1e-12)
     for order in ("a", "a DESC", "y, a"):
-        found = fitted(con, task, features, order, algorithm=algorithm)
+        found = fitted(con, task, features, order, weight, algorithm=algorithm)
         for (here, _, status), (there, errors, _) in zip(found, best, strict=True):
             if status == "not converged" or errors is None:
                 continue

@@ -52,7 +52,7 @@ Eight read(const Labels &labels, const Piece &p, const double *margins, uint32_t
     Eight e;
     e.n = (int)std::min<uint32_t>(LANES, p.n - at);
     if (e.n == LANES) {
-        e.m = load(margins + p.first + at), e.y = load(p.y + at);
+        e.m = load(margins + p.first + at), e.y = load(p.y + at) - labels.origin;
         e.w = p.weight ? load(p.weight + at) : splat(1);
         if (labels.objective == TK_LOGISTIC)
             e.y = select<v8d>(e.y == labels.positive, splat(1), splat(-1));
@@ -66,7 +66,7 @@ Eight read(const Labels &labels, const Piece &p, const double *margins, uint32_t
         e.m[i] = margins[p.first + row];
         e.w[i] = p.weight ? p.weight[row] : 1;
         e.y[i] = labels.objective == TK_GINI       ? y == labels.positive
-                 : labels.objective != TK_LOGISTIC ? y
+                 : labels.objective != TK_LOGISTIC ? y - labels.origin
                  : y == labels.positive            ? 1
                                                    : -1;
     }
@@ -330,7 +330,7 @@ double threshold_of(const Labels &labels, const double *margins) {
     copy_weights(*labels.group, weight.data());
     double mean = 0;
     for (size_t i = 0; i < size.size(); i++) {
-        size[i] = std::fabs(size[i] - margins[i]);
+        size[i] = std::fabs(size[i] - labels.origin - margins[i]);
         mean += weight[i] / labels.weights.total * size[i];
     }
     double median = quantile_of_rows(*labels.group, size, 0.5);
