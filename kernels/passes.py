@@ -208,6 +208,14 @@ class Pass:
         check_code(library().tk_feature_counts(self.struct, pointer(count), pointer(largest)))
         return count, largest
 
+    def far_means(self, times: float) -> Floats:
+        """Means of the sparse features that occur once in every row, and whose |mean| is more than
+        `times` the standard deviation; 0 of others, (G, d + 1), the last one 0.
+        """
+        out = np.empty((self.n_groups, self.n_features + 1))
+        check_code(library().tk_far_means(self.struct, times, pointer(out)))
+        return out
+
     def values_near_one(self) -> bool | None:
         """Whether the largest of sampled sparse values is between 1/16 and 16, in all groups.
 
@@ -367,8 +375,8 @@ class Pass:
         )  # fmt: skip
 
     def moved(self, memory: int, origin: Floats) -> "OwnedRows":
-        """Copies the rows less an origin (G, d + 1) of the features, of dense rows alone, and of
-        the label, the last one.
+        """Copies the rows less an origin (G, d + 1) of the features, in sparse rows of those that
+        occur once in every row, and of the label, the last one.
         """
         copy, origin = np.zeros(self.n_groups, GROUP), np.ascontiguousarray(origin)
         check_code(library().tk_moved(self.struct, memory, pointer(origin), pointer(copy)))

@@ -35,6 +35,7 @@ sys.path.append(str(ROOT / "tests" / "helpers"))
 sys.path.append(str(ROOT / "tests" / "catalogue"))
 sys.path.append(str(ROOT))  # for `research`, which is not in the package
 
+from counted import Counted  # noqa: E402
 from sampling import leave_the_rest_to_the_night  # noqa: E402
 from tried import WHOLE, Catalogue, family_of, tally  # noqa: E402, F401
 
@@ -73,6 +74,7 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)  # tests press Ctrl-C
     path = config.getoption("faults_json")
     config.pluginmanager.register(Catalogue(path and Path(path).absolute()), "faults")
+    config.pluginmanager.register(Counted(), "counted")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

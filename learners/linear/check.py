@@ -50,7 +50,7 @@ def refuse_labels(task: LinearTask, labels: NDArray[np.void]) -> None:
 def constant(task: LinearTask, mean: Floats) -> Floats:
     """The margin whose response is the mean of numbers."""
     if task.response == "exp":
-        return np.asarray(np.log(np.maximum(mean, LEAST_MEAN)))
+        return np.asarray(np.log(np.where(mean > 0, mean, LEAST_MEAN)))
     if task.response == "logistic":
         share = np.clip(mean, LEAST_MEAN, 1 - LEAST_MEAN)
         return np.asarray(np.log(share / (1 - share)))

@@ -21,16 +21,28 @@ from tuskml.learners.linear.request import LinearOptions
 
 FAR = 1e4
 """Times what they vary by, from where on rows are moved."""
+FAR_SPARSE = 10.0
+"""The same of features of sparse rows, which nothing else centres."""
 
 
-def origins(problem: Problem, labels: NDArray[np.void], options: LinearOptions) -> Floats | None:
-    """What to take off features and labels, (G, d + 1), 0 where they are near; None: nothing."""
+def origins(
+    problem: Problem,
+    labels: NDArray[np.void],
+    options: LinearOptions,
+    held: NDArray[np.void] | None = None,
+) -> Floats | None:
+    """What to take off features and labels, (G, d + 1), 0 where they are near; None: nothing.
+
+    Of sparse rows, also of those held out, a feature is moved that occurs in all: zeros stay.
+    """
     rows, task = problem.rows, problem.task
     own = task.own is not None or bool(named(options)) or options.algorithm in OWN_ALGORITHMS
     if type(rows) is not Pass or not options.fit_intercept or own:
         return None
     found = np.zeros((problem.n_groups, problem.d + 1))
-    if not rows.sparse:
+    if rows.sparse:
+        found[:] = as_stored(far_means(rows, held), rows)
+    else:
         far = np.abs(problem.shift) * problem.scale > FAR
         found[:, :-1] = np.where(far, as_stored(problem.shift, rows), 0.0)
     if task.of_label and not (rows.groups["extras"] & OFFSETS).any():
@@ -39,6 +51,15 @@ def origins(problem: Problem, labels: NDArray[np.void], options: LinearOptions) 
         found[:, -1] = np.where(far, mean, 0.0)
     found[~np.isfinite(found)] = 0.0
     return found if found.any() else None
+
+
+def far_means(rows: Pass, held: NDArray[np.void] | None = None) -> Floats:
+    """What to take off the features of sparse rows, (G, d + 1), the last one 0."""
+    means = rows.far_means(FAR_SPARSE)
+    if held is not None and means.any():
+        some = np.flatnonzero(held["n_rows"])
+        means[some] *= replace(rows, groups=held[some]).far_means(0.0) != 0
+    return means
 
 
 def as_stored(shift: Floats, rows: Pass) -> Floats:

@@ -131,3 +131,31 @@ def test_weights_of_zero(kind):
     near = at.copy()
     near[0, 0] = 1e-300
     np.testing.assert_array_equal(rows.gradient(at), rows.gradient(near))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**31),
+    filled=st.integers(0, 3),
+    kind=st.sampled_from(KINDS),
+    twice=st.booleans(),
+    segment_rows=st.sampled_from([1, 7, 1000]),
+)
+def test_far_means(seed, filled, kind, twice, segment_rows):
+    """They are of the features that occur once in every row and vary by little."""
+    rng, d, n = np.random.default_rng(seed), 9, 40
+    far = rng.choice([0.0, 5.0, 1e3, -1e6], d)
+    entries, whole = [], np.zeros((n, d))
+    for i in range(n):
+        ids = np.append(rng.permutation(np.arange(filled, d))[: rng.integers(0, 4)], range(filled))
+        ids = rng.permutation(np.append(ids, [0] * (twice and i == n // 2))).astype(int)
+        values = (far[ids] + rng.normal(size=len(ids)).round(3)).astype(np.float32).astype(float)
+        np.add.at(whole[i], ids, values)
+        entries.append((ids, values))
+    rows = rows_pass(block(entries, np.zeros(n), kind, segment_rows, d), "squared")
+    wanted = np.zeros(d + 1)
+    for j in range(twice, filled):
+        mean, deviation = whole[:, j].mean(), whole[:, j].std()
+        wanted[j] = mean if abs(mean) > 10 * deviation else 0.0
+    found = rows.far_means(10.0)
+    assert found[0] == pytest.approx(wanted, rel=1e-9)

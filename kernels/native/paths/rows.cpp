@@ -35,7 +35,7 @@ std::vector<T> ordered(const std::vector<T> &items, const std::vector<int64_t> &
 
 template <class T>
 void collect(const tusk_group &g, const std::vector<uint8_t> &taken, const Taken &which,
-             int threads, tusk_memory *memory, Sample &out, int *code) {
+             bool centred, int threads, tusk_memory *memory, Sample &out, int *code) {
     std::vector<const T *> dense;
     std::vector<SparseRow<T>> sparse;
     bool is_sparse = tusk_is_sparse(g.kind);
@@ -54,7 +54,7 @@ void collect(const tusk_group &g, const std::vector<uint8_t> &taken, const Taken
         return;
     }
     auto made = std::make_unique<SparseFeatures>((int64_t)sparse.size(), g.dim, threads);
-    *code = made->fill(sparse, memory);
+    *code = made->fill(sparse, centred, memory);
     out.features = std::move(made);
 }
 
@@ -81,9 +81,9 @@ Sample sample_of(const tk_pass *pass, int64_t group, const Taken &which, int thr
     out.weight = std::accumulate(out.a.begin(), out.a.end(), 0.0);
     *code = TK_OK;
     if (g.kind & 1)
-        collect<double>(g, taken, which, threads, memory, out, code);
+        collect<double>(g, taken, which, !!pass->fit_intercept, threads, memory, out, code);
     else
-        collect<float>(g, taken, which, threads, memory, out, code);
+        collect<float>(g, taken, which, !!pass->fit_intercept, threads, memory, out, code);
     return out;
 }
 

@@ -12,7 +12,8 @@
 namespace tusk {
 
 // The features of n rows. x' = x - origin is what columns hold, so that sums of squares stay exact
-// where values are large beside their spread. Sparse rows have origin 0.
+// where values are large beside their spread. Of sparse rows, features that some lack have origin
+// 0.
 class Features {
 public:
     virtual ~Features() = default;

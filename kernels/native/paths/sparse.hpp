@@ -1,6 +1,10 @@
 // Sparse rows, copied by column.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
 #include "rows.hpp"
 
 namespace tusk {
@@ -19,8 +23,10 @@ public:
         d = width;
     }
 
-    // Returns a tk_code. Entries of a row with the same id are added.
-    template <class T> int fill(const std::vector<SparseRow<T>> &rows, tusk_memory *memory) {
+    // Returns a tk_code. Entries of a row with the same id are added. centred: whether an
+    // intercept takes up the origins of the features that all rows have, as dense rows have them.
+    template <class T>
+    int fill(const std::vector<SparseRow<T>> &rows, bool centred, tusk_memory *memory) {
         std::vector<int64_t> at(d + 1, 0);
         for (const SparseRow<T> &r : rows)
             for (uint32_t e = 0; e < r.n; e++)
@@ -37,6 +43,9 @@ public:
         for (size_t i = 0; i < rows.size(); i++)
             for (uint32_t e = 0; e < rows[i].n; e++)
                 put(rows[i].index[e], (int32_t)i, (double)rows[i].value[e]);
+        for (int64_t j = 0; centred && n && j < d; j++)
+            if (end_[j] - start_[j] == n)
+                move(j);
         return TK_OK;
     }
 
@@ -73,16 +82,31 @@ public:
     void margins(const std::vector<int32_t> &which, const std::vector<double> &w,
                  double *out) const override {
         std::fill_n(out, n, 0.0);
-        for (size_t c = 0; c < which.size(); c++)
+        for (size_t c = 0; c < which.size(); c++) {
+            const double from = origin(which[c]);
             for (int64_t e = start_[which[c]]; e < end_[which[c]]; e++)
-                out[row_.data()[e]] += w[c] * value_.data()[e];
+                out[row_.data()[e]] += w[c] * (value_.data()[e] + from);
+        }
+    }
+    double origin(int64_t j) const override {
+        const std::pair<int64_t, double> first{j, -INFINITY};
+        auto found = std::lower_bound(origins_.begin(), origins_.end(), first);
+        return found != origins_.end() && found->first == j ? found->second : 0;
     }
 
 private:
     Charged<int32_t> row_;
     Charged<double> value_;
     std::vector<int64_t> start_, end_;
+    std::vector<std::pair<int64_t, double>> origins_; // of the features that all rows have
     int threads_;
+
+    void move(int64_t j) {
+        double *value = value_.data() + start_[j];
+        origins_.emplace_back(j, value[0]);
+        for (int64_t i = n; i-- > 0;)
+            value[i] -= value[0];
+    }
 
     void put(int32_t j, int32_t i, double value) {
         int64_t &end = end_[j];

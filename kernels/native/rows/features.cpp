@@ -48,6 +48,55 @@ void count_together(const tusk_group &group, int threads, double *count, double 
     }
 }
 
+// A feature that has occurred once in every row so far, and sums of its values less the first.
+struct Filled {
+    int32_t id;
+    double first, sum, squares;
+    int64_t rows;
+
+    void add(double value) {
+        const double by = value - first;
+        sum += by;
+        squares += by * by;
+        rows++;
+    }
+};
+
+// Those of all rows of a group, in the order of their ids: of the features of the first row, those
+// that no other row lacks, so most groups are left after a few rows.
+template <class T> std::vector<Filled> filled(const tusk_group &group) {
+    std::vector<Filled> found;
+    int64_t rows = 0;
+    for (const tusk_segment *s : SegmentsOf(group)) {
+        const uint32_t *start = tusk_row_starts(s);
+        const int32_t *index = tusk_indices(s);
+        const T *value = (const T *)tusk_sparse_values(s);
+        for (uint32_t i = 0; i < s->n_rows; i++, rows++) {
+            if (rows && found.empty())
+                return found;
+            if (!rows) {
+                for (uint32_t k = start[i]; k < start[i + 1]; k++)
+                    found.push_back({index[k], (double)value[k], 0, 0, 0});
+                std::sort(found.begin(), found.end(),
+                          [](const Filled &a, const Filled &b) { return a.id < b.id; });
+                for (size_t k = 1; k < found.size(); k++) // twice in this row: not found again
+                    if (found[k].id == found[k - 1].id)
+                        found[k - 1].rows = found[k].rows = -1;
+            }
+            auto next = found.begin();
+            for (uint32_t k = start[i]; k < start[i + 1]; k++) {
+                if (next == found.end() || next->id != index[k])
+                    next = std::lower_bound(found.begin(), found.end(), index[k],
+                                            [](const Filled &a, int32_t id) { return a.id < id; });
+                if (next != found.end() && next->id == index[k])
+                    (next++)->add((double)value[k]);
+            }
+            std::erase_if(found, [&](const Filled &a) { return a.rows != rows + 1; });
+        }
+    }
+    return found;
+}
+
 // Whether every nonzero value v has low <= |v| <= high.
 template <class T> bool within(const tusk_group &group, T low, T high) {
     for (const tusk_segment *s : SegmentsOf(group)) {
@@ -79,6 +128,26 @@ int tk_feature_counts(const tk_pass *pass, double *count, double *largest) {
                 parallel_for(pass->n_groups, pass->threads, [&](int64_t g) {
                     count_features<T>(pass->groups[g], count + g * d, largest + g * d);
                 });
+            return cancelled(pass->cancel_mark) ? TK_CANCELLED : TK_OK;
+        });
+    });
+}
+
+int tk_far_means(const tk_pass *pass, double times, double *out) {
+    using namespace tusk;
+    return code_of([&] {
+        const int64_t d = pass->groups[0].dim;
+        std::fill_n(out, pass->n_groups * (d + 1), 0.0);
+        return with_storage(pass, [&]<class T>(const T *) {
+            parallel_for(pass->n_groups, pass->threads, [&](int64_t g) {
+                for (const Filled &one : filled<T>(pass->groups[g])) {
+                    const double by = one.sum / (double)one.rows, mean = one.first + by;
+                    const double deviation =
+                        std::sqrt(std::max(one.squares / (double)one.rows - by * by, 0.0));
+                    if (std::fabs(mean) > times * deviation && one.squares > 0)
+                        out[g * (d + 1) + one.id] = mean;
+                }
+            });
             return cancelled(pass->cancel_mark) ? TK_CANCELLED : TK_OK;
         });
     });

@@ -115,15 +115,24 @@ template <class T> void move_values(T *values, size_t rows, int64_t d, const dou
             values[i * d + j] = (T)((double)values[i * d + j] - origin[j]);
 }
 
-// Takes an origin off the labels of a copy and, where its rows are dense, off its features.
+template <class T>
+void move_entries(T *values, const int32_t *index, size_t entries, const double *origin) {
+    for (size_t k = 0; k < entries; k++)
+        values[k] = (T)((double)values[k] - origin[index[k]]);
+}
+
+// Takes an origin off the labels and the features of a copy.
 void move_group(const tusk_group &copy, const double *origin, int64_t d) {
     for (const tusk_segment *s : SegmentsOf(copy)) {
         double *labels = tusk_labels(s);
         for (uint32_t i = 0; i < s->n_rows; i++)
             labels[i] -= origin[d];
-        if (tusk_is_sparse(copy.kind))
-            continue;
-        if (tusk_value_size(copy.kind) == sizeof(float))
+        const bool single = tusk_value_size(copy.kind) == sizeof(float);
+        if (tusk_is_sparse(copy.kind) && single)
+            move_entries((float *)tusk_sparse_values(s), tusk_indices(s), s->nnz, origin);
+        else if (tusk_is_sparse(copy.kind))
+            move_entries((double *)tusk_sparse_values(s), tusk_indices(s), s->nnz, origin);
+        else if (single)
             move_values((float *)tusk_dense_values(s), s->n_rows, d, origin);
         else
             move_values((double *)tusk_dense_values(s), s->n_rows, d, origin);

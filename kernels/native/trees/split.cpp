@@ -23,7 +23,7 @@ double Rule::least_curvature(const Sum &leaf) const {
 
 double Rule::score(double gradient, double curvature) const {
     double g = boost->l1 ? shrunk(gradient) : gradient, h = curvature + boost->l2;
-    return h > 0 ? g * g / h : 0;
+    return h > 0 ? g * (g / h) : 0; // squares of tiny weights would vanish
 }
 
 double Rule::value(const Sum &s, const Limits &limits) const {
@@ -157,9 +157,9 @@ struct Scale {
         std::frexp(rule.curvature(leaf) + rule.boost->l2, &exponent);
         curvature = std::ldexp(1.0, -exponent);
     }
-    // Of a gain, which is a square of gradients by a curvature.
-    double scaled(double gain) const { return gain * gradient * gradient / curvature; }
-    double unscaled(double gain) const { return gain / gradient / gradient * curvature; }
+    // Of a gain, which is a square of gradients by a curvature: these have like powers of two.
+    double scaled(double gain) const { return gain * gradient * (gradient / curvature); }
+    double unscaled(double gain) const { return gain / gradient * (curvature / gradient); }
 };
 
 // Gains of splits of one leaf.

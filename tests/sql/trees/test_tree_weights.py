@@ -56,3 +56,20 @@ def test_held_out_rows_keep_their_weights(client: Client) -> None:
     model = client.fit("gbdt", X, y, more={"w": weight}, **how)
     assert model.loss < 0.2
     assert client.fit("gbdt", X, y, **how).loss > 1
+
+
+@pytest.mark.parametrize("rows", [100, N])
+@pytest.mark.parametrize("unit", [1e-270, 1e-30, 1e30, 1e300])
+@pytest.mark.parametrize("given", ["squared", "logistic", "huber"])
+def test_only_the_shares_of_weights_count(
+    client: Client, rows: int, unit: float, given: str
+) -> None:
+    """Few rows take another search than many."""
+    y = labels_of("logistic" if given == "logistic" else "squared")[:rows]
+    how = {"objective": given, "trees": 5, "min_child_rows": 5, "threads": 1}
+    one, other = (
+        client.fit("gbdt", X[:rows], y, more={"w": by * (WEIGHT[:rows] + 0.1)}, **how)
+        for by in (1.0, unit)
+    )
+    assert (one.status, other.status) == ("ok", "ok")
+    assert other.loss == pytest.approx(one.loss, rel=1e-5)
