@@ -76,8 +76,9 @@ LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg
 #variable_conflict use_column
 DECLARE
     names text[] := model.features;
-    width bigint := CASE WHEN @extschema@._tuskml_trees_of('feature_importance', model) IS NOT NULL THEN model.n_features END;
+    width bigint := model.n_features;
 BEGIN
+    PERFORM @extschema@._tuskml_trees_of('feature_importance', model);  -- refuses other models
     RETURN QUERY
     WITH known AS (SELECT coalesce(names[place], 'x' || place) AS feature, place FROM generate_series(1, width) AS t (place)),
     used AS (
