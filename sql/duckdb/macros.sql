@@ -336,66 +336,44 @@ CREATE OR REPLACE TEMP MACRO _tusk_trees_of(asked, model) AS
          WHEN _tusk_is_of_trees(model.task) THEN coalesce(model.coef, _tusk_tree_numbers(model.payload))
          WHEN model IS NOT NULL THEN error(asked || ': the model is ''' || model.task || ''', expected a model of trees') END;
 
--- The names of the levels of a category that a model has as numbers, from 0 on, or NULL for another feature.
-CREATE OR REPLACE TEMP MACRO _tusk_level_names(preparation, feature) AS
-    list_filter(from_json(json_extract(preparation, '$.columns'), '[{"name": "VARCHAR", "kind": "VARCHAR", "levels": ["VARCHAR"], "missing": "BOOLEAN"}]'),
-                lambda _tusk_c: _tusk_c.kind = 'levels' AND _tusk_c.name = feature)[1];
--- The levels that a split sends left: the set that begins so far before the end of a model's numbers.
-CREATE OR REPLACE TEMP MACRO _tusk_levels_left(numbers, from_end) AS
-    list_filter(range(32 * CAST(least(numbers[len(numbers) - CAST(from_end AS BIGINT) + 1], len(numbers)) AS BIGINT)),
-                lambda _tusk_b: (CAST(numbers[len(numbers) - CAST(from_end AS BIGINT) + 2 + _tusk_b // 32] AS BIGINT) >> (_tusk_b % 32)) & 1 = 1);
-
 -- One row a node: splits send rows of up to `threshold`, or of the levels in `levels`, to the left, and leaves add `value` to the margin.
--- asked: the function that was called, which the error for another model names.
+-- asked: the function that was called, which the error for another model names. A node is a list
+-- (udas/duckdb/summaries/tree_numbers.c); no step joins them, since each row of a join would have a copy of the model.
 CREATE OR REPLACE TEMP MACRO _tusk_nodes_of(asked, model) AS TABLE
-WITH _tusk_given AS (SELECT _tusk_trees_of(asked, _tusk_model(model)) AS _tusk_numbers, _tusk_model(model).features AS _tusk_names, _tusk_model(model).class_names AS _tusk_class_names,
-                      _tusk_model(model).preparation AS _tusk_preparation),
-_tusk_items AS MATERIALIZED (SELECT unnest(_tusk_numbers) AS _tusk_item, generate_subscripts(_tusk_numbers, 1) AS _tusk_i FROM _tusk_given),
-_tusk_trees AS (
-    SELECT max(_tusk_item) FILTER (_tusk_i = 2)::BIGINT AS _tusk_n, 3 + max(_tusk_item) FILTER (_tusk_i = 3)::BIGINT AS _tusk_head,
-           greatest(max(_tusk_item) FILTER (_tusk_i = 3)::BIGINT, 1) AS _tusk_outputs FROM _tusk_items WHERE _tusk_i <= 3),
-_tusk_sizes AS (
-    SELECT _tusk_i - _tusk_head AS tree, greatest(_tusk_item, 0) AS _tusk_size,
-           sum(greatest(_tusk_item, 0)) OVER (ORDER BY _tusk_i ASC) - greatest(_tusk_item, 0) AS _tusk_before
-    FROM _tusk_items, _tusk_trees WHERE _tusk_i BETWEEN _tusk_head + 1 AND _tusk_head + _tusk_n),
-_tusk_nodes AS (
-    SELECT (_tusk_i - _tusk_head - 1 - _tusk_n) // 6 AS _tusk_place,
-           max(_tusk_item) FILTER ((_tusk_i - _tusk_head - 1 - _tusk_n) % 6 = 0) AS feature, max(_tusk_item) FILTER ((_tusk_i - _tusk_head - 1 - _tusk_n) % 6 = 1) AS value,
-           max(_tusk_item) FILTER ((_tusk_i - _tusk_head - 1 - _tusk_n) % 6 = 2) AS right_child, max(_tusk_item) FILTER ((_tusk_i - _tusk_head - 1 - _tusk_n) % 6 = 3) AS gain,
-           max(_tusk_item) FILTER ((_tusk_i - _tusk_head - 1 - _tusk_n) % 6 = 4) AS n_rows,
-           max(_tusk_item) FILTER ((_tusk_i - _tusk_head - 1 - _tusk_n) % 6 = 5) AS _tusk_missing
-    FROM _tusk_items, _tusk_trees WHERE _tusk_i > _tusk_head + _tusk_n AND _tusk_i <= _tusk_head + _tusk_n + 6 * (SELECT sum(_tusk_size) FROM _tusk_sizes) GROUP BY _tusk_place),
-_tusk_places AS (
-    SELECT tree, _tusk_before, unnest(range(_tusk_before::BIGINT, least(_tusk_before + _tusk_size, (SELECT count(*) FROM _tusk_nodes))::BIGINT)) AS _tusk_place
-    FROM _tusk_sizes)
-SELECT tree::BIGINT AS tree, (_tusk_place - _tusk_before)::BIGINT AS node,
-       CASE WHEN feature >= 0
-            THEN coalesce((SELECT _tusk_names FROM _tusk_given)[feature::BIGINT + 1], 'x' || (feature::BIGINT + 1)) END AS feature,
-       CASE WHEN feature >= 0 AND _tusk_missing < 2 THEN value END AS threshold,
-       CASE WHEN feature >= 0 THEN (_tusk_place - _tusk_before + 1)::BIGINT END AS left_child,
-       CASE WHEN feature >= 0 THEN right_child::BIGINT END AS right_child,
-       CASE WHEN feature < 0 THEN value END AS value,
-       CASE WHEN feature >= 0 THEN gain END AS gain, n_rows::BIGINT AS n_rows,
-       CASE WHEN feature >= 0 THEN _tusk_missing = 1 END AS missing_left,
-       CASE WHEN _tusk_outputs > 1 THEN (SELECT _tusk_class_names FROM _tusk_given)[(tree - 1) % _tusk_outputs + 1] END AS class,
-       CASE WHEN _tusk_missing = 2
-            THEN list_transform(_tusk_chosen, lambda _tusk_l:
-                 coalesce(_tusk_names.levels[_tusk_l + 1], CASE WHEN _tusk_l = len(_tusk_names.levels) THEN 'missing' END, CAST(_tusk_l AS VARCHAR))) END AS levels
-FROM _tusk_trees CROSS JOIN (
-         SELECT _tusk_nodes.*, CASE WHEN _tusk_missing = 2 THEN _tusk_level_names(_tusk_preparation, _tusk_given._tusk_names[feature::BIGINT + 1]) END AS _tusk_names,
-                CASE WHEN _tusk_missing = 2 THEN _tusk_levels_left(_tusk_numbers, value) END AS _tusk_chosen FROM _tusk_nodes, _tusk_given) AS _tusk_nodes
-     JOIN _tusk_places USING (_tusk_place);
+SELECT _tusk_node[1]::BIGINT AS tree, _tusk_node[2]::BIGINT AS node,
+       CASE WHEN _tusk_node[3] >= 0 THEN coalesce(_tusk_name, 'x' || (_tusk_node[3]::BIGINT + 1)) END AS feature,
+       CASE WHEN _tusk_node[3] >= 0 AND _tusk_node[8] < 2 THEN _tusk_node[4] END AS threshold,
+       CASE WHEN _tusk_node[3] >= 0 THEN (_tusk_node[2] + 1)::BIGINT END AS left_child,
+       CASE WHEN _tusk_node[3] >= 0 THEN _tusk_node[5]::BIGINT END AS right_child,
+       CASE WHEN _tusk_node[3] < 0 THEN _tusk_node[4] END AS value,
+       CASE WHEN _tusk_node[3] >= 0 THEN _tusk_node[6] END AS gain, _tusk_node[7]::BIGINT AS n_rows,
+       CASE WHEN _tusk_node[3] >= 0 THEN _tusk_node[8] = 1 END AS missing_left,
+       CASE WHEN _tusk_node[9] > 1 THEN _tusk_class_names[(_tusk_node[1]::BIGINT - 1) % _tusk_node[9]::BIGINT + 1] END AS class,
+       CASE WHEN _tusk_node[8] = 2
+            THEN list_transform(_tusk_node[10:], lambda _tusk_l:
+                 coalesce(_tusk_of_name[_tusk_l::BIGINT + 1], CASE WHEN _tusk_l = len(_tusk_of_name) THEN 'missing' END, CAST(_tusk_l::BIGINT AS VARCHAR))) END AS levels
+FROM (
+    SELECT _tusk_node, _tusk_name, _tusk_class_names,
+           CASE WHEN _tusk_node[8] = 2 THEN _tusk_levels[list_position(_tusk_columns, _tusk_name)].levels END AS _tusk_of_name
+    FROM (
+        SELECT _tusk_node, _tusk_class_names, _tusk_levels, _tusk_columns,
+               CASE WHEN _tusk_node[3] >= 0 THEN _tusk_names[_tusk_node[3]::BIGINT + 1] END AS _tusk_name
+        FROM (
+            SELECT _tusk_m.features AS _tusk_names, _tusk_m.class_names AS _tusk_class_names, _tusk_levels,
+                   list_transform(_tusk_levels, lambda _tusk_c: _tusk_c.name) AS _tusk_columns, unnest(_tusk_tree_nodes(_tusk_trees_of(asked, _tusk_m))) AS _tusk_node
+            FROM (
+                SELECT _tusk_m, list_filter(from_json(json_extract(_tusk_m.preparation, '$.columns'), '[{"name": "VARCHAR", "kind": "VARCHAR", "levels": ["VARCHAR"]}]'),
+                                            lambda _tusk_c: _tusk_c.kind = 'levels') AS _tusk_levels
+                FROM (SELECT _tusk_model(model) AS _tusk_m)))));
 CREATE OR REPLACE TEMP MACRO tree_dump(model) AS TABLE FROM _tusk_nodes_of('tree_dump', model) ORDER BY tree, node;
 
 -- What the splits by each feature gained in all, and how many they are; the most important first.
 CREATE OR REPLACE TEMP MACRO feature_importance(model) AS TABLE
-WITH _tusk_given AS (SELECT _tusk_model(model) AS _tusk_m),
-_tusk_known AS (
-    SELECT coalesce(_tusk_m.features[_tusk_place], 'x' || _tusk_place) AS feature, _tusk_place
-    FROM (SELECT _tusk_m, unnest(range(1, _tusk_m.n_features + 1)) AS _tusk_place FROM _tusk_given)),
-_tusk_used AS (SELECT feature, sum(gain) AS gain, count(*) AS splits FROM _tusk_nodes_of('feature_importance', model) WHERE feature IS NOT NULL GROUP BY feature)
-SELECT feature, coalesce(gain, 0) AS gain, coalesce(splits, 0) AS splits
-FROM _tusk_known LEFT JOIN _tusk_used USING (feature) ORDER BY gain DESC, _tusk_place;
+SELECT coalesce(_tusk_names[_tusk_f[1]::BIGINT], 'x' || _tusk_f[1]::BIGINT) AS feature, _tusk_f[2] AS gain, _tusk_f[3]::BIGINT AS splits
+FROM (SELECT _tusk_m.features AS _tusk_names, unnest(_tusk_tree_gains(
+          coalesce(_tusk_trees_of('feature_importance', _tusk_m), CAST([] AS DOUBLE[])), _tusk_m.n_features)) AS _tusk_f
+      FROM (SELECT _tusk_model(model) AS _tusk_m))
+ORDER BY gain DESC, _tusk_f[1];
 
 -- An explanation (udas/scalars/explaining/contributions.h) as rows: the base value first, then the features. The list has
 -- the number of margins, a value for each feature, and for each margin its base value and contributions.

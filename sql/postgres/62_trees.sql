@@ -24,7 +24,7 @@ CREATE FUNCTION _tuskml_levels_left(numbers float8[], from_end float8, names jso
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 SELECT array_agg(coalesce(names->>l, CASE WHEN l = jsonb_array_length(names) THEN 'missing' END, l::text) ORDER BY l)
 FROM (SELECT 1 + cardinality(numbers) - from_end::integer AS first) AS s,
-     generate_series(0, 32 * least(numbers[first], cardinality(numbers))::integer - 1) AS t (l)
+     generate_series(0, 32 * least(numbers[first], 2048)::integer - 1) AS t (l)
 WHERE (numbers[first + 1 + l / 32]::bigint >> (l % 32)) & 1 = 1
 $$;
 
@@ -47,31 +47,25 @@ DECLARE
                         WHERE c->>'kind' = 'levels' AND c->>'name' IS NOT NULL);
 BEGIN
     RETURN QUERY
-    WITH items AS MATERIALIZED (SELECT item, i FROM unnest(numbers) WITH ORDINALITY AS t (item, i)),
-    sizes AS (
-        SELECT i - head AS tree, greatest(item, 0) AS size, sum(greatest(item, 0)) OVER (ORDER BY i) - greatest(item, 0) AS before
-        FROM items WHERE i BETWEEN head + 1 AND first),
+    WITH sizes AS (
+        SELECT i AS tree, greatest(item, 0) AS size, sum(greatest(item, 0)) OVER (ORDER BY i) - greatest(item, 0) AS before
+        FROM unnest(numbers[head + 1:first]) WITH ORDINALITY AS t (item, i)),
     nodes AS (
-        SELECT (i - 1 - first) / 6 AS place,
-               max(item) FILTER (WHERE (i - 1 - first) % 6 = 0) AS feature, max(item) FILTER (WHERE (i - 1 - first) % 6 = 1) AS value,
-               max(item) FILTER (WHERE (i - 1 - first) % 6 = 2) AS right_child, max(item) FILTER (WHERE (i - 1 - first) % 6 = 3) AS gain,
-               max(item) FILTER (WHERE (i - 1 - first) % 6 = 4) AS n_rows,
-               max(item) FILTER (WHERE (i - 1 - first) % 6 = 5) AS missing
-        FROM items WHERE i > first AND i <= first + 6 * (SELECT sum(size) FROM sizes) GROUP BY 1),
-    places AS (
-        SELECT tree, before, place
-        FROM sizes, (SELECT count(*) AS total FROM nodes) AS s, generate_series(before::bigint, least(before + size, total)::bigint - 1) AS place)
-    SELECT tree, (place - before)::bigint,
+        SELECT tree, (place - before)::bigint AS node, numbers[at + 1] AS feature, numbers[at + 2] AS value,
+               numbers[at + 3] AS right_child, numbers[at + 4] AS gain, numbers[at + 5] AS n_rows, numbers[at + 6] AS missing
+        FROM sizes, generate_series(before::bigint, least(before + size, (cardinality(numbers) - first + 5) / 6)::bigint - 1) AS place,
+             LATERAL (SELECT (first + 6 * place)::integer AS at) AS begun)
+    SELECT tree, node,
            CASE WHEN feature >= 0 THEN coalesce(names[feature::bigint + 1], 'x' || (feature::bigint + 1)) END,
            CASE WHEN feature >= 0 AND missing < 2 THEN value END,
-           CASE WHEN feature >= 0 THEN (place - before + 1)::bigint END,
+           CASE WHEN feature >= 0 THEN node + 1 END,
            CASE WHEN feature >= 0 THEN right_child::bigint END,
            CASE WHEN feature < 0 THEN value END,
            CASE WHEN feature >= 0 THEN gain END, n_rows::bigint,
            CASE WHEN feature >= 0 THEN missing = 1 END,
            CASE WHEN outputs > 1 THEN class_names[(tree - 1) % outputs + 1] END,
            CASE WHEN missing = 2 THEN @extschema@._tuskml_levels_left(numbers, value, levels_of->names[feature::bigint + 1]) END
-    FROM nodes JOIN places USING (place) ORDER BY 1, 2;
+    FROM nodes ORDER BY 1, 2;
 END
 $$;
 
@@ -82,8 +76,9 @@ LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg
 #variable_conflict use_column
 DECLARE
     names text[] := model.features;
-    width bigint := CASE WHEN @extschema@._tuskml_trees_of('feature_importance', model) IS NOT NULL THEN model.n_features END;
+    width bigint := model.n_features;
 BEGIN
+    PERFORM @extschema@._tuskml_trees_of('feature_importance', model);  -- refuses other models
     RETURN QUERY
     WITH known AS (SELECT coalesce(names[place], 'x' || place) AS feature, place FROM generate_series(1, width) AS t (place)),
     used AS (

@@ -5,17 +5,23 @@ CREATE FUNCTION _tuskml_contributions(model tuskml_model, features anyelement) R
 AS 'MODULE_PATHNAME', 'tuskml_explain_prediction' LANGUAGE C STABLE PARALLEL SAFE;
 
 -- Such a list as rows: the base value first, then the features. Place `at` belongs to margin k and feature j, 0 for the base
--- value. A series instead of the list's own places would be planned as a thousand rows of each, which PostgreSQL compiles.
+-- value. A series instead of the list's own places would be planned as a thousand rows of each, which PostgreSQL compiles. In
+-- PL/pgSQL a list is taken apart once; elsewhere the text at a place is found by counting from the first.
 CREATE FUNCTION _tuskml_explained(told float8[], names text[], class_names text[])
 RETURNS TABLE (feature text, value float8, contribution float8, class text)
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE ROWS 20 SET search_path = pg_catalog, pg_temp AS $$
-SELECT CASE WHEN j = 0 THEN 'base value' ELSE coalesce(names[j], 'x' || j) END, CASE WHEN j > 0 THEN told[1 + j] END,
-       item, CASE WHEN told[1] > 1 THEN class_names[k + 1] WHEN cardinality(class_names) = 2 THEN class_names[2] END
-FROM (SELECT ((cardinality(told) - 1 - told[1]) / (told[1] + 1))::integer AS d) AS sizes,
-     unnest(told) WITH ORDINALITY AS items (item, at),
-     LATERAL (SELECT (at::integer - 2 - d) / (d + 1) AS k, (at::integer - 2 - d) % (d + 1) AS j) AS places
-WHERE at > 1 + d
-ORDER BY k, j
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE ROWS 20 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+DECLARE
+    d integer := (cardinality(told) - 1 - told[1]) / (told[1] + 1);
+BEGIN
+    RETURN QUERY
+    SELECT CASE WHEN j = 0 THEN 'base value' ELSE coalesce(names[j], 'x' || j) END, CASE WHEN j > 0 THEN told[1 + j] END,
+           item, CASE WHEN told[1] > 1 THEN class_names[k + 1] WHEN cardinality(class_names) = 2 THEN class_names[2] END
+    FROM unnest(told) WITH ORDINALITY AS items (item, at),
+         LATERAL (SELECT (at::integer - 2 - d) / (d + 1) AS k, (at::integer - 2 - d) % (d + 1) AS j) AS places
+    WHERE at > 1 + d
+    ORDER BY k, j;
+END
 $$;
 
 -- What each feature of a row adds to the margin of a class, of two classes the higher one: with the base value they add up to it.

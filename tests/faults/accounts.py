@@ -115,6 +115,10 @@ TRAINS = ("stored, a large id", "stored, many ids", "stored, many users")
 RATINGS = {
     "many users": "SELECT len(m.coef) FROM (SELECT train_model('matrix_factorization', i % 5, [i, i % 90], '{\"rank\": 60, \"max_iter\": 2}') AS m FROM range(120000) t(i)) AS s",
     "a large user": "SELECT len(m.coef) FROM (SELECT train_model('matrix_factorization', i % 5, [i * 1000000, i % 9], '{\"rank\": 2}') AS m FROM range(20) t(i)) AS s",
+    **{
+        f"{table} of a forest": f"SELECT count(*) FROM (SELECT train_model('random_forest', i * 7919 % 1009, {{'a': i % 100, 'b': 'level ' || i * 7 % 200}}, '{{\"trees\": 100}}') AS m FROM range(2000) t(i)) AS s, {table}(m)"
+        for table in ("tree_dump", "feature_importance")
+    },
     "a long warm start": "SELECT m.n_rows FROM (SELECT train_model('linear', i, [i], o.t) AS m FROM range(2) t(i), (SELECT '{\"warm_start\": {\"coef\": [' || repeat('1,', 4000000) || '1]}}' AS t) AS o) AS s",
     "frequencies": "SELECT len(f) FROM (SELECT feature_frequencies([{ids}]) AS f FROM range(20000) t(i)) AS s",
     "partition": "SELECT f.features FROM (SELECT partition_model([{ids}]) AS f FROM range(20000) t(i)) AS s",

@@ -180,6 +180,20 @@ def test_a_file_keeps_no_macro(tmp_path) -> None:
         assert names == []
 
 
+@pytest.mark.parametrize(("source", "target"), [("a.db", ":memory:"), (":memory:", "b.db")])
+def test_an_exported_database_is_imported(tmp_path, source: str, target: str) -> None:
+    where = {name: tmp_path / name if name.endswith("db") else name for name in (source, target)}
+    with tuskml.connect(where[source]) as con:
+        con.execute(
+            "CREATE TABLE m AS SELECT train_model('linear', 2 * i + 1, [i]) AS m FROM range(9) t(i)"
+        )
+        con.execute(f"EXPORT DATABASE '{tmp_path / 'moved é'}' (FORMAT parquet)")
+    with tuskml.connect(where[target]) as con:
+        con.execute(f"IMPORT DATABASE '{tmp_path / 'moved é'}'")
+        ((answer,),) = con.execute("SELECT predict(m, [20]) FROM m").fetchall()
+    assert answer == pytest.approx(41)
+
+
 def test_extension_path_has_odd_characters(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The package may be installed below a folder with quotes and spaces in its name."""
     folder = tmp_path / "it's a folder"
