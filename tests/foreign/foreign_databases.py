@@ -26,7 +26,7 @@ class Database(ABC):
 
     @abstractmethod
     def create(self, table: str, columns: Columns) -> None:
-        """Writes a table of these columns, and of `place`, the index of a row, over an older one."""
+        """Writes a table of these columns and of `place`, the index of a row."""
 
     @abstractmethod
     def train(
