@@ -36,11 +36,11 @@ class Database(ABC):
         label: str,
         features: Sequence[str],
         options: Mapping[str, Any] | None = None,
-        more: str = "",
+        more: Sequence[str] = (),
     ) -> None:
         """Puts the model of a task, on a row of these columns by name, into the table `fitted`.
 
-        more: further arguments, such as a weight.
+        more: the columns of further arguments, the weight and the offset.
         """
 
     def summary(self) -> dict[str, tuple[Any, ...]]:
@@ -124,9 +124,10 @@ class Duck(Database):
         label: str,
         features: Sequence[str],
         options: Mapping[str, Any] | None = None,
-        more: str = "",
+        more: Sequence[str] = (),
     ) -> None:
-        call = f"'{task}', {quoted(label)}, {self.row(features)}, {literal(options)}{more}"
+        further = "".join(f", {quoted(name)}" for name in more)
+        call = f"'{task}', {quoted(label)}, {self.row(features)}, {literal(options)}{further}"
         self.execute(
             f"CREATE OR REPLACE TABLE fitted AS SELECT train_model({call}) AS model FROM {table}"
         )
@@ -180,9 +181,10 @@ class Post(Database):
         label: str,
         features: Sequence[str],
         options: Mapping[str, Any] | None = None,
-        more: str = "",
+        more: Sequence[str] = (),
     ) -> None:
-        call = f"'{task}', t.{quoted(label)}, x, {literal(options)}{more}"
+        further = "".join(f", t.{quoted(name)}" for name in more)
+        call = f"'{task}', t.{quoted(label)}, x, {literal(options)}{further}"
         self.execute("DROP TABLE IF EXISTS fitted")
         self.execute(
             f"CREATE TABLE fitted AS SELECT train_model({call}) AS model "

@@ -90,7 +90,7 @@ def goodness(database: Database, theirs: Theirs) -> Iterator[Number]:
             yield Number(quantity, value, fit[quantity], 1e-6, 1e-6)
 
 
-def tests_of_terms(database: Database, theirs: Theirs) -> Iterator[Number]:
+def drops_of_terms(database: Database, theirs: Theirs) -> Iterator[Number]:
     """Compares the tests of the whole model against the one without a term."""
     found = {}
     for row in database.execute("SELECT * FROM model_terms((SELECT model FROM fitted))"):
@@ -155,7 +155,7 @@ def likelihoods(
     database.train("suite", task, label, features, {**PRECISE, **options})
     yield from coefficients(database, theirs)
     yield from goodness(database, theirs)
-    yield from tests_of_terms(database, theirs)
+    yield from drops_of_terms(database, theirs)
     yield from predictions(database, theirs, features, function)
     yield from robust_errors(database, theirs, task, label, features)
     yield from by_default(database, theirs, task, label, features)
