@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from types import TracebackType
@@ -172,7 +173,7 @@ class Post(Database):
 
     def row(self, table: str, features: Sequence[str]) -> str:
         listed = ", ".join(f"t.{quoted(name)}" for name in features)
-        return f"{table} AS t, LATERAL (SELECT {listed}) AS x"
+        return f"{table} AS t, LATERAL (SELECT {listed}) AS row_of_suite"
 
     def train(
         self,
@@ -184,7 +185,7 @@ class Post(Database):
         more: Sequence[str] = (),
     ) -> None:
         further = "".join(f", t.{quoted(name)}" for name in more)
-        call = f"'{task}', t.{quoted(label)}, x, {literal(options)}{further}"
+        call = f"'{task}', t.{quoted(label)}, row_of_suite, {literal(options)}{further}"
         self.execute("DROP TABLE IF EXISTS fitted")
         self.execute(
             f"CREATE TABLE fitted AS SELECT train_model({call}) AS model "
@@ -195,7 +196,16 @@ class Post(Database):
         self, table: str, features: Sequence[str], most: int, function: str = "predict"
     ) -> list[float]:
         found = self.execute(
-            f"SELECT {function}(model, x) FROM fitted, {self.row(table, features)} "
+            f"SELECT {function}(model, row_of_suite) FROM fitted, {self.row(table, features)} "
             f"ORDER BY place LIMIT {most}"
         )
         return [value for (value,) in found]
+
+
+def in_environment() -> Database:
+    """Returns the database that FOREIGN_POSTGRES names by its connection string, else DuckDB."""
+    if (where := os.environ.get("FOREIGN_POSTGRES")) is None:
+        return Duck()
+    import psycopg
+
+    return Post(psycopg.connect(where, autocommit=True))

@@ -111,7 +111,7 @@ def predictions(
     wanted = [value for (quantity, _), value in theirs.items() if quantity == "prediction"]
     ours = database.predictions("suite", features, len(wanted), function) if wanted else []
     for k, value in enumerate(wanted):
-        yield Number(f"prediction {k}", value, ours[k])
+        yield Number(f"prediction {k}", value, ours[k], 1e-6, 1e-9)
 
 
 def robust_errors(
