@@ -175,11 +175,10 @@ def running() -> str:
 
 def note(call: str, theirs: Any, ours: Any, rows: dict[str, Any]) -> None:
     """A call whose answers differ, with its first rows."""
-    test = running()
     SHADOW.different.append(
         {
-            "call": call, "theirs": float(theirs), "ours": ours, "rows": len(rows["y"]), "test": test,
-            "head": {name: values[:6] for name, values in rows.items()},
+            "call": call, "theirs": float(theirs), "ours": ours, "test": running(),
+            "rows": len(rows["y"]), "head": {name: values[:6] for name, values in rows.items()},
         }
     )  # fmt: skip
 
