@@ -12,8 +12,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.kernels.linear_systems import Triangles, solve
-from tuskml.kernels.passes import Floats
+from tuskml.kernels.passes import Floats, Triangles, solve
 from tuskml.learners.linear.operators import Converge, State, Tolerance
 from tuskml.learners.linear.problem import Found, Index, Problem
 from tuskml.learners.linear.tasks import LINEAR
