@@ -1,7 +1,16 @@
 #!/usr/bin/env bash
-# Installs R with the packages that `make foreign` takes as an oracle: on Debian and Ubuntu, as root.
-# Elsewhere it says so and leaves those tests to skip.
+# Fetches what `make foreign` compares with: R with the packages that it takes as an oracle (on Debian and
+# Ubuntu, as root), and suites that no wheel holds, into build/foreign/suites. What cannot be had is said,
+# and its tests skip.
 set -euo pipefail
+
+suites=build/foreign/suites
+if [[ ! -d $suites/glum-3.4.1 ]]; then
+    mkdir -p $suites
+    echo "Downloading the source of glum (a minute)"
+    .venv/bin/pip download -q --no-deps --no-binary glum -d $suites glum==3.4.1 2>/dev/null &&
+        tar -xzf $suites/glum-3.4.1.tar.gz -C $suites || echo "Tests against glum will be skipped: no source"
+fi
 
 packages=(r-base-core r-recommended r-cran-glmnet r-cran-quantreg r-cran-sandwich)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from types import TracebackType
@@ -26,7 +27,7 @@ class Database(ABC):
 
     @abstractmethod
     def create(self, table: str, columns: Columns) -> None:
-        """Writes a table of these columns, and of `place`, the index of a row, over an older one."""
+        """Writes a table of these columns and of `place`, the index of a row."""
 
     @abstractmethod
     def train(
@@ -36,11 +37,11 @@ class Database(ABC):
         label: str,
         features: Sequence[str],
         options: Mapping[str, Any] | None = None,
-        more: str = "",
+        more: Sequence[str] = (),
     ) -> None:
         """Puts the model of a task, on a row of these columns by name, into the table `fitted`.
 
-        more: further arguments, such as a weight.
+        more: the columns of further arguments, the weight and the offset.
         """
 
     def summary(self) -> dict[str, tuple[Any, ...]]:
@@ -124,9 +125,10 @@ class Duck(Database):
         label: str,
         features: Sequence[str],
         options: Mapping[str, Any] | None = None,
-        more: str = "",
+        more: Sequence[str] = (),
     ) -> None:
-        call = f"'{task}', {quoted(label)}, {self.row(features)}, {literal(options)}{more}"
+        further = "".join(f", {quoted(name)}" for name in more)
+        call = f"'{task}', {quoted(label)}, {self.row(features)}, {literal(options)}{further}"
         self.execute(
             f"CREATE OR REPLACE TABLE fitted AS SELECT train_model({call}) AS model FROM {table}"
         )
@@ -171,7 +173,7 @@ class Post(Database):
 
     def row(self, table: str, features: Sequence[str]) -> str:
         listed = ", ".join(f"t.{quoted(name)}" for name in features)
-        return f"{table} AS t, LATERAL (SELECT {listed}) AS x"
+        return f"{table} AS t, LATERAL (SELECT {listed}) AS row_of_suite"
 
     def train(
         self,
@@ -180,9 +182,10 @@ class Post(Database):
         label: str,
         features: Sequence[str],
         options: Mapping[str, Any] | None = None,
-        more: str = "",
+        more: Sequence[str] = (),
     ) -> None:
-        call = f"'{task}', t.{quoted(label)}, x, {literal(options)}{more}"
+        further = "".join(f", t.{quoted(name)}" for name in more)
+        call = f"'{task}', t.{quoted(label)}, row_of_suite, {literal(options)}{further}"
         self.execute("DROP TABLE IF EXISTS fitted")
         self.execute(
             f"CREATE TABLE fitted AS SELECT train_model({call}) AS model "
@@ -193,7 +196,16 @@ class Post(Database):
         self, table: str, features: Sequence[str], most: int, function: str = "predict"
     ) -> list[float]:
         found = self.execute(
-            f"SELECT {function}(model, x) FROM fitted, {self.row(table, features)} "
+            f"SELECT {function}(model, row_of_suite) FROM fitted, {self.row(table, features)} "
             f"ORDER BY place LIMIT {most}"
         )
         return [value for (value,) in found]
+
+
+def in_environment() -> Database:
+    """Returns the database that FOREIGN_POSTGRES names by its connection string, else DuckDB."""
+    if (where := os.environ.get("FOREIGN_POSTGRES")) is None:
+        return Duck()
+    import psycopg
+
+    return Post(psycopg.connect(where, autocommit=True))

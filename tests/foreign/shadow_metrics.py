@@ -17,12 +17,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import duckdb
 import numpy as np
-import pandas as pd
+from foreign_databases import in_environment
 from sklearn import metrics
-
-import tuskml
 
 CLASSES = {
     "accuracy_score": "accuracy",
@@ -43,6 +40,8 @@ NUMBERS = {
     "mean_absolute_percentage_error": "mape",
     "mean_pinball_loss": "pinball",
 }
+MOST_A_TEST = 20
+"""Calls that are asked of SQL: some tests minimise a metric."""
 USED = {"sample_weight", "average", "alpha", "zero_division", "normalize"}
 
 
@@ -53,10 +52,11 @@ class Shadow:
     asked: Counter[str] = field(default_factory=Counter)
     not_expressible: Counter[str] = field(default_factory=Counter)
     different: list[dict[str, Any]] = field(default_factory=list)
+    by_test: Counter[str] = field(default_factory=Counter)
 
 
 SHADOW = Shadow()
-CONNECTION = tuskml.connect()
+DATABASE = in_environment()
 
 
 class Inexpressible(Exception):
@@ -77,7 +77,7 @@ def column(values: Any) -> list[str] | np.ndarray:
     return found.astype(float)
 
 
-def call_of(kind: str, function: str, bound: inspect.BoundArguments) -> tuple[str, pd.DataFrame]:
+def call_of(kind: str, function: str, bound: inspect.BoundArguments) -> tuple[str, dict[str, Any]]:
     """The call in SQL, and its rows."""
     given = bound.arguments
     first, second = list(given)[:2]
@@ -95,11 +95,11 @@ def call_of(kind: str, function: str, bound: inspect.BoundArguments) -> tuple[st
         raise Inexpressible
     if kind == "score":
         refuse_scores(function, label, predicted)
-    rows = pd.DataFrame({"y": label, "p": predicted})
+    rows: dict[str, Any] = {"y": list(label), "p": list(predicted)}
     arguments = ["y", "p", *further(kind, function, given, label, predicted)]
     if (weight := given.get("sample_weight")) is not None:
-        rows["w"] = column(weight)
-        if (rows["w"] < 0).any():
+        rows["w"] = list(column(weight))
+        if min(rows["w"]) < 0:
             raise Inexpressible
         arguments.append("w")
     return f"{function}({', '.join(arguments)})", rows
@@ -137,6 +137,9 @@ def shadow(name: str, kind: str, function: str) -> None:
     @functools.wraps(theirs)
     def asked(*args: Any, **options: Any) -> Any:
         answer = theirs(*args, **options)
+        SHADOW.by_test[running()] += 1
+        if SHADOW.by_test[running()] > MOST_A_TEST:
+            return answer
         try:
             bound = signature.bind(*args, **options)
             bound.apply_defaults()
@@ -147,10 +150,10 @@ def shadow(name: str, kind: str, function: str) -> None:
             SHADOW.not_expressible[function] += 1
             return answer
         SHADOW.asked[function] += 1
-        CONNECTION.register("shadow", rows)
+        DATABASE.create("shadow", rows)
         try:
-            (ours,) = CONNECTION.execute(f"SELECT {call} FROM shadow").fetchone() or (None,)
-        except duckdb.Error as error:
+            ((ours,),) = DATABASE.execute(f"SELECT {call} FROM shadow")
+        except DATABASE.error as error:
             note(call, answer, str(error).splitlines()[0], rows)
             return answer
         agrees = (
@@ -165,13 +168,17 @@ def shadow(name: str, kind: str, function: str) -> None:
     setattr(metrics, name, asked)
 
 
-def note(call: str, theirs: Any, ours: Any, rows: pd.DataFrame) -> None:
+def running() -> str:
+    """Returns the name of the test that runs."""
+    return os.environ.get("PYTEST_CURRENT_TEST", "").split(" ")[0]
+
+
+def note(call: str, theirs: Any, ours: Any, rows: dict[str, Any]) -> None:
     """A call whose answers differ, with its first rows."""
-    test = os.environ.get("PYTEST_CURRENT_TEST", "").split(" ")[0]
     SHADOW.different.append(
         {
-            "call": call, "theirs": float(theirs), "ours": ours, "rows": len(rows), "test": test,
-            "head": rows.head(6).to_dict("list"),
+            "call": call, "theirs": float(theirs), "ours": ours, "test": running(),
+            "rows": len(rows["y"]), "head": {name: values[:6] for name, values in rows.items()},
         }
     )  # fmt: skip
 

@@ -1,9 +1,10 @@
 """Sizes of gradients that do not depend on how the features lean on each other.
 
-Where a loss has no curvature but at its corner, Newton's step is damped, and a training ends by its
-gradient. By coordinate a gradient along nearly collinear features is small far from the optimum. In
-the metric of the rows, sqrt(g' C^-1 g) with C = mean(z z'), it is as large as along any other
-direction: an affine change of the features changes neither it nor a step that is damped by C.
+Where a loss has no curvature but at its corner, Newton's step is damped, and a training ends by
+its gradient. By coordinate a gradient along nearly collinear features is small far from the
+optimum. In the metric of the rows, sqrt(g' C^-1 g) with C = mean(z z'), it is as large as along
+any other direction: an affine change of the features changes neither it nor a step that is damped
+by C.
 """
 
 from dataclasses import replace
@@ -11,9 +12,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.kernels.library import Triangles
-from tuskml.kernels.linear_systems import solve
-from tuskml.kernels.passes import Floats
+from tuskml.kernels.passes import Floats, Triangles, solve
 from tuskml.learners.linear.operators import Converge, State, Tolerance
 from tuskml.learners.linear.problem import Found, Index, Problem
 from tuskml.learners.linear.tasks import LINEAR
