@@ -47,8 +47,8 @@ demo: $(READY)-demo
 test: $(READY)-test postgres-packages browser-packages
 	@$(ONE_THREAD) $(BIN)/pytest $(PARALLEL) $(PYTEST_ARGS)
 
-# What `make test` leaves out, every property with twenty times as many examples, and trees, nets and topics
-# under sanitizers.
+# What `make test` leaves out, every property with twenty times the examples of its test, and trees, nets and
+# topics under sanitizers.
 nightly: $(READY)-nightly postgres-packages browser-packages
 	@TUSKML_EXAMPLES=20 TUSKML_REQUIRE_S3=1 $(ONE_THREAD) $(BIN)/pytest $(PARALLEL) -m "nightly or hypothesis" $(PYTEST_ARGS)
 	@$(MAKE) sanitize-learners PYTEST_ARGS=
