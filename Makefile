@@ -59,7 +59,7 @@ foreign: $(READY)-test postgres-packages
 	@scripts/foreign_packages.sh
 	@$(ONE_THREAD) $(BIN)/pytest -m foreign -q $(or $(PYTEST_ARGS),tests/foreign)
 
-# The whole catalogue of faults (docs/reliability.md), of which `make test` tries a tenth: cancels alone first, since
+# The whole catalogue of faults (docs/reliability.md), of which `make test` tries a twentieth: cancels alone first, since
 # they are timed. At the end the table of what was found.
 FAULTS := $(BIN)/pytest -m fault -o faulthandler_timeout=3600 --faults-json
 faults: export TUSKML_FAULTS := all
