@@ -56,13 +56,10 @@ def covering_pairs(name: str, items: Sequence[Any]) -> Sequence[Any]:
     return [items[place] for place in sorted(kept)]
 
 
-def values_of(items: Sequence[Any]) -> list[tuple[int, ...]]:
-    """Of each item the numbers of its parameters' values; [] where they are not the same names.
+def values_of(items: Sequence[Any]) -> list[tuple[str, ...]]:
+    """Of each item the values of its parameters, a `parametrize` each; [] if some have others.
 
-    Names that take their values together, as those of one `parametrize` do, are one parameter.
+    pytest has no public way to ask for them: its `callspec.id` joins them by hyphens.
     """
-    numbers = [getattr(getattr(item, "callspec", None), "indices", {}) for item in items]
-    if any(one.keys() != numbers[0].keys() for one in numbers):
-        return []
-    columns = dict.fromkeys(tuple(one[name] for one in numbers) for name in numbers[0])
-    return list(zip(*columns, strict=True))
+    found = [tuple(getattr(getattr(item, "callspec", None), "_idlist", ())) for item in items]
+    return found if len({len(one) for one in found}) == 1 else []
