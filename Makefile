@@ -47,8 +47,8 @@ demo: $(READY)-demo
 test: $(READY)-test postgres-packages browser-packages
 	@$(ONE_THREAD) $(BIN)/pytest $(PARALLEL) $(PYTEST_ARGS)
 
-# What `make test` leaves out, every property with twenty times as many examples, and trees, nets and topics
-# under sanitizers.
+# What `make test` leaves out, every property with twenty times the examples of its test, and trees, nets and
+# topics under sanitizers.
 nightly: $(READY)-nightly postgres-packages browser-packages
 	@TUSKML_EXAMPLES=20 TUSKML_REQUIRE_S3=1 $(ONE_THREAD) $(BIN)/pytest $(PARALLEL) -m "nightly or hypothesis" $(PYTEST_ARGS)
 	@$(MAKE) sanitize-learners PYTEST_ARGS=
@@ -59,7 +59,7 @@ foreign: $(READY)-test postgres-packages
 	@scripts/foreign_packages.sh
 	@$(ONE_THREAD) $(BIN)/pytest -m foreign -q $(or $(PYTEST_ARGS),tests/foreign)
 
-# The whole catalogue of faults (docs/reliability.md), of which `make test` tries a tenth: cancels alone first, since
+# The whole catalogue of faults (docs/reliability.md), of which `make test` tries a twentieth: cancels alone first, since
 # they are timed. At the end the table of what was found.
 FAULTS := $(BIN)/pytest -m fault -o faulthandler_timeout=3600 --faults-json
 faults: export TUSKML_FAULTS := all

@@ -48,6 +48,8 @@ settings.register_profile(
     "untimed", deadline=None, derandomize="TUSKML_EXAMPLES" not in os.environ
 )
 settings.load_profile("untimed")
+EXAMPLES = 25
+"""The most examples of a property that `make test` tries."""
 STATEMENTS = """
 import sys, tuskml
 con = tuskml.connect(threads=2)
@@ -108,11 +110,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     Not by -m in addopts, whose place a -m on the command line would take.
     """
-    times = int(os.environ.get("TUSKML_EXAMPLES", "1"))
-    if times > 1:
-        more_examples({item.obj for item in items if isinstance(item, pytest.Function)}, times)
+    named = any("::" in name for name in config.args)
+    if "TUSKML_EXAMPLES" in os.environ or not named:
+        change_examples({item.obj for item in items if isinstance(item, pytest.Function)})
     leave_the_rest_to_the_night(items)
-    if "nightly" in config.getoption("markexpr") or any("::" in name for name in config.args):
+    if "nightly" in config.getoption("markexpr") or named:
         return
     left_out = [
         item
@@ -124,16 +126,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in left_out]
 
 
-def more_examples(functions: Iterable[Any], times: int) -> None:
-    """Tries every property with so many times the examples that its test asks for.
+def change_examples(functions: Iterable[Any]) -> None:
+    """Tries every property with TUSKML_EXAMPLES times the examples that its test asks for.
 
-    hypothesis has no public way to change what a test's own @settings say.
+    Without that variable it tries at most EXAMPLES, the same in each run. hypothesis has no public
+    way to change what a test's own @settings say.
     """
     where = "_hypothesis_internal_use_settings"
+    times = int(os.environ.get("TUSKML_EXAMPLES", "0"))
     for function in functions:
         if usual := getattr(function, where, None):
-            more = settings(usual, max_examples=times * usual.max_examples)
-            setattr(function, where, more)
+            n = times * usual.max_examples if times else min(usual.max_examples, EXAMPLES)
+            setattr(function, where, settings(usual, max_examples=n))
 
 
 @pytest.fixture(scope="session")

@@ -1,15 +1,20 @@
 """Of a test with many parameters `make test` tries the same few, `make nightly` the others."""
 
+from collections.abc import Iterable
+from itertools import combinations, product
+from types import SimpleNamespace
+
 import pytest
-from sampling import leave_the_rest_to_the_night
+from sampling import leave_the_rest_to_the_night, values_of
 
 
 class Item:
     """As much of a pytest.Item as is asked for."""
 
-    def __init__(self, nodeid: str, *marks: pytest.Mark) -> None:
+    def __init__(self, nodeid: str, *marks: pytest.Mark, values: tuple[int, ...] = ()) -> None:
         self.nodeid = nodeid
         self.marks = list(marks)
+        self.callspec = SimpleNamespace(_idlist=[str(value) for value in values])
 
     def get_closest_marker(self, name: str) -> pytest.Mark | None:
         return next((mark for mark in self.marks if mark.name == name), None)
@@ -39,3 +44,42 @@ def test_tests_without_the_mark_are_left_alone() -> None:
     item = Item("tests/a.py::test_b[0]")
     leave_the_rest_to_the_night([item])
     assert item.marks == []
+
+
+def tried(all_of_them: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """The values of the parameters that `make test` tries."""
+    items = [Item(f"a.py::test_a[{values}]", values=values) for values in all_of_them]
+    leave_the_rest_to_the_night(items)
+    return [
+        values
+        for values, item in zip(all_of_them, items, strict=True)
+        if not item.get_closest_marker("nightly")
+    ]
+
+
+def pairs(values: list[tuple[int, ...]]) -> set[object]:
+    """What comes together with what."""
+    return {pair for one in values for pair in combinations(enumerate(one), 2)}
+
+
+def test_three_parameters_meet_in_pairs() -> None:
+    all_of_them = list(product(range(4), range(3), range(2)))
+    found = tried(all_of_them)
+    assert pairs(found) == pairs(all_of_them)
+    assert 12 <= len(found) < 18
+    assert found == tried(all_of_them)
+
+
+def test_two_parameters_meet_all() -> None:
+    both = list(product(range(5), range(4)))
+    assert tried(both) == both
+
+
+@pytest.mark.parametrize("third", range(5))
+@pytest.mark.parametrize("second", range(3))
+@pytest.mark.parametrize(("first", "known"), [(0, 0), (1, 2)])
+def test_the_parameters_of_pytest_are_seen(
+    request: pytest.FixtureRequest, first: int, known: int, second: int, third: int
+) -> None:
+    """Of this test, too: as pytest has them."""
+    assert values_of([request.node]) == [(f"{first}-{known}", str(second), str(third))]

@@ -38,7 +38,7 @@ def merged(files: Iterable[Path]) -> dict[str, Any]:
 
 def table(run: dict[str, Any]) -> str:
     """A sentence on the run, a table of its families, and how soon cancels were answered."""
-    how = "The whole catalogue" if run["whole"] else "A tenth of the catalogue"
+    how = "The whole catalogue" if run["whole"] else "A twentieth of the catalogue"
     lines = [
         f"{how} on {run['machine']}, {run['date']}:",
         "",

@@ -2,23 +2,64 @@
 
 import random
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+from typing import Any
 
 import pytest
 
+FEW = 6
+"""Items of a test that are all tried."""
+
 
 def leave_the_rest_to_the_night(items: Iterable[pytest.Item]) -> None:
-    """Marks all but n items of each test marked sample(n) as nightly.
+    """Marks as nightly what `make test` leaves out.
 
-    They are drawn by the test's name, so every run and every process draws the same ones.
+    Of a test marked sample(n) it tries n items. Of another one with three parameters or more, each
+    with values of its own, it tries as many as bring every pair of values together. The choice
+    depends on the test's name, so every run and every process makes the same.
     """
     of_a_test: defaultdict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
-        if item.get_closest_marker("sample"):
+        if not item.get_closest_marker("nightly"):
             of_a_test[item.nodeid.split("[", 1)[0]].append(item)
     for name, all_of_it in of_a_test.items():
-        (n,) = all_of_it[0].get_closest_marker("sample").args
-        drawn = random.Random(name).sample(all_of_it, min(n, len(all_of_it)))
+        marker = all_of_it[0].get_closest_marker("sample")
+        if marker is not None:
+            (n,) = marker.args
+            kept = random.Random(name).sample(all_of_it, min(n, len(all_of_it)))
+        else:
+            kept = covering_pairs(name, all_of_it)
         for item in all_of_it:
-            if item not in drawn:
+            if item not in kept:
                 item.add_marker(pytest.mark.nightly)
+
+
+def covering_pairs(name: str, items: Sequence[Any]) -> Sequence[Any]:
+    """Items in which every pair of values of two parameters occurs that occurs in all of them.
+
+    All items where they are few, or have two parameters or fewer: then each is such a pair.
+    """
+    values = values_of(items) if len(items) > FEW else []
+    if not values or len(values[0]) < 3:
+        return items
+    pairs = [set(combinations(enumerate(one), 2)) for one in values]
+    missing = set().union(*pairs)
+    left = list(range(len(items)))
+    random.Random(name).shuffle(left)
+    kept = []
+    while missing:
+        best = max(left, key=lambda place: len(pairs[place] & missing))
+        left.remove(best)
+        kept.append(best)
+        missing -= pairs[best]
+    return [items[place] for place in sorted(kept)]
+
+
+def values_of(items: Sequence[Any]) -> list[tuple[str, ...]]:
+    """Of each item the values of its parameters, a `parametrize` each; [] if some have others.
+
+    pytest has no public way to ask for them: its `callspec.id` joins them by hyphens.
+    """
+    found = [tuple(getattr(getattr(item, "callspec", None), "_idlist", ())) for item in items]
+    return found if len({len(one) for one in found}) == 1 else []

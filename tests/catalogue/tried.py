@@ -1,8 +1,9 @@
 """The catalogue of faults: how much of it a run tries, and what it found.
 
 A test of the catalogue is marked `fault(family="...")`, one of FAMILIES. It is one case, unless it
-counts its cases with the fixture `tally`. TUSKML_FAULTS=all tries every case, else a tenth of
-them. `--faults-json FILE` writes what was found, which scripts/docs/faults.py prints as a table.
+counts its cases with the fixture `tally`. TUSKML_FAULTS=all tries every case, else a twentieth
+of them. `--faults-json FILE` writes what was found, which scripts/docs/faults.py prints as a
+table.
 """
 
 import json
@@ -17,6 +18,8 @@ from typing import Any
 
 import pytest
 
+PART = 20
+"""A run that is not of the whole catalogue tries one of this many cases."""
 WHOLE = os.environ.get("TUSKML_FAULTS") == "all"
 FAMILIES = (
     "bad input by name",
@@ -37,12 +40,12 @@ PROPERTY = "fault"
 
 
 def some(cases: Iterable[Any], first: int = 0) -> list[Any]:
-    """All cases, or every tenth of them from the one at `first`."""
-    return list(cases)[slice(None) if WHOLE else slice(first, None, 10)]
+    """All cases, or every twentieth of them from the one at `first`."""
+    return list(cases)[slice(None) if WHOLE else slice(first, None, PART)]
 
 
-def times(n: int, part: int = 10) -> int:
-    """How often something is tried that is tried n times in all: n, or a tenth of it."""
+def times(n: int, part: int = PART) -> int:
+    """How often something is tried that is tried n times in all: n, or a twentieth of it."""
     return n if WHOLE else max(1, n // part)
 
 

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.fault(family="failing I/O")
 HERE = Path(__file__).parent
 ENDING = {"kill": 1, "power": 5}
 FAILING = {"eio": 2, "broken": 4, "full": 6, "tight": 8, "short": 10}
-STRIDE = 17
+STRIDE = 41
 LEAST_CALLS = {"training": 200, "keeping": 60}
 
 

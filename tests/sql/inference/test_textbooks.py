@@ -180,8 +180,8 @@ def least_pinball(x: Any, y: Any, quantile: float) -> float:
 @pytest.mark.parametrize("load", [load_iris, load_wine, load_digits])
 def test_classes_of_scikit_learn_have_its_optimum(here: Client, load: Any) -> None:
     x, y = load(return_X_y=True)
-    x, l2 = x[:600] / x.max(), 1e-3
-    y = y[:600].astype(float)
+    x, l2 = x[:300] / x.max(), 1e-3
+    y = y[:300].astype(float)
     model = here.fit("logistic", x, y, l2=l2, epsilon=1e-8, max_iter=3000)
     peer = LogisticRegression(C=1 / (len(y) * l2), tol=1e-10, max_iter=20000).fit(x, y)
     k = len(peer.classes_)

@@ -152,7 +152,7 @@ class Mean(ClassifierMixin, BaseEstimator):
         return self.inner_.decision_function(x)
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("metric", "scoring", "sign"),
     [

@@ -203,7 +203,7 @@ def test_trees_of_a_search_do_not_mix(
     more: dict[str, Any],
 ) -> None:
     """A part keeps the state of one training: that of the message before, if several are led."""
-    given: dict[str, Any] = {"source": source, "trees": 4, "folds": 2}
+    given: dict[str, Any] = {"source": source, "trees": 2, "folds": 2}
     given |= {"executor": "threads", "placement": "gap"} | more
     given |= {key: sharded.GIVEN[key] for key in ("label", "features", "group_by")}
 
