@@ -4,6 +4,7 @@ from typing import Any
 
 from tuskml.groups.contract.requests import refuse_weights
 from tuskml.groups.contract.trainer import named
+from tuskml.groups.holding import with_held_out
 from tuskml.groups.preparation import Readable, kinds_of, refuse_options, told, with_names
 from tuskml.kernels.parts.sharded import Parts
 from tuskml.learners.learner import Request
@@ -24,5 +25,6 @@ def trained_by_parts(parts: Parts, request: Request[Any, Any]) -> Models | None:
     if models is None or parts.found is None:
         return None
     refuse_weights(parts.found, request)
+    models = with_held_out(models, parts.found, request)
     models = Readable(parts.found, request, known).described(models)
     return named(models, parts.found, request.options.feature_names, known is not None)

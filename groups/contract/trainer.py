@@ -27,6 +27,7 @@ from tuskml.groups.wide import narrow, refuse_wide
 from tuskml.kernels import passes
 from tuskml.kernels.charged import look_once
 from tuskml.kernels.passes import GROUP, KINDS
+from tuskml.kernels.structures import FOLDS
 from tuskml.kernels.working import counted
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models, Names
@@ -427,11 +428,17 @@ def trained_on(
         return stored(groups, request, batch, account)
     if (
         (groups["kind"] >= 2).any()
-        and not groups["extras"].any()
+        and not by_extras(groups, request)
         and (large := outgrown(groups, learner, request, memory, root_of(batch), account))
     ):
         return apart(groups, request, batch, account, large)
     return learner.train(groups, request, memory)
+
+
+def by_extras(groups: NDArray[np.void], request: Request[Any, Any]) -> bool:
+    """Whether rows have weights, offsets or clusters, or a column says which are held out."""
+    column = request.held_out is not None and request.held_out.column is not None
+    return bool((groups["extras"] & (~0 if column else ~FOLDS)).any())
 
 
 def root_of(batch: Any) -> str | None:

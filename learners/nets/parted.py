@@ -30,14 +30,16 @@ from tuskml.kernels.nets.training import (
     Trained,
 )
 from tuskml.kernels.nets.visits import State, begun, centred, ended
+from tuskml.kernels.parts.dealing import holding_of
 from tuskml.kernels.parts.hopping import order_of
 from tuskml.kernels.parts.merging import merged_moments
 from tuskml.kernels.parts.sharded import Parts, ShardedPass, added, of_parts
 from tuskml.kernels.passes import Floats
 from tuskml.kernels.rows.once import once
+from tuskml.learners.held_out import held_out_counts
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models
-from tuskml.learners.nets.options import NetOptions
+from tuskml.learners.nets.options import OPTIONS, NetOptions
 from tuskml.learners.nets.outcome import Alike, head_of_net, models_of
 from tuskml.learners.nets.tables import tables_of
 from tuskml.learners.nets.training import (
@@ -53,20 +55,19 @@ from tuskml.learners.nets.weights import (
     warm_start,
 )
 from tuskml.learners.offsets import refuse_offsets
+from tuskml.learners.options.acting import needs_one_place
 from tuskml.learners.tasks import Task
 from tuskml.schedule import budget
 
 CONSTANT = 1e-13
 """Of the mean: a deviation below it is rounding, as in `kernels/native/nets/inputs.cpp`."""
-TRAINING, HELD_OUT = (0,), (1,)
-"""The folds of a part with rows held out (`kernels/parts/keeping.py`)."""
+HELD_OUT, TRAINING = (0,), (1,)
+"""The folds of rows of which some are held out (`kernels/parts/dealing.py`)."""
 
 
 def whole(request: Request[Task, NetOptions]) -> str | None:
     """Why a group's rows have to be in one place; None where they need not."""
-    if request.options.device == "gpu":
-        return "option 'device' needs all rows in one place"
-    return None
+    return needs_one_place(OPTIONS.by_name, request.options)
 
 
 def train_by_parts(parts: Parts, request: Request[Task, NetOptions]) -> Models | None:
@@ -84,6 +85,10 @@ def train_by_parts(parts: Parts, request: Request[Task, NetOptions]) -> Models |
         groups, int(classifies(options)), None, None, True, threads,
         cancel_mark=mark, parts=parts, classifies=classifies(options),
     )  # fmt: skip
+    if held := int(held_out_counts(groups["n_rows"], options.validation)[0]):
+        parts.deal(holding_of(rows, options.seed, held).told)
+    else:
+        options = replace(options, validation=0.0)
     labels = rows.labels()
     (kind,) = kinds_of(rows, labels, request)
     alike = replace(kind, tables=tables_of(request, 0))
