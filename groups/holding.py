@@ -1,4 +1,4 @@
-"""What models say of the rows that were held out by a column: its name, and where it held none."""
+"""What models say of the rows that were held out: the column, and where none were."""
 
 import json
 from dataclasses import replace
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.learners.held_out import HeldOut
+from tuskml.learners.held_out import HeldOut, held_out_counts
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models
 from tuskml.learners.statuses import with_status
@@ -18,19 +18,24 @@ NOT_COMPARED = "not compared"
 
 def with_held_out(models: Models, groups: NDArray[np.void], request: Request[Any, Any]) -> Models:
     """The models, whose options name the column and whose status says of which groups no row was
-    held out; models carry their groups' places in `groups` (kernels.GROUP)."""
-    how = request.held_out
-    if how is None or how.column is None:
+    held out; models carry their groups' places in `groups` (kernels.GROUP), of which by chance
+    the numbers of rows suffice."""
+    how, share = request.held_out, request.options.validation
+    if how is not None and how.column is not None:
+        own = replace(how, share=share or how.share)
+        some = holds_some(own, groups[models.group], request)
+        models = with_column(models, how)
+    elif share:
+        some = held_out_counts(groups["n_rows"][models.group], share) > 0
+    else:
         return models
-    own = replace(how, share=request.options.validation or how.share)
-    none = ~holds_some(own, groups[models.group], request)
-    return with_status(with_column(models, how), NOT_COMPARED, none)
+    return with_status(models, NOT_COMPARED, ~some)
 
 
 def holds_some(
     how: HeldOut, groups: NDArray[np.void], request: Request[Any, Any]
 ) -> NDArray[np.bool_]:
-    """Of which groups (G,) some rows are held out while others are trained on."""
+    """Of which groups (G,) a column holds out some rows while others are trained on."""
     threads = request.options.threads or budget.threads()
     every = how.stretch_of(groups, request.options.seed, threads, by_label=False)
     ends = np.cumsum(groups["n_rows"])[:-1]

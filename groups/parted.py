@@ -7,6 +7,7 @@ import numpy as np
 from tuskml.errors import RowsError
 from tuskml.groups.contract.requests import refuse_weights
 from tuskml.groups.contract.trainer import named
+from tuskml.groups.holding import with_held_out
 from tuskml.groups.invalid import refusal_of_rounded
 from tuskml.groups.preparation import Readable, kinds_of, refuse_options, told, with_names
 from tuskml.kernels.parts.sharded import Parts, ShardedPass
@@ -32,6 +33,7 @@ def trained_by_parts(parts: Parts, request: Request[Any, Any]) -> Models | None:
         return None
     refuse_weights(parts.found, request)
     rows = ShardedPass(parts.found, SQUARED, None, None, True, 1, parts=parts)
+    models = with_held_out(models, parts.found, request)
     models = with_status(models, LEAK, np.full(len(models.group), rows.leaks(LEAST_ROWS)))
     models = Readable(parts.found, request, known).described(models)
     models = named(models, parts.found, request.options.feature_names, known is not None)

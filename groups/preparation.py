@@ -230,10 +230,16 @@ def preparing(request: Request[Any, Any]) -> Preparing:
         int(learner_of(request.task).encoding.numbers_levels(options)),
         None if mark is None else mark[0].encode(),
         0 if mark is None else mark[1],
+        int(mark is None and (request.held_out is not None or holds_out(request))),
         None,  # no census
         len(known or ()),
         known,
     )
+
+
+def holds_out(request: Request[Any, Any]) -> bool:
+    """Whether a training holds out rows by itself."""
+    return learner_of(request.task).trials.holds_out(request.options)
 
 
 def listed(names: Sequence[str]) -> bytes | None:

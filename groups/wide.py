@@ -77,8 +77,9 @@ def train_stored(
     start = ids_to_start(request, root)
     if not group["wide"][0] and not len(start):
         return learner.stored.train(group, request, memory, root)
+    held = learner.trials.holds_out(request.options)
     with (
-        numbered(group.copy(), start, memory, passes.cancel_mark()) as rows,
+        numbered(group.copy(), start, memory, passes.cancel_mark(), held) as rows,
         usable(rows.groups, request, memory) as sound,
     ):
         stored = NumberedRoot(root, rows.ids)

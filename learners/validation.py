@@ -37,6 +37,8 @@ def shuffled(rows: Pass, request: Request[Any, Any], memory: int) -> tuple[Rows,
         return nullcontext(kept), nullcontext(held)
     if not options.validation or how is None or how.column is None:
         counts = held_out_counts(rows.groups["n_rows"], options.validation)
+        if how is not None and how.column is not None:
+            rows = replace(rows, groups=unmarked(rows.groups))  # they are no hashes
         return rows.shuffled(memory, options.seed, counts)
     return by_column(rows, replace(how, share=options.validation), options.seed, memory)
 

@@ -145,19 +145,11 @@ class Units:
         }
 
     def order(self) -> dict[str, Any]:
-        """How a part orders and splits its rows."""
+        """How a part orders its rows."""
         asked = self.training.asked
         options = asked.requests[0].options
         orders = any(learner_of(one.task).facts.orders for one in asked.requests)
-        found = {"ordered": options.ordered or orders, "seed": options.seed}
-        if asked.search is None:
-            return found | {"held_out": options.validation if orders else 0.0, "folds": 0}
-        return found | {
-            "held_out": 0.0,
-            "folds": asked.search.dealt.dealt,
-            "by_label": asked.classifies,
-            "seed": asked.search.seed,
-        }
+        return {"ordered": options.ordered or orders, "seed": options.seed}
 
     def source(self, batch: Batch, shards: Sequence[Shard], whole: bool) -> Source:
         """The rows of the batch's groups; whole: the shards have no others."""

@@ -27,6 +27,7 @@ from tuskml.groups.selection.searching import searched
 from tuskml.groups.wide import narrow, refuse_wide
 from tuskml.kernels.charged import look_once
 from tuskml.kernels.passes import GROUP, KINDS
+from tuskml.kernels.structures import FOLDS
 from tuskml.kernels.working import counted
 from tuskml.learners.classes import named_as_booleans
 from tuskml.learners.learner import Request
@@ -385,11 +386,17 @@ def trained_on(call: Call, groups: Groups, request: Request[Any, Any]) -> Iterat
         return stored(call, groups, request)
     if (
         (groups["kind"] >= 2).any()
-        and not groups["extras"].any()
+        and not by_extras(groups, request)
         and (large := outgrown(groups, learner, request, memory, call.root, call.account))
     ):
         return apart(call, groups, request, large)
     return learner.train(groups, request, memory)
+
+
+def by_extras(groups: Groups, request: Request[Any, Any]) -> bool:
+    """Whether rows have weights, offsets or clusters, or a column says which are held out."""
+    column = request.held_out is not None and request.held_out.column is not None
+    return bool((groups["extras"] & (~0 if column else ~FOLDS)).any())
 
 
 def stored(call: Call, groups: Groups, request: Request[Any, Any]) -> Iterator[Models]:

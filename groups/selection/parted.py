@@ -1,9 +1,9 @@
 """A search over a group whose rows lie in parts: candidates train and are judged by parts.
 
-Each part deals its own rows to folds. Each candidate on each set of folds is a training of its
-own, which asks the parts for sums, or hops over them; several are led at the same time. Sums of
-several are asked for in one message, and a part which waits for a model that hops works on
-another. A metric is one that adds over rows: each part
+Rows are in the folds that they have in one place. Each candidate on each set of folds is a
+training of its own, which asks the parts for sums, or hops over them; several are led at the same
+time. Sums of several are asked for in one message, and a part which waits for a model that hops
+works on another. A metric is one that adds over rows: each part
 answers that of its rows held out.
 
 Source: S. Li and A. Kumar, Towards an Optimized GROUP BY Abstraction for Large-Scale Machine
@@ -35,10 +35,12 @@ from tuskml.groups.selection.searching import (
 )
 from tuskml.groups.selection.sets import Round
 from tuskml.groups.selection.trials import TOO_FEW, Trials
+from tuskml.kernels.parts.dealing import dealing_of, holding_of
 from tuskml.kernels.parts.keeping import PartRows
 from tuskml.kernels.parts.message import packed, unpacked
-from tuskml.kernels.parts.sharded import Parts
+from tuskml.kernels.parts.sharded import Parts, ShardedPass, of_parts
 from tuskml.kernels.passes import Pass
+from tuskml.learners.held_out import held_out_counts
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Lists, Models
 from tuskml.learners.registry import learner_of
@@ -88,6 +90,7 @@ def searched_by_parts(parts: Parts, search: Search, at_once: int = AT_ONCE) -> M
         at_once = 1
     until = math.inf if search.time is None else time.monotonic() + search.time
     trials = Trials.none(search, 1)
+    deal(parts, search)
     asked = [
         Trial(number, one) for one in rounds(search, 1) for number in range(len(search.candidates))
     ]
@@ -101,6 +104,25 @@ def searched_by_parts(parts: Parts, search: Search, at_once: int = AT_ONCE) -> M
         return None
     models = replace(models, trials=texts_of(trials.texts(winners), models.group))
     return with_statuses(models, trials)
+
+
+def deal(parts: Parts, search: Search) -> None:
+    """Deals the rows of all parts to the folds of a search, as those of one place are."""
+    groups = of_parts(parts)
+    if groups is None:
+        return
+    by_label = any(
+        learner_of(one.task).classifies(Request(one.task, one.options))
+        for one in search.candidates
+    )
+    rows = ShardedPass(groups, 0, None, None, True, 1, parts=parts)
+    dealt = search.dealt
+    held = held_out_counts(groups["n_rows"], dealt.share) if dealt.share else None
+    if held is None:
+        dealing = dealing_of(rows, search.seed, dealt.dealt, by_label)
+    else:
+        dealing = holding_of(rows, search.seed, int(held[0]))
+    parts.deal(dealing.told)
 
 
 def all_tried(

@@ -136,7 +136,8 @@ def prepared(stack: ExitStack, groups: Groups, search: Search, memory: int) -> l
     """The rows as candidates read them, until the stack is closed; of classes each fold has its
     share.
 
-    Each row is in the same fold for all candidates, however they read it.
+    Each row is in the same fold for all candidates, however they read it: by chance a hash of the
+    row as it came decides.
     """
     kinds = alike(search)
     first = [search.candidates[numbers[0]] for numbers in kinds]
@@ -156,14 +157,15 @@ def prepared(stack: ExitStack, groups: Groups, search: Search, memory: int) -> l
             one.refuse_options(Request(candidate.task, candidate.options))
     parts = []
     for numbers, one in zip(kinds, seen, strict=True):
+        others = (form.groups for form in seen if form.groups is not one.groups)
         cells = search.dealt.deal(
-            [one.groups, *(form.groups for form in seen if form.groups is not one.groups)],
+            [one.groups, *(others if search.dealt.column is not None else ())],
             search.seed,
             one.request.options.threads or budget.threads(),
             memory,
             slices=slices_of(search),
             by_label=by_label,
-            keeps_marks=search.dealt.column is not None,
+            keeps_marks=True,
         )
         in_order = tuple(path(search.candidates, numbers))
         near = Nearness(search, one.groups)

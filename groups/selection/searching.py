@@ -37,7 +37,7 @@ from tuskml.groups.selection.scheduled import (
 from tuskml.groups.selection.sets import Round, Sets, sets_of
 from tuskml.groups.selection.trials import TOO_FEW, Trials, races, shares, slices_of
 from tuskml.learners.models import Models, Strings, joined
-from tuskml.learners.near import NearWhole
+from tuskml.learners.near import Near, NearWhole
 from tuskml.learners.statuses import with_leaks, with_status
 
 ALL = slice(None)
@@ -255,8 +255,11 @@ class Running:
         again = places[models.group[lost]]
         again = again[near.close[again]] if isinstance(near, NearWhole) else again[:0]
         if len(again) and isinstance(near, NearWhole):
-            near.own.weights[again] = np.nan  # of classes that rows separate, it has those of here
-            own = part.trained(number, sets.kept(), again, near.own, n)
+            # From nothing, in coordinates of their own: where classes separate, all that is known
+            # knows of the rows held out.
+            anew = Near(near.own.n, near.own.d)
+            own = part.trained(number, sets.kept(), again, anew, n)
+            near.own.weights[again] = anew.weights[again]
             kept = np.flatnonzero(~np.isin(places[models.group], again))
             numbers = np.empty(len(large) * n, np.intp)
             numbers[places] = np.arange(len(places))

@@ -139,9 +139,8 @@ class Trials:
         return np.where(self.complete(), sign * self.means(), np.inf)
 
     def compared(self) -> NDArray[np.bool_]:
-        """Of which groups a candidate could be judged, or there is but one, (G,)."""
-        judged = np.isfinite(self.losses()).any(axis=0)
-        return np.asarray(judged | (len(self.search.candidates) == 1))
+        """Of which groups a candidate could be judged, (G,)."""
+        return np.asarray(np.isfinite(self.losses()).any(axis=0))
 
     def simplest(self) -> NDArray[np.intp]:
         """The candidate of each group by no loss, (G,): the simplest of those that were tried, or

@@ -10,6 +10,7 @@ from tuskml.kernels.nets.pieces import rows_in_units
 from tuskml.kernels.nets.training import ByGroup, Rules
 from tuskml.kernels.nets.visits import NetOnRows, Visited, lost, moments
 from tuskml.kernels.nets.visits import stepped as stepped_net
+from tuskml.kernels.parts.dealing import hashes, key_counts
 from tuskml.kernels.parts.hopping import epoch_of
 from tuskml.kernels.parts.keeping import Beside, PartRows
 from tuskml.kernels.parts.message import Array, packed, unpacked
@@ -19,7 +20,7 @@ from tuskml.kernels.rows.choose import leaks
 from tuskml.kernels.rows.entries import entry_sums
 from tuskml.kernels.rows.reach import margin_reach
 from tuskml.kernels.softmax import Softmax, Steps, classes_of
-from tuskml.kernels.trees.parted import bagged_part, binning, holding, part
+from tuskml.kernels.trees.parted import bagged_part, binning, part
 
 Given = Mapping[str, Any]
 Keeping = Callable[[Pass, list[Any], Given, Beside], Sequence[Array | None]]
@@ -158,14 +159,14 @@ METHODS: dict[str, Callable[[Pass, list[Any], Given], Any]] = {
     "softmax_sgd": softmax_sgd,
     "softmax_scores": softmax_scores,
     "classes": counted_classes,
+    "row_hashes": hashes,
+    "key_counts": key_counts,
 }
 KEEPING: dict[str, Keeping] = {
     "net_steps": of_net(stepped_net),
     "net_losses": of_net(lost),
     "net_rows": net_rows,
     "net_moments": lambda rows, _, given, __: [*moments(rows, Rules.read(given["rules"]))],
-    "tree_hashes": lambda rows, _, given, __: holding.hashes(rows, given),
-    "tree_ranks": lambda rows, arrays, given, __: holding.ranks(rows, arrays, given),
     "tree_about": binning.about,
     "tree_values": binning.values,
     "tree": part.answered,

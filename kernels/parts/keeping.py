@@ -66,9 +66,3 @@ def kept(rows: Pass, memory: int) -> OwnedRows:
     copy = np.zeros(rows.n_groups, GROUP)
     check_code(library().tk_keep(rows.struct, memory, pointer(copy)))
     return OwnedRows(copy)
-
-
-def split(rows: Pass, memory: int, seed: int, held_out: NDArray[np.int64]) -> Cells:
-    """The rows in the order of a hash of their content, those held out being the second fold."""
-    training, held = rows.shuffled(memory, seed, held_out)
-    return Cells(np.stack([training.groups, held.groups], axis=1), 2, 1)

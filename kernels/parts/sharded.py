@@ -84,6 +84,11 @@ class Parts(Protocol):
         """Goes on with these parts alone: the others have no usable row."""
         ...
 
+    def deal(self, told: Sequence[bytes]) -> None:
+        """Goes on with rows that are dealt to folds (`dealing.py`), which `of` tells apart. told:
+        how, of each part."""
+        ...
+
 
 class Kept(OwnedRows):
     """Rows that nobody here owns."""

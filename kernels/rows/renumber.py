@@ -45,10 +45,13 @@ class Renumbered:
         library().tk_free_groups(pointer(self.copies), len(self.copies))
 
 
-def renumbered(groups: NDArray[np.void], memory: int, mark: int) -> Renumbered:
+def renumbered(
+    groups: NDArray[np.void], memory: int, mark: int, hashes: bool = False
+) -> Renumbered:
     """The groups. Those with few of many ids are copies, charged to the account `memory`.
 
-    mark: a `cancel_count`. Raises MemoryError, TuskError and Interrupted.
+    mark: a `cancel_count`; hashes: whether their rows have hashes of what they were, by which rows
+    are held out. Raises MemoryError, TuskError and Interrupted.
     """
     wide = np.flatnonzero((groups["kind"] >= 2) & (groups["dim"] > LEAST_WIDTH))
     if not len(wide) or not memory:
@@ -56,7 +59,7 @@ def renumbered(groups: NDArray[np.void], memory: int, mark: int) -> Renumbered:
     found = Renumbered(groups.copy(), {}, np.zeros(len(wide), GROUP))
     try:
         for number, place in enumerate(wide.tolist()):
-            _renumber(found, place, memory, mark, number)
+            _renumber(found, place, memory, mark, number, hashes)
     except BaseException:
         found.__exit__()
         raise
@@ -112,20 +115,27 @@ def _ids(group: NDArray[np.void], memory: int, mark: int) -> Ids:
     return held(handle, at.value or 0, n.value, np.int32) if at.value else np.zeros(0, np.int32)
 
 
-def _renumber(found: Renumbered, place: int, memory: int, mark: int, number: int) -> None:
+def _renumber(
+    found: Renumbered, place: int, memory: int, mark: int, number: int, hashes: bool
+) -> None:
     """Replaces the group by a copy if that is worth it."""
     group = found.groups[place : place + 1]
     ids = _ids(group, memory, mark)
     if not len(ids) or SHARE * len(ids) > group["dim"][0]:
         return
-    _copy(group, ids, memory, mark, found.copies[number : number + 1])
+    _copy(group, ids, memory, mark, found.copies[number : number + 1], hashes)
     found.groups[place] = found.copies[number]
     found.ids[place] = ids
 
 
 def _copy(
-    group: NDArray[np.void], ids: Ids, memory: int, mark: int, copy: NDArray[np.void]
+    group: NDArray[np.void],
+    ids: Ids,
+    memory: int,
+    mark: int,
+    copy: NDArray[np.void],
+    hashes: bool = False,
 ) -> None:
     """Makes `copy` the rows of a group, both GROUP (1,), whose ids are numbered anew."""
-    given = memory, mark, pointer(ids), len(ids), pointer(copy)
+    given = memory, mark, pointer(ids), len(ids), int(hashes), pointer(copy)
     check_code(library().tk_renumber(pointer(group), *given), "a copy of the rows")

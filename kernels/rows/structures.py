@@ -30,9 +30,9 @@ class Dealing(ctypes.Structure):
     """`tk_dealing`."""
 
 
-@KERNELS.structure("tk_hold")
-class Hold(ctypes.Structure):
-    """`tk_hold`."""
+@KERNELS.structure("tk_parted")
+class Parted(ctypes.Structure):
+    """`tk_parted`."""
 
 
 @KERNELS.structure("tk_words")

@@ -39,11 +39,14 @@ class Numbered:
         library().tk_free_groups(pointer(self.groups), len(self.groups))
 
 
-def numbered(group: NDArray[np.void], more: Ids, memory: int, mark: int) -> Numbered:
+def numbered(
+    group: NDArray[np.void], more: Ids, memory: int, mark: int, hashes: bool = False
+) -> Numbered:
     """A copy of one sparse group, GROUP (1,), charged to the account `memory`.
 
-    more: int64 ids that have numbers too; mark: a `cancel_count`. Raises DataError where more than
-    MOST_NUMBERS ids occur, MemoryError, TuskError and Interrupted.
+    more: int64 ids that have numbers too; mark: a `cancel_count`; hashes: as in
+    `renumber.renumbered`. Raises DataError where more than MOST_NUMBERS ids occur, MemoryError,
+    TuskError and Interrupted.
     """
     lib, more = library(), np.ascontiguousarray(more, np.int64)
     handle, at, n = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_int64(len(more))
@@ -53,6 +56,6 @@ def numbered(group: NDArray[np.void], more: Ids, memory: int, mark: int) -> Numb
     if n.value > MOST_NUMBERS:
         raise DataError(f"{n.value} feature ids occur in a group, expected at most {MOST_NUMBERS}")
     copy = np.zeros(1, GROUP)
-    given = memory, mark, pointer(ids), n, pointer(copy)
+    given = memory, mark, pointer(ids), n, int(hashes), pointer(copy)
     check_code(lib.tk_number(pointer(group), *given), "a copy of the rows")
     return Numbered(copy, ids)

@@ -47,7 +47,7 @@ def train(
     refuse_rows(groups, request)
     mark = passes.cancel_mark()
     with (
-        renumbered(groups, memory, mark) as seen,
+        renumbered(groups, memory, mark, bool(request.options.validation)) as seen,
         parted_alike(request, seen, memory) as asked,
         passes.watching_sigint(),
     ):

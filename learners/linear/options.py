@@ -12,6 +12,8 @@ from tuskml.learners.linear.inference.names import CLASSIC, COVARIANCES
 from tuskml.learners.linear.request import SPECULATE, LinearOptions
 from tuskml.learners.linear.tasks import LINEAR
 from tuskml.learners.options.kinds import (
+    ALONE,
+    ANYWHERE,
     BOOLEAN,
     NAMED_START,
     ROW,
@@ -24,7 +26,7 @@ from tuskml.learners.options.kinds import (
     choice,
     integer,
     real,
-    with_option,
+    within,
 )
 from tuskml.learners.options.schedules import POWERS
 from tuskml.learners.options.table import OF_TEXT, SHARED, OptionTable
@@ -202,10 +204,16 @@ OPTIONS = OptionTable(
             None,
             "how auto tries its candidates on a sample of the rows: the rows, the most time, and "
             "the tolerance from which on errors are extrapolated",
-            with_option("algorithm", "auto"),
+            (Acts(beside=(Beside("algorithm", "auto"),), where=ALONE),),
         ),
         Option("l1", real(0), 0.0, "the weight of the sum of |coefficients|"),
-        Option("l2", real(0), 0.0, "half of it is the weight of the sum of squared coefficients"),
+        Option(
+            "l2",
+            real(0),
+            0.0,
+            "half of it is the weight of the sum of squared coefficients",
+            (Acts(where=ANYWHERE),),
+        ),
         Option("fit_intercept", BOOLEAN, True, "whether the model has an intercept"),
         Option(
             "quantile",
@@ -249,7 +257,7 @@ OPTIONS = OptionTable(
             BOOLEAN,
             False,
             "whether the model keeps what `model_fit` and `model_terms` show",
-            (Acts(tasks=OF_LIKELIHOOD),),
+            (Acts(tasks=OF_LIKELIHOOD, where=ALONE),),
             OF_TEXT,
         ),
         Option(
@@ -258,15 +266,19 @@ OPTIONS = OptionTable(
             False,
             "with `fit`: whether `model_terms` shows likelihood-ratio tests too, for each of "
             "which a model without the term is trained",
-            (Acts(tasks=OF_LIKELIHOOD, beside=(Beside("fit"),)),),
+            (Acts(tasks=OF_LIKELIHOOD, beside=(Beside("fit"),), where=ALONE),),
             OF_TEXT,
         ),
-        replace(SHARED["cluster"], acts=(Acts(frozenset((ROW,)), tasks=OF_LIKELIHOOD),)),
-        *("class_weight", "threads", "seed", "deterministic", "validation", "classes"),
+        replace(
+            SHARED["cluster"], acts=(Acts(frozenset((ROW,)), tasks=OF_LIKELIHOOD, where=ALONE),)
+        ),
+        "class_weight",
+        *(within(SHARED[name], ANYWHERE) for name in ("threads", "seed")),
+        *("deterministic", within(SHARED["validation"], ALONE), "classes"),
         Option("warm_start", NAMED_START, None, "the model to start from"),
         "store",
         *(replace(SHARED[name], acts=(IN_STORE,)) for name in OF_STORES),
-        *("device", "explain", "format"),
+        *("device", within(SHARED["explain"], ALONE), "format"),
     ),
     check_together,
 )

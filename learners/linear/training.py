@@ -87,7 +87,7 @@ def train(groups: NDArray[np.void], request: Request, memory: int) -> Iterator[M
 def train_sparse(groups: NDArray[np.void], request: Request, memory: int) -> Iterator[Models]:
     """The same of groups with sparse ones among them, whose ids may be numbered anew."""
     with (
-        renumbered(groups, memory, passes.cancel_mark()) as seen,
+        renumbered(groups, memory, passes.cancel_mark(), bool(request.options.validation)) as seen,
         parted_alike(request, seen, memory) as asked,
     ):
         for places in alike(seen.groups, asked, weights_at_once(memory)):

@@ -50,8 +50,8 @@ from tuskml.learners.nets.weights import (
 
 CONSTANT = 1e-13
 """Of the mean: a deviation below it is rounding, as in `kernels/native/nets/inputs.cpp`."""
-TRAINING, HELD_OUT = (0,), (1,)
-"""The folds of a part with rows held out (`kernels/parts/keeping.py`)."""
+HELD_OUT, TRAINING = (0,), (1,)
+"""The folds of rows of which some are held out (`kernels/parts/dealing.py`)."""
 
 
 @dataclass

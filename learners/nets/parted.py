@@ -7,12 +7,14 @@ import numpy as np
 
 from tuskml.errors import DataError
 from tuskml.kernels import passes
+from tuskml.kernels.parts.dealing import holding_of
 from tuskml.kernels.parts.sharded import Parts, ShardedPass, of_parts
+from tuskml.learners.held_out import held_out_counts
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models
 from tuskml.learners.nets.exchange.leading import Exchanging
 from tuskml.learners.nets.hopping import Hopping
-from tuskml.learners.nets.options import NetOptions
+from tuskml.learners.nets.options import OPTIONS, NetOptions
 from tuskml.learners.nets.outcome import models_of
 from tuskml.learners.nets.tables import tables_of
 from tuskml.learners.nets.training import (
@@ -21,15 +23,14 @@ from tuskml.learners.nets.training import (
     kinds_of,
 )
 from tuskml.learners.offsets import refuse_offsets
+from tuskml.learners.options.acting import needs_one_place
 from tuskml.learners.tasks import Task
 from tuskml.schedule import budget
 
 
 def whole(request: Request[Task, NetOptions]) -> str | None:
     """Why a group's rows have to be in one place; None where they need not."""
-    if request.options.device == "gpu":
-        return "option 'device' needs all rows in one place"
-    return None
+    return needs_one_place(OPTIONS.by_name, request.options)
 
 
 def train_by_parts(parts: Parts, request: Request[Task, NetOptions]) -> Models | None:
@@ -47,6 +48,10 @@ def train_by_parts(parts: Parts, request: Request[Task, NetOptions]) -> Models |
         groups, int(classifies(options)), None, None, True, threads,
         cancel_mark=mark, parts=parts, classifies=classifies(options),
     )  # fmt: skip
+    if held := int(held_out_counts(groups["n_rows"], options.validation)[0]):
+        parts.deal(holding_of(rows, options.seed, held).told)
+    else:
+        options = replace(options, validation=0.0)
     labels = rows.labels()
     (kind,) = kinds_of(rows, labels, request)
     alike = replace(kind, tables=tables_of(request, 0))

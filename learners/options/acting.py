@@ -17,6 +17,8 @@ from tuskml.learners.options.kinds import (
     DATE,
     LIST,
     PAIRS,
+    PARTS,
+    POOLED,
     ROW,
     SPARSE,
     WORDS,
@@ -94,6 +96,31 @@ def idle(option: Option, options: Any, training: AboutTraining) -> str | None:
         return None
     given = [sum(beside.option in options.given for beside in one.beside) for one in cases]
     return min(zip(map(len, found), (-n for n in given), found, strict=True))[2][0]
+
+
+def acts_where(option: Option, value: Any, where: str) -> bool:
+    """Whether an option with a value changes something where rows are (`Acts.where`)."""
+    cases = [one for one in option.acts if not one.values or value in one.values]
+    return any(where in one.where for one in cases)
+
+
+def needs_one_place(table: Mapping[str, Option], options: Any) -> str | None:
+    """Why a group's rows cannot lie in parts: an option would then change nothing."""
+    for name, option in table.items():
+        value = getattr(options, name)
+        if value != option.default and not acts_where(option, value, PARTS):
+            return f"option '{name}' needs all rows in one place"
+    return None
+
+
+def refuse_pooled(table: Mapping[str, Option], options: Any) -> None:
+    """OptionError for options that change nothing where groups learn from each other."""
+    for name in sorted(options.given):
+        if not acts_where(table[name], getattr(options, name), POOLED):
+            there = sorted(key for key, one in table.items() if POOLED in one.acts[0].where)
+            raise OptionError(
+                f"option '{name}' is not available with 'pooled', expected {', '.join(there)}"
+            )
 
 
 def against(one: Acts, option: Option, options: Any, training: AboutTraining) -> Iterator[str]:

@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from tuskml.errors import StoreError, nearest, one_of
@@ -40,6 +40,11 @@ CATEGORY, DATE = "category", "date"
 ROW_GROUPS = "row groups"
 """Lists of a table that is read by row group."""
 EVERY_KIND = frozenset((LIST, SPARSE, ROW, WORDS, PAIRS))
+ONE_PLACE, PARTS, POOLED = "one place", "parts", "pooled"
+"""Where rows are while a group is trained: all in one place, in parts of which workers answer
+sums, or beside those of other groups that it learns from."""
+ALONE, IN_PARTS = frozenset((ONE_PLACE,)), frozenset((ONE_PLACE, PARTS))
+ANYWHERE = IN_PARTS | {POOLED}
 
 
 @dataclass(frozen=True, init=False)
@@ -70,7 +75,8 @@ class Acts:
 
     features: kinds of features, or of columns in rows with names; beside: other options; values:
     of the option itself, none: all; tasks: by name, none: all that have the option; but: tasks
-    that do not; classes: whether labels have to be classes. instead: what other features have.
+    that do not; classes: whether labels have to be classes. instead: what other features have;
+    where: where rows may be (ONE_PLACE, PARTS, POOLED).
     """
 
     features: frozenset[str] = EVERY_KIND
@@ -80,6 +86,7 @@ class Acts:
     but: tuple[str, ...] = ()
     classes: bool = False
     instead: str = ""
+    where: frozenset[str] = IN_PARTS
 
 
 def with_option(option: str, *values: Any, but: tuple[Any, ...] = ()) -> tuple[Acts, ...]:
@@ -110,6 +117,11 @@ class Option:
     meaning: str
     acts: tuple[Acts, ...] = EVERYWHERE
     unseen: str = ""
+
+
+def within(option: Option, where: frozenset[str]) -> Option:
+    """The option where it acts in these places."""
+    return replace(option, acts=tuple(replace(one, where=where) for one in option.acts))
 
 
 def _number(value: Any) -> float:

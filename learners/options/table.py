@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 from tuskml.errors import OptionError, nearest
 from tuskml.learners.options.acting import AboutTraining, refuse_idle
 from tuskml.learners.options.kinds import (
+    ALONE,
     BOOLEAN,
     CACHE,
     CATEGORY,
@@ -159,7 +160,8 @@ SHARED = {
             choice("auto", "gpu", "cpu"),
             "auto",
             "where to train; gpu: dense features or ratings, with tuskml[gpu] and an NVIDIA GPU",
-            unseen=OF_SPEED,
+            (Acts(where=ALONE), Acts(values=("auto", "cpu"))),
+            OF_SPEED,
         ),
         Option(
             "explain",

@@ -28,7 +28,8 @@ def copied(group: NDArray[np.void], request: Asked, memory: int, place: int = 0)
     that options name. place: of the group in the request."""
     free, blocks = named_features(request, int(group["dim"][0]), place)
     named = np.unique(np.array([*free, *(one for block in blocks for one in block)], np.int64))
-    return numbered(group.copy(), named, memory, passes.cancel_mark())
+    hashes = request.options.holds_out
+    return numbered(group.copy(), named, memory, passes.cancel_mark(), hashes)
 
 
 def of_numbers(request: Asked, ids: Ids, width: int, place: int = 0) -> Asked:

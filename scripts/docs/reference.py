@@ -25,6 +25,7 @@ from tuskml.learners.options.kinds import (
     CATEGORY,
     DATE,
     EVERY_KIND,
+    IN_PARTS,
     LEAST_CACHE,
     LIST,
     PAIRS,
@@ -35,6 +36,7 @@ from tuskml.learners.options.kinds import (
     Acts,
     Beside,
     Option,
+    within,
 )
 from tuskml.learners.options.table import MAX_TEXT, MAX_WARM_START, SHARED
 from tuskml.learners.registry import TASKS, learners
@@ -169,7 +171,14 @@ def where_it_acts(option: Option) -> str:
     """The cases of an option in words, as `tuskml.learners.options.acting` reads them; nothing
     where it acts everywhere.
     """
-    return "; or ".join(case_in_words(one) for one in option.acts)
+    cases = dict.fromkeys(within(option, IN_PARTS).acts)
+    return "" if Acts() in cases else "; or ".join(case_in_words(one) for one in cases)
+
+
+def is_shared(option: Option) -> bool:
+    """Whether it is the option that all learners have, wherever rows may be."""
+    known = SHARED.get(option.name)
+    return known is not None and within(option, IN_PARTS) == within(known, IN_PARTS)
 
 
 def case_in_words(one: Acts) -> str:
@@ -231,7 +240,7 @@ nothing with its others.
 def learner_options(learner: Learner) -> str:
     """The options of one learner: its own as a table, and the names of the shared ones."""
     there = learner.options.by_name
-    own = {name: option for name, option in there.items() if option is not SHARED.get(name)}
+    own = {name: option for name, option in there.items() if not is_shared(option)}
     shared = [name for name in there if name not in own]
     missing = [name for name in SHARED if name not in there]
     if len(missing) < len(shared):
@@ -255,7 +264,7 @@ def learner_options(learner: Learner) -> str:
 
 def alike(one: Option, other: Option | None) -> bool:
     """Whether two options are shown alike."""
-    if other is None or one is SHARED.get(one.name):
+    if other is None or is_shared(one):
         return False
     shown = [
         (shown_default(option), option.kind.allowed, option.meaning, where_it_acts(option))

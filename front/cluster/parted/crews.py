@@ -160,10 +160,10 @@ def threads(header: Mapping[str, Any]) -> int:
 
 def rows_of(parts: Sequence[bytes], place: int, message: bytes) -> bytes:
     """What the part at a place answers here. Rows that were not here before are freed."""
-    given, _, _ = on_parts.read(parts[place])
-    here = on_parts.holds(given["pin"])
+    pin = on_parts.pin_of(parts[place])
+    here = on_parts.holds(pin)
     try:
         return on_parts.answered(parts[place] + message)
     finally:
         if not here:
-            on_parts.forget({given["pin"]})
+            on_parts.forget({pin})

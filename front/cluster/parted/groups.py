@@ -5,6 +5,7 @@ import json
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,7 +14,13 @@ from numpy.typing import NDArray
 
 from tuskml.cluster.on_worker import as_bytes, cursor
 from tuskml.cluster.parted.crews import Crew, leave
-from tuskml.cluster.parted.on_parts import TOGETHER, WORK, forget, with_message
+from tuskml.cluster.parted.on_parts import (
+    TOGETHER,
+    WORK,
+    forget,
+    with_dealing,
+    with_message,
+)
 from tuskml.cluster.parted.placing import named
 from tuskml.cluster.parted.together import Ask, Together, asking
 from tuskml.cluster.shards.catalogue import Group
@@ -86,6 +93,13 @@ class Shards:
     def keep(self, places: Sequence[int]) -> None:
         """Goes on with these parts alone."""
         self.units = [self.units[place] for place in places]
+
+    def deal(self, told: Sequence[bytes]) -> None:
+        """Goes on with rows that are dealt to folds. told: how, of each part."""
+        self.units = [
+            replace(unit, payload=with_dealing(unit.payload, one))
+            for unit, one in zip(self.units, told, strict=True)
+        ]
 
 
 class PartedGroups:
@@ -162,7 +176,8 @@ class PartedGroups:
         if not named(self.units.training):
             return Shards(ask, list(self.of(batch)), batch.rows)
         asked = self.units.training.asked
-        how = preparing(asked.requests[0])
+        dealt = None if asked.search is None else asked.search.dealt
+        how = preparing(replace(asked.requests[0], held_out=dealt))
         counting = {"counting": as_json(how)}
         census = b""
         for _ in range(2 if how.n_interactions else 1):

@@ -9,7 +9,7 @@ asks for one part after the other, so that part will be needed last.
 import json
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -29,12 +29,11 @@ from tuskml.groups.selection.parted import judgement, judges
 from tuskml.kernels import passes
 from tuskml.kernels.charged import memory_use
 from tuskml.kernels.parts.answering import answered as answer_of
-from tuskml.kernels.parts.keeping import PartRows, kept, split
+from tuskml.kernels.parts.dealing import dealt
+from tuskml.kernels.parts.keeping import PartRows, kept
 from tuskml.kernels.parts.together import added_up, adds, answers, bundled, unbundled
 from tuskml.kernels.passes import Pass
-from tuskml.kernels.rows.cells import deal
 from tuskml.kernels.rows.census import Told, counted, from_json, in_parts
-from tuskml.learners.held_out import held_out_counts
 from tuskml.learners.learner import Request
 from tuskml.learners.receiving import Receiver, receiving
 from tuskml.learners.registry import options_of, task_named
@@ -53,10 +52,10 @@ class Held:
     """The rows of a part, or what will be.
 
     given: how they are read: ordered, whether their order has to be one of their content, as with
-    the option deterministic; held_out, the share that is held out; folds, to which they are dealt
-    unless it is 0; seed. stack: what frees them, None before they are read. room: bytes of the
-    account that reading them took, packed and copied; 0: not known. All are looked at with the
-    lock, which is held while the rows are in use.
+    the option deterministic; seed. dealing: how they are dealt to folds (`parts/dealing.py`),
+    nothing where they are not. stack: what frees them, None before they are read. room: bytes of
+    the account that reading them took, packed and copied; 0: not known. All are looked at with
+    the lock, which is held while the rows are in use.
     """
 
     def __init__(self) -> None:
@@ -64,6 +63,7 @@ class Held:
         self.stack: ExitStack | None = None
         self.rows = PartRows(None)
         self.given: Mapping[str, Any] = {}
+        self.dealing = b""
         self.room = 0
 
     def read(self, given: Mapping[str, Any]) -> None:
@@ -86,6 +86,21 @@ class Held:
         took = in_use() - before  # more, where another thread packed too
         self.room = min(self.room or took, took)
 
+    def deal(self, dealing: bytes) -> None:
+        """Deals the rows, which were not dealt before."""
+        groups, told = self.rows.groups, self.rows.told
+        self.rows.beside.close()
+        if groups is not None:
+            memory = self.rows.beside.memory
+            with ExitStack() as stack:
+                cells = stack.enter_context(dealt(seen_of(groups), dealing, memory))
+                before, self.stack = self.stack, stack.pop_all()
+            self.rows = PartRows(None, cells, memory)
+            self.rows.told = told
+            if before is not None:
+                before.close()
+        self.dealing = dealing
+
     @property
     def fits(self) -> bool:
         """Whether there is as much memory as reading the rows took the last time."""
@@ -97,6 +112,7 @@ class Held:
         with self.lock:
             self.rows.beside.close()
             stack, self.stack, self.rows = self.stack, None, PartRows(None)
+            self.dealing = b""
         if stack is not None:
             stack.close()
         return stack is not None
@@ -145,7 +161,7 @@ def rows_of(
     how = from_json(given["preparing"], threads(), passes.cancel_mark())
     prepared = stack.enter_context(in_parts(groups, how, memory, given["census"]))
     sound = usable_of(stack, prepared.groups, memory, given)
-    if sound is None or not (given["folds"] or given["held_out"] or given["ordered"]):
+    if sound is None or not given["ordered"]:
         rows = PartRows(sound, memory=memory)
     else:
         with ExitStack() as own:
@@ -183,22 +199,19 @@ def seen_of(groups: NDArray[np.void]) -> Pass:
 
 
 def ordered(stack: ExitStack, seen: Pass, memory: int, given: Mapping[str, Any]) -> PartRows:
-    """A copy of the rows as they are dealt, held out or ordered."""
-    n, seed = seen.groups["n_rows"], given["seed"]
-    if given["folds"]:
-        dealt = deal(
-            seen.groups, given["folds"], seed=seed, threads=threads(), memory=memory,
-            by_label=given["by_label"],
-        )  # fmt: skip
-        return PartRows(None, stack.enter_context(dealt), memory)
-    if given["held_out"]:
-        cells = split(seen, memory, seed, held_out_counts(n, given["held_out"]))
-        return PartRows(None, stack.enter_context(cells), memory)
+    """A copy of the rows in the order in which they lie, or in one of their content."""
     if not given["ordered"]:
         return PartRows(stack.enter_context(kept(seen, memory)), memory=memory)
-    own, held = seen.shuffled(memory, seed, np.zeros(1, np.int64))
+    own, held = seen.shuffled(memory, given["seed"], np.zeros(1, np.int64))
     stack.enter_context(held)
     return PartRows(stack.enter_context(own), memory=memory)
+
+
+def pin_of(before: bytes) -> str:
+    """The pin of the part that precedes a message."""
+    (text, *_), __ = cut(before)
+    pin: str = json.loads(text)["pin"]
+    return pin
 
 
 def counted_of(given: Mapping[str, Any], known: bytes) -> bytes:
@@ -223,32 +236,43 @@ _short = threading.Lock()
 
 
 def with_message(given: Mapping[str, Any], census: bytes = b"") -> bytes:
-    """What precedes a message to a part: where the part is, and of rows with names the counts of
-    all parts (`kernels/rows/census.py`)."""
-    text = json.dumps(given, ensure_ascii=False).encode()
-    return b"".join(len(one).to_bytes(LENGTH, "little") + one for one in (text, census))
+    """What precedes a message to a part: where the part is, of rows with names the counts of all
+    parts (`kernels/rows/census.py`), and how rows are dealt, which they are not yet."""
+    return joined([json.dumps(given, ensure_ascii=False).encode(), census, b""])
 
 
-def read(payload: bytes) -> tuple[Mapping[str, Any], bytes, bytes]:
-    """Where a part is, the counts of all parts, and the message."""
+def with_dealing(before: bytes, dealing: bytes) -> bytes:
+    """The same of rows that are dealt to folds."""
+    (text, census, _), __ = cut(before)
+    return joined([text, census, dealing])
+
+
+def joined(sections: Sequence[bytes]) -> bytes:
+    """Sections with their lengths."""
+    return b"".join(len(one).to_bytes(LENGTH, "little") + one for one in sections)
+
+
+def cut(payload: bytes) -> tuple[list[bytes], bytes]:
+    """The three sections that precede a message, and the message."""
     found, at = [], 0
-    for _ in range(2):
+    for _ in range(3):
         begin = at + LENGTH
         at = begin + int.from_bytes(payload[at:begin], "little")
         found.append(payload[begin:at])
-    return json.loads(found[0]), found[1], payload[at:]
+    return found, payload[at:]
 
 
 def answered(payload: bytes) -> bytes:
     """The part's answer (`kernels/parts/answering.py`); no message: its rows are freed."""
-    given, census, message = read(payload)
+    (text, census, dealing), message = cut(payload)
+    given = json.loads(text)
     if not message:
         forget({given["pin"]})
         return b""
     if "counting" in given:
         return counted_of(given, census)
     held = part_of(given["pin"])
-    given = {**given, "census": census}
+    given = {**given, "census": census, "dealing": dealing}
     make_room(held)
     try:
         return answer(held, given, message)
@@ -277,7 +301,7 @@ def answered_together(payload: bytes) -> bytes:
     """The answers of several parts that lie here; those that may be added are, in the first."""
     payloads = each_of(payload)
     found = [attempt(WORK, Unit("", 0, one)) for one in payloads]
-    _, _, message = read(payloads[0])
+    _, message = cut(payloads[0])
     if message and adds(message):
         there = [place for place, one in enumerate(found) if one.answer is not None]
         answers = added_up([found[place].answer or b"" for place in there])
@@ -296,8 +320,12 @@ def part_of(pin: str) -> Held:
 def answer(held: Held, given: Mapping[str, Any], message: bytes) -> bytes:
     """The answer of a part, which is read where it is not there."""
     with held.lock:
+        if held.dealing not in (b"", given["dealing"]):
+            raise RuntimeError("rows of a part are dealt in two ways")
         if held.stack is None:
             held.read(given)
+        if held.dealing != given["dealing"]:
+            held.deal(given["dealing"])
         messages = unbundled(message)
         if messages is None:
             return answer_alone(held, message)

@@ -37,24 +37,10 @@ TK_API int tk_far_means(const tk_pass *pass, double times, double *out);
 TK_API int tk_values_near_one(const tk_pass *pass);
 
 /* --- order --- */
-/* Of a group that is a part of another: the hashes by which tk_shuffle orders rows, the same of
- * equal ones. out: (n_rows,). */
-TK_API int tk_row_hashes(const tk_pass *pass, uint64_t seed, uint64_t *out);
-/* Which rows are held out: those whose hashes are at most `until` where those of equal rows
- * differ. hash: (n,) rising, of rows that other parts have too; before: how many of the same the
- * parts before have. */
-typedef struct tk_hold {
-    uint64_t seed, until;
-    const uint64_t *hash;
-    const int64_t *before;
-    int64_t n;
-} tk_hold;
-/* kept and held own their segments; both NULL: out, (n_rows,), gets the hashes that differ. */
-TK_API int tk_hold_out(const tk_pass *pass, tusk_memory *memory, const tk_hold *hold,
-                       tusk_group *kept, tusk_group *held, uint64_t *out);
 /* Copies each group's rows in the order of a seeded hash of their content. This is a uniform
  * shuffle that does not depend on the order of the input. The first held_out[g] rows go to held,
- * the others to kept; both own their segments. */
+ * the others to kept; both own their segments. TUSK_FOLDS, where rows have them, are hashes of the
+ * rows as they came, and decide. */
 TK_API int tk_shuffle(const tk_pass *pass, tusk_memory *memory, uint64_t seed,
                       const int64_t *held_out, tusk_group *kept, tusk_group *held);
 /* Copies each group's rows in the order in which they lie; kept owns its segments. */
@@ -78,8 +64,9 @@ TK_API int tk_choose(const tk_pass *pass, tusk_memory *memory, const uint8_t *ch
 TK_API void tk_spend(const tk_pass *pass, int64_t cells);
 
 /* --- folds --- */
-/* What decides the fold of a row: chance; the number that rows have as TUSK_FOLDS, equal numbers
- * being in one fold; or this number's order, the first fold having the lowest. */
+/* What decides the fold of a row: chance, by a hash of the row, which rows that have changed have
+ * as TUSK_FOLDS; the number that rows have as TUSK_FOLDS, equal numbers being in one fold; or this
+ * number's order, the first fold having the lowest. */
 enum tk_deal_by { TK_BY_CHANCE, TK_BY_VALUE, TK_BY_ORDER };
 typedef struct tk_dealing {
     uint64_t seed;
@@ -104,6 +91,27 @@ TK_API int tk_deal(const tk_pass *pass, const tk_dealing *how, tusk_memory *memo
                    tusk_group *cells);
 /* The stretch of each row, of one group behind the other, in the order in which they lie. */
 TK_API int tk_stretches(const tk_pass *pass, const tk_dealing *how, int32_t *out);
+/* --- folds of a group whose rows lie in parts --- */
+/* Of a part, the hashes by which tk_shuffle orders rows, the same of equal ones, in the order in
+ * which they lie, and the bits of the label behind each; where columns is 4, and not 2, those of
+ * the weight and the offset too. out: (n_rows, columns). */
+TK_API int tk_row_hashes(const tk_pass *pass, uint64_t seed, int32_t columns, uint64_t *out);
+typedef struct tk_parted {
+    uint64_t seed;
+    int64_t n;
+    const uint64_t *alike; /* (n, columns) rising, as of tk_row_hashes: rows of this part */
+    const int64_t *before; /* (n,): how many rows of the same hash precede the first of them */
+    int32_t columns;
+    int32_t folds;
+    int32_t n_labels;      /* 1: rows are dealt whatever their labels */
+    const double *label;   /* (n_labels,) rising */
+    const uint64_t *until; /* (n_labels, folds - 1) the last keys of all folds but the last */
+} tk_parted;
+/* The keys by which the rows of a part are dealt, rising, and their labels, (n_rows,) each. */
+TK_API int tk_part_rows(const tk_pass *pass, const tk_parted *how, uint64_t *key, double *label);
+/* Copies the rows of a part to cells, (folds,), which own their segments. */
+TK_API int tk_deal_part(const tk_pass *pass, const tk_parted *how, tusk_memory *memory,
+                        tusk_group *cells);
 /* Links the segments of the chosen cells of each group; chosen has the shape (n_cells,). The
  * groups are valid until cells are linked again, and own nothing. */
 TK_API void tk_link(const tusk_group *cells, int64_t n_groups, int64_t n_cells,
@@ -129,9 +137,10 @@ TK_API int tk_gather(const tk_pass *pass, void *memory, const int64_t *place, tu
  * owned by *out. */
 TK_API int tk_ids_that_occur(const tusk_group *group, tusk_memory *memory, int64_t mark,
                              tk_charged **out, int32_t **ids, int64_t *n);
-/* Copies the group with each id replaced by its position in ids; tk_free_groups frees the copy. */
+/* Copies the group with each id replaced by its position in ids; tk_free_groups frees the copy.
+ * hashes: whether its rows have their hashes from before as TUSK_FOLDS. */
 TK_API int tk_renumber(const tusk_group *group, tusk_memory *memory, int64_t mark,
-                       const int32_t *ids, int64_t n, tusk_group *out);
+                       const int32_t *ids, int64_t n, int32_t hashes, tusk_group *out);
 
 /* --- sparse rows with wide ids --- */
 /* Finds the ids that occur in a group, or are among *n others in `more`. *ids then has shape
@@ -139,9 +148,9 @@ TK_API int tk_renumber(const tusk_group *group, tusk_memory *memory, int64_t mar
 TK_API int tk_vocabulary(const tusk_group *group, const int64_t *more, tusk_memory *memory,
                          int64_t mark, tk_charged **out, int64_t **ids, int64_t *n);
 /* Copies the group with each id replaced by its position among n < 2^31 ids, rows with wide ids
- * last; tk_free_groups frees the copy. */
+ * last; tk_free_groups frees the copy. hashes: as of tk_renumber. */
 TK_API int tk_number(const tusk_group *group, tusk_memory *memory, int64_t mark,
-                     const int64_t *ids, int64_t n, tusk_group *out);
+                     const int64_t *ids, int64_t n, int32_t hashes, tusk_group *out);
 
 /* --- documents of words --- */
 /* The words of a group, sorted by their bytes: word i is text[offsets[i] .. offsets[i + 1]]. */
@@ -210,6 +219,7 @@ typedef struct tk_preparing {
     int32_t level_numbers;    /* whether a category is one feature, the number of its level */
     const char *fold;         /* a column by whose values rows are dealt to folds; NULL: none */
     int32_t fold_in_time;     /* enum tk_time: whether these values are in the order of time */
+    int32_t hashes; /* whether rows have hashes of what they were as TUSK_FOLDS, unless `fold` */
     const struct tk_census *census; /* of the rows of all parts of a group; NULL: no parts */
     int32_t n_known;
     const tk_known_levels *known; /* of categories that are numbers of levels */

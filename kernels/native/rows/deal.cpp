@@ -31,7 +31,8 @@ int slice_of(int64_t j, int slices) {
 
 std::vector<Key> dealing_order(const tk_pass *pass, const tk_dealing *how, int64_t g,
                                int threads) {
-    std::vector<Key> keys = shuffled_keys(pass, g, how->seed, threads, {how->forms, how->n_forms});
+    std::vector<Key> keys = shuffled_keys(pass, g, how->seed, how->by == TK_BY_CHANCE, threads,
+                                          {how->forms, how->n_forms});
     auto label = [](const Key &k) { return tusk_labels(k.segment)[k.row]; };
     if (how->by_label && !how->held)
         std::stable_sort(keys.begin(), keys.end(),
@@ -175,6 +176,32 @@ struct InTime {
     }
 };
 
+std::vector<int32_t> first_held(size_t n, int64_t held) {
+    std::vector<int32_t> out(n, 0);
+    std::fill_n(out.begin(), held, 1);
+    return out;
+}
+
+// Of rows in the order of dealing, which are sorted by label where they are dealt by it: in each
+// label's rows a fold has those between two keys, as many as dealing all rows in turn would give
+// it, so that parts of a group can deal their rows by these keys alone.
+std::vector<int32_t> stretches_by_label(const std::vector<Key> &keys, const tk_dealing *how) {
+    size_t folds = (size_t)how->folds;
+    std::vector<int32_t> out;
+    out.reserve(keys.size());
+    auto label = [&](size_t i) { return tusk_labels(keys[i].segment)[keys[i].row]; };
+    for (size_t begin = 0, end; begin < keys.size(); begin = end) {
+        end = how->by_label ? begin + 1 : keys.size();
+        while (end < keys.size() && label(end) == label(begin))
+            end++;
+        for (size_t fold = 0; fold < folds; fold++)
+            out.insert(out.end(),
+                       (end + folds - 1 - fold) / folds - (begin + folds - 1 - fold) / folds,
+                       (int32_t)fold);
+    }
+    return out;
+}
+
 int width_of(const tk_dealing *how) {
     return how->has_gap ? how->folds : 1;
 }
@@ -194,10 +221,7 @@ std::vector<int32_t> stretches_of(const std::vector<Key> &keys, const tk_dealing
             out[i] = out[i] * how->folds + near[i];
         return out;
     }
-    std::vector<int32_t> out(keys.size());
-    for (size_t i = 0; i < keys.size(); i++)
-        out[i] = held ? (int64_t)i < *held : (int32_t)(i % (size_t)how->folds);
-    return out;
+    return held ? first_held(keys.size(), *held) : stretches_by_label(keys, how);
 }
 
 int deal_group(const tk_pass *pass, const tk_dealing *how, int64_t g, int threads,
@@ -235,6 +259,16 @@ int deal(const tk_pass *pass, const tk_dealing *how, tusk_memory *memory, tusk_g
     });
 }
 
+// Rows in their order, which does not matter where a column deals them.
+std::vector<Key> as_they_lie(const tusk_group &group) {
+    std::vector<Key> keys;
+    keys.reserve((size_t)group.n_rows);
+    for (const tusk_segment *s : SegmentsOf(group))
+        for (uint32_t row = 0; row < s->n_rows; row++)
+            keys.push_back({0, s, row});
+    return keys;
+}
+
 // In the order in which the rows lie.
 int stretches(const tk_pass *pass, const tk_dealing *how, int32_t *out) {
     std::vector<int64_t> first(pass->n_groups + 1, 0);
@@ -242,7 +276,8 @@ int stretches(const tk_pass *pass, const tk_dealing *how, int32_t *out) {
         first[g + 1] = first[g] + pass->groups[g].n_rows;
     return for_each_group(pass, [&](int64_t g, int threads) {
         const tusk_group &group = pass->groups[g];
-        std::vector<Key> keys = dealing_order(pass, how, g, threads);
+        std::vector<Key> keys =
+            how->by == TK_BY_CHANCE ? dealing_order(pass, how, g, threads) : as_they_lie(group);
         std::vector<int32_t> found =
             stretches_of(keys, how, tusk_shape_of(&group), how->held ? how->held + g : nullptr);
         std::unordered_map<const tusk_segment *, int64_t> at;

@@ -8,6 +8,7 @@
 
 #include "../shared/pool.hpp"
 #include "columns.hpp"
+#include "row_hash.hpp"
 
 struct tk_prepared {
     std::vector<std::string> names, json, classes, levels, marks; // one item per group
@@ -29,6 +30,7 @@ struct Expansion {
     bool sparse;
     tusk_shape shape; // of the rows to be
     int32_t width;    // columns of the rows
+    bool hashes;      // whether their TUSK_FOLDS are hashes of what they were
 };
 
 // The features of the values of a column that are plain: a number is its own feature's value, and
@@ -202,7 +204,51 @@ template <class T> void copy_marks(const Expansion &e, const Marks &marks, enum 
 
 template <class T> void copy_all_marks(const Expansion &e) {
     copy_marks<T>(e, e.columns.clusters, TUSK_CLUSTERS);
-    copy_marks<T>(e, e.columns.folds, TUSK_FOLDS);
+    if (!e.hashes)
+        copy_marks<T>(e, e.columns.folds, TUSK_FOLDS);
+}
+
+// Sums of the hashes of the values of rows with names, whose categories are codes of texts.
+template <class T> class NamedHashes {
+public:
+    NamedHashes(const tusk_part &part, size_t width) : part_(part), width_(width) {
+        for (size_t j = 0; j < width; j++) {
+            texts_.emplace_back();
+            const tusk_levels &levels = part.levels[j];
+            for (uint32_t k = 0; part.schema->kind[j] == TUSK_CATEGORY && k < levels.n; k++) {
+                uint32_t begin = k ? levels.end[k - 1] : 0;
+                texts_[j].push_back(hash_of_text(j, levels.text + begin, levels.end[k] - begin));
+            }
+        }
+    }
+
+    uint64_t sum(const T *x) const {
+        uint64_t sum = 0;
+        for (size_t j = 0; j < width_; j++)
+            sum += part_.schema->kind[j] == TUSK_CATEGORY && !std::isnan(x[j])
+                       ? texts_[j][(size_t)x[j]]
+                       : hash_of_number(j, (double)x[j]);
+        return sum;
+    }
+
+private:
+    const tusk_part &part_;
+    size_t width_;
+    std::vector<std::vector<uint64_t>> texts_; // by column and code
+};
+
+// The hashes of rows from before they were prepared.
+template <class T> void write_named_hashes(const Expansion &e, const tusk_group *group) {
+    const tusk_part &part = *e.columns.parts[e.part];
+    const size_t width = (size_t)part.schema->n_columns; // 0: features are a list
+    NamedHashes<T> named(part, width);
+    double *out = tusk_extra(e.to, e.shape, TUSK_FOLDS);
+    const T *x = width ? (const T *)tusk_dense_values(e.from) : nullptr;
+    for (uint32_t row = 0; row < e.from->n_rows; row++) {
+        uint64_t hash =
+            hash_of_sum(width ? named.sum(x + row * width) : sum_of_row(*group, e.from, row));
+        std::memcpy(out + row, &hash, sizeof hash);
+    }
 }
 
 void expand(const Expansion &e, const tusk_group *group) {
@@ -211,6 +257,8 @@ void expand(const Expansion &e, const tusk_group *group) {
     copy_labels(e);
     tusk_copy_extras(e.to, e.shape, 0, e.from, tusk_shape_of(group), 0, e.from->n_rows);
     f64 ? copy_all_marks<double>(e) : copy_all_marks<float>(e);
+    if (e.hashes)
+        f64 ? write_named_hashes<double>(e, group) : write_named_hashes<float>(e, group);
     if (e.columns.columns.empty())
         copy_rows(e, group);
     else if (e.sparse)
@@ -224,6 +272,7 @@ void shape(const tusk_group *group, const tk_preparing *how, const Columns &colu
     *out = *group;
     out->head = nullptr;
     out->parts = nullptr;
+    out->extras |= how->hashes ? TUSK_FOLDS : 0;
     if (columns.columns.empty())
         return;
     out->extras |= (how->cluster ? TUSK_CLUSTERS : 0) | (how->fold ? TUSK_FOLDS : 0);
@@ -255,7 +304,8 @@ int expand_group(const tusk_group *group, const tk_preparing *how, tusk_memory *
             return failed == TUSK_DISK_FULL ? TK_DISK_FULL : TK_NO_MEMORY;
         *link = to;
         link = &to->next;
-        all.push_back({columns, s, to, part, sparse, tusk_shape_of(out), width});
+        bool hashes = how->hashes && !(how->fold && !listed);
+        all.push_back({columns, s, to, part, sparse, tusk_shape_of(out), width, hashes});
         return TK_OK;
     };
     int code = each_part_segment(group, begin);

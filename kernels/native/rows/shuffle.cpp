@@ -7,32 +7,11 @@
 #include <cstring>
 #include <vector>
 
+#include "row_hash.hpp"
 #include "shuffle.hpp"
-
-#include "../shared/rows.hpp"
 
 namespace tusk {
 namespace {
-
-inline uint64_t mix(uint64_t a, uint64_t b) {
-    __uint128_t m = (__uint128_t)a * b;
-    return (uint64_t)m ^ (uint64_t)(m >> 64);
-}
-
-uint64_t hash_bytes(uint64_t h, const void *data, size_t n) {
-    const char *p = (const char *)data;
-    uint64_t word;
-    for (; n >= 8; n -= 8, p += 8) {
-        std::memcpy(&word, p, 8);
-        h = mix(h ^ word, 0x9e3779b97f4a7c15u) + 0xbf58476d1ce4e5b9u;
-    }
-    if (n) {
-        word = 0;
-        std::memcpy(&word, p, n);
-        h = mix(h ^ word ^ (uint64_t)n << 56, 0x94d049bb133111ebu) + 0xbf58476d1ce4e5b9u;
-    }
-    return h;
-}
 
 // Where a row's bytes lie.
 struct RowBytes {
@@ -52,25 +31,16 @@ RowBytes bytes_of(const tusk_group &group, const tusk_segment *s, uint32_t row) 
             n * sizeof(int32_t), y};
 }
 
-uint64_t hash_row(const RowBytes &b, uint64_t seed) {
-    uint64_t h =
-        hash_bytes(mix(seed ^ 0xd1b54a32d192ed03u, 0x8cb92ba72f3d8dd7u), &b.y, sizeof b.y);
-    if (b.index)
-        h = hash_bytes(h, b.index, b.index_size);
-    return mix(hash_bytes(h, b.values, b.values_size), 0xd6e8feb86659fd93u);
-}
-
 int compare_bytes(const void *a, size_t n, const void *b, size_t m) {
     size_t both = std::min(n, m); // 0 for the ids of dense rows: memcmp must not get their NULL
     int c = both ? std::memcmp(a, b, both) : 0;
     return c ? c : n < m ? -1 : n > m;
 }
 
-// Compares weights, offsets, clusters and folds: rows that are equal but for them are no equal
-// rows.
+// Compares weights, offsets and clusters: rows that are equal but for them are no equal rows.
 int compare_extras(const tusk_group &group, const Key &a, const Key &b) {
     tusk_shape shape = tusk_shape_of(&group);
-    for (enum tusk_extra which : {TUSK_WEIGHTS, TUSK_OFFSETS, TUSK_CLUSTERS, TUSK_FOLDS}) {
+    for (enum tusk_extra which : {TUSK_WEIGHTS, TUSK_OFFSETS, TUSK_CLUSTERS}) {
         const double *x = tusk_extra(a.segment, shape, which);
         const double *z = tusk_extra(b.segment, shape, which);
         if (x && x[a.row] != z[b.row])
@@ -85,12 +55,20 @@ bool before(const tusk_group &group, const Key &a, const Key &b) {
     RowBytes x = bytes_of(group, a.segment, a.row), y = bytes_of(group, b.segment, b.row);
     if (x.y != y.y)
         return x.y < y.y;
+    if (int c = compare_extras(group, a, b))
+        return c < 0;
     int c = compare_bytes(x.values, x.values_size, y.values, y.values_size);
-    c = c ? c : compare_bytes(x.index, x.index_size, y.index, y.index_size);
-    return (c ? c : compare_extras(group, a, b)) < 0;
+    return (c ? c : compare_bytes(x.index, x.index_size, y.index, y.index_size)) < 0;
 }
 
-std::vector<Key> hash_rows(const tusk_group &group, uint64_t seed, int threads) {
+} // namespace
+
+uint64_t hash_of_equal(uint64_t hash, uint64_t k) {
+    return k ? mix(hash ^ (k * 0x9e3779b97f4a7c15u), 0xd6e8feb86659fd93u) : hash;
+}
+
+std::vector<Key> hash_rows(const tusk_group &group, uint64_t seed, bool marked, int threads) {
+    seed = mix(seed ^ 0xd1b54a32d192ed03u, 0x8cb92ba72f3d8dd7u);
     std::vector<Key> keys(group.n_rows);
     std::vector<std::pair<const tusk_segment *, int64_t>> segments;
     int64_t rows = 0;
@@ -101,23 +79,28 @@ std::vector<Key> hash_rows(const tusk_group &group, uint64_t seed, int threads) 
     parallel_for((int64_t)segments.size(), threads, [&](int64_t i) {
         auto [s, at] = segments[i];
         for (uint32_t row = 0; row < s->n_rows; row++)
-            keys[at + row] = {hash_row(bytes_of(group, s, row), seed), s, row};
+            keys[at + row] = {mix(hash_of_row(group, s, row, marked) ^ seed, 0xd6e8feb86659fd93u),
+                              s, row};
     });
     return keys;
 }
+
+namespace {
 
 // Makes each row's hash one of its content in all forms, whichever comes first.
 void hash_forms(std::vector<Key> &keys, Forms forms, int64_t g, uint64_t seed, int threads) {
     for (Key &key : keys)
         key.hash = 0;
     for (int32_t k = 0; k < forms.n; k++) {
-        std::vector<Key> form = hash_rows(forms.groups[k][g], seed, threads);
+        std::vector<Key> form = hash_rows(forms.groups[k][g], seed, false, threads);
         for (size_t i = 0; i < keys.size(); i++)
             keys[i].hash += form[i].hash;
     }
     for (Key &key : keys)
         key.hash = mix(key.hash ^ 0x9e3779b97f4a7c15u, 0xd6e8feb86659fd93u);
 }
+
+} // namespace
 
 // Hashes are uniform, so buckets by their leading bits have similar sizes. Each bucket is sorted
 // in cache.
@@ -146,28 +129,17 @@ std::vector<Key> sorted(const tusk_group &group, std::vector<Key> keys, int thre
     return out;
 }
 
-// How many rows of a hash others have before these.
-struct Before {
-    const uint64_t *hash = nullptr;
-    const int64_t *count = nullptr;
-    int64_t n = 0;
-
-    uint64_t rows(uint64_t wanted) const {
-        const uint64_t *at = n ? std::lower_bound(hash, hash + n, wanted) : hash;
-        return at < hash + n && *at == wanted ? (uint64_t)count[at - hash] : 0;
-    }
-};
+namespace {
 
 // Gives the k-th key of the same hash, from the second on, a hash of its own; false if there is
 // none. Unequal rows of the same hash have been sorted by their content.
-bool part_equals(std::vector<Key> &keys, const Before &before_of = Before()) {
+bool part_equals(std::vector<Key> &keys) {
     bool found = false;
     uint64_t hash = 0, k = 0;
     for (size_t i = 0; i < keys.size(); i++) {
-        k = i && keys[i].hash == hash ? k + 1 : before_of.rows(keys[i].hash);
+        k = i && keys[i].hash == hash ? k + 1 : 0;
         hash = keys[i].hash;
-        if (k)
-            keys[i].hash = mix(hash ^ (k * 0x9e3779b97f4a7c15u), 0xd6e8feb86659fd93u);
+        keys[i].hash = hash_of_equal(hash, k);
         found = found || k;
     }
     return found;
@@ -269,10 +241,10 @@ private:
 
 } // namespace
 
-std::vector<Key> shuffled_keys(const tk_pass *pass, int64_t g, uint64_t seed, int threads,
-                               Forms forms) {
+std::vector<Key> shuffled_keys(const tk_pass *pass, int64_t g, uint64_t seed, bool marked,
+                               int threads, Forms forms) {
     const tusk_group &group = pass->groups[g];
-    std::vector<Key> keys = hash_rows(group, seed, threads);
+    std::vector<Key> keys = hash_rows(group, seed, marked, threads);
     if (forms.n > 1)
         hash_forms(keys, forms, g, seed, threads);
     keys = sorted(group, std::move(keys), threads);
@@ -310,7 +282,7 @@ struct Shuffling {
 int shuffle_group(const Shuffling &all, int64_t g, int threads, int64_t held_out, tusk_group *kept,
                   tusk_group *held) {
     const tusk_group &group = all.pass->groups[g];
-    std::vector<Key> keys = shuffled_keys(all.pass, g, all.seed, threads);
+    std::vector<Key> keys = shuffled_keys(all.pass, g, all.seed, true, threads);
     int code = copy_rows(group, all.memory, threads, keys.data(), held_out, held);
     if (!code)
         code = copy_rows(group, all.memory, threads, keys.data() + held_out,
@@ -329,46 +301,6 @@ int shuffle(const tk_pass *pass, tusk_memory *memory, uint64_t seed, const int64
 
 } // namespace
 } // namespace tusk
-
-int tk_row_hashes(const tk_pass *pass, uint64_t seed, uint64_t *out) {
-    using namespace tusk;
-    return code_of([&] {
-        for (const Key &key : hash_rows(*pass->groups, seed, pass->threads))
-            *out++ = key.hash;
-        return (int)TK_OK;
-    });
-}
-
-int tk_hold_out(const tk_pass *pass, tusk_memory *memory, const tk_hold *hold, tusk_group *kept,
-                tusk_group *held, uint64_t *out) {
-    using namespace tusk;
-    const tusk_group &group = *pass->groups;
-    if (kept)
-        std::memset(kept, 0, sizeof *kept), std::memset(held, 0, sizeof *held);
-    int code = code_of([&] {
-        std::vector<Key> keys = hash_rows(group, hold->seed, pass->threads);
-        keys = sorted(group, std::move(keys), pass->threads);
-        if (part_equals(keys, Before{hold->hash, hold->before, hold->n}))
-            keys = sorted(group, std::move(keys), pass->threads);
-        if (!kept) {
-            for (const Key &key : keys)
-                *out++ = key.hash;
-            return (int)TK_OK;
-        }
-        auto end = std::find_if(keys.begin(), keys.end(),
-                                [&](const Key &key) { return key.hash > hold->until; });
-        int64_t some = end - keys.begin(), all = (int64_t)keys.size();
-        int failed = copy_rows(group, memory, pass->threads, keys.data(), some, held);
-        return failed
-                   ? failed
-                   : copy_rows(group, memory, pass->threads, keys.data() + some, all - some, kept);
-    });
-    if (code && kept) {
-        tk_free_groups(kept, 1);
-        tk_free_groups(held, 1);
-    }
-    return code;
-}
 
 int tk_shuffle(const tk_pass *pass, tusk_memory *memory, uint64_t seed, const int64_t *held_out,
                tusk_group *kept, tusk_group *held) {

@@ -21,10 +21,20 @@ struct Forms {
     int32_t n;
 };
 
+// The hashes of the rows of a group, by a seed, in the order in which they lie. marked:
+// TUSK_FOLDS, where rows have them, are hashes of the rows as they came (row_hash.hpp).
+std::vector<Key> hash_rows(const tusk_group &group, uint64_t seed, bool marked, int threads);
+
+// The keys in rising order; of rows of one hash in that of their content.
+std::vector<Key> sorted(const tusk_group &group, std::vector<Key> keys, int threads);
+
+// The hash of the k-th of equal rows, from 0 on.
+uint64_t hash_of_equal(uint64_t hash, uint64_t k);
+
 // The rows of group g in an order that depends on their content and the seed alone. With forms it
 // depends on the content in all of them, so that it is the same in each.
-std::vector<Key> shuffled_keys(const tk_pass *pass, int64_t g, uint64_t seed, int threads,
-                               Forms forms = {nullptr, 0});
+std::vector<Key> shuffled_keys(const tk_pass *pass, int64_t g, uint64_t seed, bool marked,
+                               int threads, Forms forms = {nullptr, 0});
 
 // Calls work(g, threads) for each group, many groups side by side or few with all threads each.
 // The TK_ code of one that failed, or TK_CANCELLED.

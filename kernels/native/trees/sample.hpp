@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "drawing/one_side.hpp"
@@ -73,8 +74,11 @@ public:
     void start(const std::vector<double> &bases) {
         if (numbers())
             labels_.origin = bases[0];
-        for (int64_t k = 0; k < outputs_; k++)
-            std::fill_n(margins(k), n(), bases[k] - labels_.origin);
+        bases_ = bases;
+        for (int64_t k = 0; k < outputs_; k++) {
+            bases_[k] -= labels_.origin;
+            std::fill_n(margins(k), n(), bases_[k]);
+        }
     }
 
     // Of Huber's loss, where it is not given: that of the losses, at the first margins.
@@ -185,15 +189,21 @@ public:
         tell_equals_apart(found, nullptr);
         return found;
     }
-    // The same, of equal rows the same.
+    // The same, of equal rows the same. Rows that other trees tell apart, where a training begins
+    // with some, are not equal.
     std::vector<uint64_t> equal_keys() const {
         std::vector<double> y(n());
         copy_labels(group_, y.data());
         std::vector<double> weight(weighted() ? n() : 0);
         if (weighted())
             copy_weights(group_, weight.data());
-        return content_keys(codes_.data(), y.data(), weighted() ? weight.data() : nullptr, n(),
-                            group_.dim);
+        std::vector<uint64_t> keys = content_keys(
+            codes_.data(), y.data(), weighted() ? weight.data() : nullptr, n(), group_.dim);
+        for (int64_t k = 0; k < outputs_; k++)
+            for (int64_t i = 0; i < n(); i++)
+                if (margins(k)[i] != bases_[k])
+                    keys[i] = mixed(keys[i] ^ std::bit_cast<uint64_t>(margins(k)[i]));
+        return keys;
     }
 
 private:
@@ -231,6 +241,7 @@ private:
     Labels labels_;
     const double *classes_;
     int64_t outputs_;
+    std::vector<double> bases_;
     bool grows_ = false, estimated_ = false;
     Units units_{};
     ClassLosses softmax_;

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.library import Floats, library, raise_if_cancelled
+from tuskml.kernels.parts.dealing import earlier
 from tuskml.kernels.parts.message import Array
 from tuskml.kernels.parts.sharded import ShardedPass
 from tuskml.kernels.structures import WEIGHTS
@@ -32,7 +33,7 @@ from tuskml.kernels.trees.boosting import (
 from tuskml.kernels.trees.parted.asked_ranks import constant, leaf_quantiles, one_side, renewed
 from tuskml.kernels.trees.parted.asking import NOTHING, Asking, summed
 from tuskml.kernels.trees.parted.binning import Bins, bins_of
-from tuskml.kernels.trees.parted.holding import Hold, earlier
+from tuskml.kernels.trees.parted.holding import Hold
 from tuskml.kernels.trees.parted.ranks import share_of
 from tuskml.kernels.trees.parted.summed import Grower
 from tuskml.kernels.trees.parted.trees import Tree, as_bytes, of_forest, of_trees

@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.library import Floats, check_code, library, pointer
+from tuskml.kernels.parts.dealing import counted
 from tuskml.kernels.parts.keeping import Beside
 from tuskml.kernels.parts.message import Array
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.trees.boosting import Rules, Targets, boost_of, started_of
 from tuskml.kernels.trees.parted.binning import Bins
-from tuskml.kernels.trees.parted.holding import counted, held_apart
+from tuskml.kernels.trees.parted.holding import held_apart
 from tuskml.kernels.trees.parted.kept import KEPT, asked_part, free_kept
 from tuskml.kernels.trees.parted.ranks import LACKS
 from tuskml.kernels.trees.parted.trees import BEFORE, Listed, forest_in

@@ -18,11 +18,13 @@ from tuskml.kernels.parts.sharded import Parts, ShardedPass, of_parts
 from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.check import refuse_extras, refuse_labels, refuse_together
 from tuskml.learners.linear.inference.modelled import Inputs
+from tuskml.learners.linear.options import OPTIONS
 from tuskml.learners.linear.own.operators import named
 from tuskml.learners.linear.planner.planning import first_plan
 from tuskml.learners.linear.request import Request
 from tuskml.learners.linear.training import by_classes
 from tuskml.learners.models import Models, joined
+from tuskml.learners.options.acting import needs_one_place
 
 
 def whole(request: Request) -> str | None:
@@ -35,16 +37,7 @@ def whole(request: Request) -> str | None:
         return f"task '{task.name}' without option 'delta' needs all rows in one place"
     if named(options) or (options.algorithm != "auto" and (known is None or not known.by_parts)):
         return f"algorithm '{options.algorithm}' needs all rows in one place"
-    for name, given in (
-        ("validation", options.validation > 0),
-        ("cluster", options.cluster is not None),
-        ("fit", options.fit),
-        ("explain", options.explain),
-        ("device", options.device == "gpu"),
-    ):
-        if given:
-            return f"option '{name}' needs all rows in one place"
-    return None
+    return needs_one_place(OPTIONS.by_name, options)
 
 
 def train_by_parts(parts: Parts, request: Request) -> Models | None:

@@ -19,18 +19,19 @@ from tuskml.kernels import passes
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.rows.written import Written, written
 from tuskml.learners.learner import Arrays
+from tuskml.learners.linear.options import OPTIONS
 from tuskml.learners.linear.pooled.descent import completely, partially, values_at
 from tuskml.learners.linear.pooled.models import Pooled, pooled_models
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import Request
 from tuskml.learners.linear.training import train
 from tuskml.learners.models import Models
+from tuskml.learners.options.acting import refuse_pooled
 from tuskml.schedule import budget
 
 FOLDS = 5
 STRENGTHS = (1000.0, 300.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1)
 LOCAL, COMPLETE, PARTIAL = range(3)
-ALLOWED = ("l2", "seed", "threads")
 LEAST_ROWS = 2
 
 
@@ -52,11 +53,7 @@ def refuse(request: Request) -> None:
             f"option 'pooled' is not available with task '{task.name}', expected 'linear' or "
             "'logistic'"
         )
-    for name in sorted(options.given):
-        if name not in ALLOWED:
-            raise OptionError(
-                f"option '{name}' is not available with 'pooled', expected {', '.join(ALLOWED)}"
-            )
+    refuse_pooled(OPTIONS.by_name, options)
 
 
 def folds_of(rows: Arrays, request: Request) -> NDArray[np.intp]:

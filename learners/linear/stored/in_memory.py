@@ -41,7 +41,9 @@ def train_in_memory(
             "this one trains in memory, and an interrupted one leaves nothing to go on with"
         )
     assert options.store is not None
-    with renumbered(groups, memory, passes.cancel_mark()) as seen:
+    with renumbered(
+        groups, memory, passes.cancel_mark(), bool(request.options.validation)
+    ) as seen:
         ids, width = seen.ids.get(0), int(groups["dim"][0])
         start = loaded(options, ids, width, root)
         own = replace(request, options=replace(start, store=None))

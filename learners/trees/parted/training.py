@@ -13,11 +13,12 @@ from dataclasses import replace
 import numpy as np
 
 from tuskml.kernels import passes
+from tuskml.kernels.parts.dealing import holding_of
 from tuskml.kernels.parts.sharded import Parts, ShardedPass, of_parts
 from tuskml.kernels.trees.boosting import Targets
 from tuskml.kernels.trees.parted.bagging import ADDEND, bagged_by_parts, branch_rows
 from tuskml.kernels.trees.parted.boosting import boosted_by_parts
-from tuskml.kernels.trees.parted.holding import hold_of
+from tuskml.kernels.trees.parted.holding import Hold
 from tuskml.kernels.trees.parted.ranks import ROUNDS
 from tuskml.kernels.trees.structures import NODE, SIDE
 from tuskml.learners.held_out import held_out_counts
@@ -118,7 +119,7 @@ def grown(given: Rows, request: Request[Task, TreeOptions]) -> Models:
     targets = Targets(given.classes, monotone, given.by_level, before, bounds)
     positive = np.ascontiguousarray(training.higher(options, given.labels))
     n = int(held_out_counts(given.groups["n_rows"], options.validation or 0.0)[0])
-    hold = hold_of(rows, n, options.seed) if n else None
+    hold = Hold(holding_of(rows, options.seed, n), n) if n else None
     rows = replace(rows, positive=positive)
     if isinstance(options, ForestOptions):
         forest = bagged_by_parts(rows, averaged(rules, options, width), targets)

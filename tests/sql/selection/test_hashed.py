@@ -31,7 +31,7 @@ NUMBERS = (
     *("linear", "poisson", "negative_binomial", "gamma", "tweedie", "huber", "quantile"),
     *("lasso", "elastic_net", "fm"),
 )
-WORST = {"fm": 1.0, "negative_binomial": 0.1, "tweedie": 0.1}
+WORST = {"fm": 1.5, "negative_binomial": 0.1, "tweedie": 0.1}
 """The largest mean absolute error of a held-out fold, of labels from 1 on; others: 0.02."""
 
 

@@ -52,6 +52,26 @@ def test_one_value_holds_nothing_out(rows: Any, task: str, name: str) -> None:
     assert all(json.loads(models[g][3])[name] == "c" for g in range(3))
 
 
+@pytest.mark.parametrize(
+    ("task", "options"),
+    [
+        ("random_forest", {"validation": 0.2, "fold_by": "c", "trees": 2}),
+        ("random_forest", {"validation": 0.2, "time_by": "c", "trees": 2}),
+        ("linear", {"folds": 3, "fold_by": "c", "metric": "mae"}),
+        ("gbdt", {"folds": 3, "time_by": "c", "trees": 2}),
+    ],
+)
+def test_one_candidate_that_could_not_be_judged(rows: Any, task: str, options: Any) -> None:
+    """It was not compared with anything, and `chosen` is NULL."""
+    call = f"train_model('{task}', y, {{'a': a, 'c': c}}, '{json.dumps(options)}')"
+    found = rows.execute(
+        f"SELECT g, (m).status, (m).trials FROM (SELECT g, {call} AS m FROM t GROUP BY g)"
+    ).fetchall()
+    for g, status, trials in found:
+        assert (status == "not compared") == (g == 0), (g, status)
+        assert (json.loads(trials)["chosen"] is None) == (g == 0)
+
+
 @pytest.mark.parametrize("task", TASKS)
 def test_a_gap_that_leaves_no_row_is_of_its_group_alone(rows: Any, task: str) -> None:
     asked = {"validation": 0.2, "time_by": "d", "gap": 1000}

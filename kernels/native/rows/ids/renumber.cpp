@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "../api.h"
+#include "../row_hash.hpp"
 #include "places.hpp"
 
 namespace tusk {
@@ -82,8 +83,8 @@ int by_sorting(const tusk_group *group, int64_t entries, int64_t mark, const Roo
     return TK_OK;
 }
 
-tusk_segment *copy_of(const tusk_segment *s, tusk_shape shape, tusk_memory *memory,
-                      const Places<int32_t> &places, int *code) {
+tusk_segment *copy_of(const tusk_segment *s, const tusk_group &group, tusk_shape shape,
+                      tusk_memory *memory, const Places<int32_t> &places, int *code) {
     tusk_segment *to = tusk_segment_new(memory, shape, s->n_rows, s->nnz, code);
     if (!to)
         return nullptr;
@@ -93,7 +94,9 @@ tusk_segment *copy_of(const tusk_segment *s, tusk_shape shape, tusk_memory *memo
     std::memcpy(tusk_row_starts(to), tusk_row_starts(s), (s->n_rows + 1) * sizeof(uint32_t));
     std::memcpy(tusk_sparse_values(to), tusk_sparse_values(s),
                 s->nnz * tusk_value_size(shape.kind));
-    tusk_copy_extras(to, shape, 0, s, shape, 0, s->n_rows);
+    tusk_copy_extras(to, shape, 0, s, tusk_shape_of(&group), 0, s->n_rows);
+    if (shape.extras != group.extras)
+        write_hashes(group, s, to, shape);
     const int32_t *id = tusk_indices(s);
     int32_t *place = tusk_indices(to);
     for (uint32_t i = 0; i < s->nnz; i++)
@@ -118,11 +121,12 @@ int tk_ids_that_occur(const tusk_group *group, tusk_memory *memory, int64_t mark
 }
 
 int tk_renumber(const tusk_group *group, tusk_memory *memory, int64_t mark, const int32_t *ids,
-                int64_t n, tusk_group *out) {
+                int64_t n, int32_t hashes, tusk_group *out) {
     using namespace tusk;
     *out = *group;
     out->head = nullptr;
     out->dim = (int32_t)n;
+    out->extras |= hashes ? TUSK_FOLDS : 0;
     int code = code_of([&] {
         Places<int32_t> places;
         if (int failed = places.build(memory, ids, n))
@@ -130,7 +134,7 @@ int tk_renumber(const tusk_group *group, tusk_memory *memory, int64_t mark, cons
         tusk_segment first{}, *tail = &first;
         return each_segment(group, mark, [&](const tusk_segment *s) -> int {
             int failed = TUSK_OK;
-            tusk_segment *next = copy_of(s, tusk_shape_of(group), memory, places, &failed);
+            tusk_segment *next = copy_of(s, *group, tusk_shape_of(out), memory, places, &failed);
             if (!next)
                 return failed == TUSK_DISK_FULL ? TK_DISK_FULL : TK_NO_MEMORY;
             tail->next = next;

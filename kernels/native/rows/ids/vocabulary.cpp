@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "../api.h"
+#include "../row_hash.hpp"
 #include "places.hpp"
 
 namespace tusk {
@@ -83,8 +84,9 @@ private:
     Charged<int64_t> found_[2], fresh_;
 };
 
-tusk_segment *numbered(const tusk_segment *s, const int32_t *high, tusk_shape shape,
-                       tusk_memory *memory, const Places<int64_t> &places, int *code) {
+tusk_segment *numbered(const tusk_segment *s, const int32_t *high, const tusk_group &group,
+                       tusk_shape shape, tusk_memory *memory, const Places<int64_t> &places,
+                       int *code) {
     tusk_segment *to = tusk_segment_new(memory, shape, s->n_rows, s->nnz, code);
     if (!to)
         return nullptr;
@@ -94,7 +96,9 @@ tusk_segment *numbered(const tusk_segment *s, const int32_t *high, tusk_shape sh
     std::memcpy(tusk_row_starts(to), tusk_row_starts(s), (s->n_rows + 1) * sizeof(uint32_t));
     std::memcpy(tusk_sparse_values(to), tusk_sparse_values(s),
                 s->nnz * tusk_value_size(shape.kind));
-    tusk_copy_extras(to, shape, 0, s, shape, 0, s->n_rows);
+    tusk_copy_extras(to, shape, 0, s, tusk_shape_of(&group), 0, s->n_rows);
+    if (shape.extras != group.extras)
+        write_hashes(group, s, to, shape, high);
     const int32_t *low = tusk_indices(s);
     int32_t *place = tusk_indices(to);
     for (uint32_t i = 0; i < s->nnz; i++)
@@ -127,9 +131,10 @@ int tk_vocabulary(const tusk_group *group, const int64_t *more, tusk_memory *mem
 }
 
 int tk_number(const tusk_group *group, tusk_memory *memory, int64_t mark, const int64_t *ids,
-              int64_t n, tusk_group *out) {
+              int64_t n, int32_t hashes, tusk_group *out) {
     using namespace tusk;
     *out = *group;
+    out->extras |= hashes ? TUSK_FOLDS : 0;
     out->head = out->wide = nullptr;
     out->dim = (int32_t)n;
     int code = code_of([&]() -> int {
@@ -139,7 +144,8 @@ int tk_number(const tusk_group *group, tusk_memory *memory, int64_t mark, const 
         tusk_segment first{}, *tail = &first;
         return each_segment(group, mark, [&](const tusk_segment *s, const int32_t *high) -> int {
             int failed = TUSK_OK;
-            tusk_segment *next = numbered(s, high, tusk_shape_of(group), memory, places, &failed);
+            tusk_segment *next =
+                numbered(s, high, *group, tusk_shape_of(out), memory, places, &failed);
             if (!next)
                 return failed == TUSK_DISK_FULL ? TK_DISK_FULL : TK_NO_MEMORY;
             tail->next = next;

@@ -108,6 +108,7 @@ class LastStep(Tolerance):
             which = np.flatnonzero(last)
             state.v[active[which]] -= self.update.step_of(state, active[which], found.of(which))
             state.iterations[active[which]] += 1
+            state.stale[active[which]] = True  # the curvature is that of where the step began
         return np.asarray(done | last)
 
 

@@ -1,0 +1,135 @@
+"""Options act where a group's rows lie in parts, or beside other groups, or are refused there.
+
+`Acts.where` in the table of options says where they act: in parts a group of others is trained in
+one place instead, with a warning; beside other groups they are refused.
+"""
+
+import json
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from option_tries import ROWS, Try, tasks, tries
+
+import tuskml
+from tuskml.cluster import units
+from tuskml.learners.learner import Request
+from tuskml.learners.options.acting import acts_where
+from tuskml.learners.options.kinds import LIST, ONE_PLACE, PARTS, POOLED
+from tuskml.learners.registry import learner_of, options_of, task_named
+
+FEATURES = ["a", "b", "n"]
+FIELDS = ("coef", "intercept", "std_err", "loss", "iterations", "plan", "classes", "trials")
+OF_FIELDS = (
+    *("feature_names", "unseen", "format", "threads", "time", "store", "resume", "cache"),
+    "invalid",
+)
+"""Options that show in other fields or rows, or are refused with workers by name."""
+BY_PARTS = ("linear", "logistic", "poisson", "gbdt", "random_forest", "mlp")
+QUICK = ("linear",)
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: Any) -> Iterator[tuple[duckdb.DuckDBPyConnection, Path]]:
+    """A connection with the rows that are trained on, and files with the same rows."""
+    folder = tmp_path_factory.mktemp("rows")
+    with pytest.MonkeyPatch.context() as patch, tuskml.connect() as con:
+        patch.setattr(units, "BATCH_ROWS", 10)
+        con.execute(ROWS)
+        for part in range(3):
+            con.execute(
+                f"COPY (SELECT 1 AS part, * FROM tried WHERE i % 3 = {part}) "
+                f"TO '{folder}/{part}.parquet' (FORMAT parquet)"
+            )
+        yield con, folder
+
+
+def model_of(con: Any, one: Try, options: Any, **where: Any) -> dict[str, str] | str:
+    """What the first model has, or why there is none; a warning is a reason too."""
+    given = {name: value for name, value in options.items() if name != "threads"}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", tuskml.ClusterWarning)
+            models = tuskml.train(
+                con, one.task, label=one.label, features=FEATURES, **where, **given
+            )
+    except (tuskml.TuskError, tuskml.ClusterWarning) as error:
+        return str(error)
+    model = models[1]
+    return {name: repr(getattr(model, name)) for name in FIELDS}
+
+
+def vanishing(con: Any, task: str, **where: Any) -> tuple[int, list[str]]:
+    """How many options of lists were tried, and those that change nothing without a word."""
+    bases: dict[str, Any] = {}
+    found, count = [], 0
+    for one in tries(task, (LIST,)):
+        option = learner_of(task_named(task)).options.by_name[one.option]
+        if option.unseen or one.option in OF_FIELDS:
+            continue
+        key = json.dumps([one.label, one.base()])
+        if key not in bases:
+            bases[key] = model_of(con, one, one.base(), **where)
+        if isinstance(bases[key], str):
+            continue
+        count += 1
+        if model_of(con, one, one.base() | {one.option: one.value()}, **where) == bases[key]:
+            found.append(str(one))
+    return count, found
+
+
+@pytest.mark.parametrize("task", QUICK)
+def test_options_beside_other_groups(rows: Any, task: str) -> None:
+    count, found = vanishing(rows[0], task, source="tried", group_by="g", pooled=True)
+    assert not found
+    assert count > 20
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("task", BY_PARTS)
+def test_options_in_parts(rows: Any, task: str) -> None:
+    con, folder = rows
+    where = {"source": f"{folder}/*.parquet", "group_by": "part", "executor": "threads"}
+    count, found = vanishing(con, task, placement="gap", **where)
+    assert count > 10
+    assert not [one for one in found if "patience" not in one]  # of so few rows nothing is lost
+
+
+def test_speculate_needs_all_rows_in_one_place(rows: Any) -> None:
+    con, folder = rows
+    one = Try("linear", LIST, "speculate")
+    where = {"source": f"{folder}/*.parquet", "group_by": "part", "executor": "threads"}
+    found = model_of(con, one, {"speculate": {"sample": 50}}, placement="gap", **where)
+    assert "option 'speculate' needs all rows in one place" in found
+    assert isinstance(model_of(con, one, {}, placement="gap", **where), dict)
+
+
+@pytest.mark.parametrize("task", BY_PARTS)
+def test_options_that_act_in_one_place_alone_keep_a_group_there(task: str) -> None:
+    """The learner says so of each of them, and of no other value."""
+    chosen = task_named(task)
+    learner = learner_of(chosen)
+    for one in tries(task, (LIST,)):
+        option = learner.options.by_name[one.option]
+        if one.option in ("algorithm", "objective", "store") or "store" in one.beside:
+            continue
+        try:
+            options = options_of(chosen, json.dumps(one.base() | {one.option: one.value()}))
+        except tuskml.OptionError:
+            continue
+        why = learner.by_parts.whole(Request(chosen, options))
+        if not acts_where(option, getattr(options, one.option), PARTS):
+            assert why is not None, one
+        if why is not None and f"'{one.option}'" in why:
+            assert not acts_where(option, getattr(options, one.option), PARTS), one
+
+
+@pytest.mark.parametrize("task", tasks())
+def test_every_option_acts_in_one_place(task: str) -> None:
+    table = learner_of(task_named(task)).options.by_name
+    assert all(ONE_PLACE in case.where for one in table.values() for case in one.acts)
+    pooled = {one.name for one in table.values() if any(POOLED in x.where for x in one.acts)}
+    assert pooled in ({"l2", "seed", "threads"}, set())
