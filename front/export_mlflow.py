@@ -122,7 +122,8 @@ def signature(model: Model) -> Any:
     """A column per feature, or one column of arrays, or ids; the parameter `kind`."""
     types, models = mlflow_module("types"), mlflow_module("models")
     params = types.ParamSchema([types.ParamSpec("kind", "string", "predict")])
-    outputs = types.Schema([types.ColSpec("double")])
+    kind = "string" if model.has_text_classes else "double"
+    outputs = types.Schema([types.ColSpec(kind)])
     return models.ModelSignature(
         inputs=types.Schema(columns(types, model)), outputs=outputs, params=params
     )

@@ -51,8 +51,9 @@ def has_shares(model: Model) -> bool:
 def to_onnx(model: Model | Estimator) -> "onnx.ModelProto":
     """The ONNX graph of a model; features, label and task are in its `metadata_props`.
 
-    model: also a fitted estimator of one model; classes that are text are 0, 1, ... in the graph.
-    TuskError if onnx is not installed, DataError if the coefficients are in a store.
+    model: also a fitted estimator of one model. Classes that are texts are predicted by their
+    names, "" in a row without a prediction. TuskError if onnx is not installed, DataError if the
+    coefficients are in a store.
     """
     model = model_in(model)
     try:
@@ -66,12 +67,16 @@ def to_onnx(model: Model | Estimator) -> "onnx.ModelProto":
     shapes: dict[str, list[Any]] = {name: ["n"] for name in outputs}
     if model.many_classes:
         shapes["probability"] = ["n", len(model.classes or ())]
+    kinds = {"prediction": TensorProto.STRING} if model.has_text_classes else {}
     proto = helper.make_model(
         helper.make_graph(
             graph.nodes,
             f"tuskml {model.task}",
             inputs(model),
-            [make_output(name, TensorProto.DOUBLE, shape) for name, shape in shapes.items()],
+            [
+                make_output(name, kinds.get(name, TensorProto.DOUBLE), shape)
+                for name, shape in shapes.items()
+            ],
             graph.constants,
         ),
         producer_name="tuskml",
@@ -82,7 +87,7 @@ def to_onnx(model: Model | Estimator) -> "onnx.ModelProto":
     about = {"task": model.task, "status": model.status, "label": model.label or ""}
     if has_shares(model):
         about["objective"] = "gini"
-    if model.many_classes and model.class_names:
+    if model.class_names:
         about["classes"] = json.dumps(model.class_names)
     if not factorizes:
         about["features"] = json.dumps(model.feature_names)
@@ -149,7 +154,7 @@ def softmax(graph: Graph, model: Model) -> list[str]:
     graph.add("Gather", ["classes", "place"], "likeliest")
     graph.add("ReduceSum", ["probability", "second"], "total", keepdims=0)
     graph.add("IsNaN", ["total"], "unknown")
-    graph.add("Where", ["unknown", "total", "likeliest"], "prediction")
+    predicted(graph, model, "total", "likeliest")
     return ["prediction", "probability"]
 
 
@@ -186,7 +191,7 @@ def linear(graph: Graph, model: Model) -> list[str]:
     if not found.classifies:
         graph.add(RESPONSES[found.response], ["decision"], "prediction")
         return ["prediction", "decision"]
-    classified(graph, *classes_of(model))
+    classified(graph, model)
     if not found.has_probabilities:
         return ["prediction", "decision"]
     if has_shares(model):
@@ -307,14 +312,30 @@ def trees_of_classes(graph: Graph, model: Model) -> None:
     graph.add("Add", ["of_trees", "intercept"], "margins")
 
 
-def classified(graph: Graph, low: float, high: float) -> None:
+def classified(graph: Graph, model: Model) -> None:
     """The class on that side of the margin; a margin that is no number has none."""
+    low, high = classes_of(model)
     for name, value in (("zero", 0.0), ("low", low), ("high", high)):
         graph.constant(name, np.array(value, np.float64))
     graph.add("GreaterOrEqual", ["decision", "zero"], "is_high")
     graph.add("Where", ["is_high", "high", "low"], "side")
     graph.add("IsNaN", ["decision"], "unknown")
-    graph.add("Where", ["unknown", "decision", "side"], "prediction")
+    predicted(graph, model, "decision", "side")
+
+
+def predicted(graph: Graph, model: Model, number: str, found: str) -> None:
+    """The prediction: the class `found`, and where `number` is NaN, which `unknown` says, none."""
+    from onnx import TensorProto
+
+    if not model.has_text_classes:
+        graph.add("Where", ["unknown", number, found], "prediction")
+        return
+    names = model.names_of_classes
+    graph.constant("class_names", np.array([*names, ""], object))
+    graph.constant("no_class", np.array(len(names), np.float64))
+    graph.add("Where", ["unknown", "no_class", found], "class_number")
+    graph.add("Cast", ["class_number"], "class_index", to=TensorProto.INT64)
+    graph.add("Gather", ["class_names", "class_index"], "prediction")
 
 
 def rating(graph: Graph, model: Model) -> list[str]:

@@ -88,8 +88,8 @@ class Readable:
             found["class_names"] = names = self._names(prepare.CLASSES, places)
             found["classes"] = by_their_names(models.classes, names)
         models = replace(models, **found)
-        if "class_names" in found:
-            models = sided(models, self.request.options)
+        if "class_names" in found and self.request.options.classes is None:
+            models = sided(models)
         return with_terms(models)
 
     def _names(self, which: int, places: list[int]) -> Names:

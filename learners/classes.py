@@ -135,10 +135,20 @@ def margin_of_one_class(options: Options, labels: NDArray[np.void]) -> NDArray[n
     return np.where((label == 0) | (label == -1), -CERTAIN, np.nan)
 
 
-def sided(models: Models, options: Options) -> Models:
+def named_as_booleans(models: Models) -> Models:
+    """Models of boolean labels, whose classes 0 and 1 are called false and true."""
+    pool = tuple(tuple(BOOLEANS.get(one, one) for one in names) for names in models.class_names.pool)
+    return sided(replace(models, class_names=Names(pool, models.class_names.code)))
+
+
+BOOLEANS = {"0": "false", "1": "true"}
+
+
+def sided(models: Models) -> Models:
     """Models whose classes have names; those of one class know its side by the name alone."""
     lone = np.diff(models.classes.offsets) == 1
-    if options.classes is not None or not lone.any():
+    lone &= models.class_names.code >= 0
+    if not lone.any():
         return models
     names = models.class_names
     sides = [SIDES.get(one[0].lower(), np.nan) if one else np.nan for one in names.pool]

@@ -93,13 +93,19 @@ def how_to_classify(task: Task) -> str:
     return f"; give option '{name}' \"{value}\" for classes"
 
 
-def of_classes(task: str, text: str) -> str:
+def of_classes(task: str, text: str, booleans: bool) -> str:
     """The options of a training whose labels are booleans or texts: tasks that have classes by
-    option get it, unless it is given. A text that is no JSON object stays as it is."""
+    option get it, unless it is given. A text that is no JSON object stays as it is.
+
+    booleans: whether labels are; options may call them false and true, and not only 0 and 1.
+    """
     try:
         given = object_in(text)
     except OptionError:
         return text
+    if booleans:
+        given, before = booleans_as_numbers(given), given
+        text = text if given == before else json.dumps(given, ensure_ascii=False)
     if task != "auto":
         lacking = {k: v for k, v in _classifying(task).items() if k not in given}
         return json.dumps(given | lacking, ensure_ascii=False) if lacking else text
@@ -114,6 +120,20 @@ def of_classes(task: str, text: str) -> str:
         lacking = {k: v for k, v in more.items() if k not in given and k not in spec}
         found.append(spec | lacking if lacking else one)
     return json.dumps(given | {"tasks": found}, ensure_ascii=False) if found != listed else text
+
+
+def booleans_as_numbers(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of boolean labels, where `classes` and `class_weight` call these 0 and 1."""
+    found, numbers = dict(given), {"false": 0, "true": 1}
+    classes, weights = given.get("classes"), given.get("class_weight")
+    if isinstance(classes, list):
+        found["classes"] = [
+            numbers.get(str(one).lower(), one) if isinstance(one, str | bool) else one
+            for one in classes
+        ]
+    if isinstance(weights, dict):
+        found["class_weight"] = {str(numbers.get(one, one)): w for one, w in weights.items()}
+    return found
 
 
 def options_of(task: Task, text: str) -> Options:

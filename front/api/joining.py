@@ -14,6 +14,7 @@ from tuskml.learners.tasks import of_pairs
 from tuskml.model.answers import Answers, answers_of
 from tuskml.model.any_model import model_in
 from tuskml.model.model import Model
+from tuskml.model.scorers import has_text_classes
 from tuskml.text.expressions import column_named, quoted
 
 ModelLike = Model | Mapping[Any, Model | None] | str
@@ -28,7 +29,8 @@ class Joined:
     alike: of each key, whether its type is that of the rows' key; task, features, label: of all of
     them, '' or None where that is not known; nulls: whether a key of theirs is NULL; constant: SQL
     of the one model that a caller gave; options: of one of them; classifies: whether any has
-    classes; several: whether any has more than two; by_name: whether they read rows with names.
+    classes; several: whether any has more than two; by_name: whether they read rows with names;
+    text_classes: whether any has a class whose name is not its number.
     """
 
     sql: str
@@ -42,6 +44,7 @@ class Joined:
     classifies: bool = False
     several: bool = False
     by_name: bool = False
+    text_classes: bool = False
 
     def answers(self) -> Answers:
         """How they predict. DataError where their task is unknown."""
@@ -99,6 +102,7 @@ def of_model(database: Database, model: Model) -> Joined:
         classifies=bool(model.classes),
         several=model.many_classes,
         by_name=model.preparation is not None,
+        text_classes=model.has_text_classes,
     )
 
 
@@ -134,6 +138,7 @@ def of_mapping(
         classifies=any(model.classes for model in known),
         several=any(model.many_classes for model in known),
         by_name=any(model.preparation is not None for model in known),
+        text_classes=any(model.has_text_classes for model in known),
     )
 
 
@@ -219,14 +224,25 @@ def of_columns(table: ModelTable, scope: Scope, keys: Keys, what: str = "group_b
     null = " OR ".join(f"{column} IS NULL" for column in columns) or "false"
     nulls = database.fetch(f"SELECT 1 FROM {table.source.sql} WHERE {null} LIMIT 1")
     sql = f"(SELECT {', '.join(shown)} FROM {table.source.sql}) AS models"
-    return Joined(sql, tuple(alike), nulls=bool(nulls), by_name=reads_names(database, table))
+    by_name, text_classes = facts_of_models(database, table)
+    return Joined(sql, tuple(alike), nulls=bool(nulls), by_name=by_name, text_classes=text_classes)
 
 
-def reads_names(database: Database, table: ModelTable) -> bool:
-    """Whether models of a table read rows with names."""
-    model = quoted(table.model)
-    ((_, kind),) = database.columns(f"SELECT {model} FROM {table.source.sql}")
-    if kind.startswith("STRUCT") and "preparation VARCHAR" not in kind.replace('"', ""):
-        return False  # of a version that had no rows with names
-    known = f"({model}).preparation IS NOT NULL"
-    return bool(database.fetch(f"SELECT 1 FROM {table.source.sql} WHERE {known} LIMIT 1"))
+def facts_of_models(database: Database, table: ModelTable) -> tuple[bool, bool]:
+    """Whether models of a table read rows with names, and whether one has text classes."""
+    model, rows = quoted(table.model), f"FROM {table.source.sql}"
+    ((_, kind),) = database.columns(f"SELECT {model} {rows}")
+    fields = kind.replace('"', "")
+
+    def has(field: str) -> bool:
+        # models of older versions lack fields
+        return not kind.startswith("STRUCT") or field in fields
+
+    by_name = has("preparation VARCHAR") and database.fetch(
+        f"SELECT 1 {rows} WHERE ({model}).preparation IS NOT NULL LIMIT 1"
+    )
+    classes = has("class_names VARCHAR[]") and database.fetch(
+        f"SELECT DISTINCT ({model}).classes, ({model}).class_names {rows} "
+        f"WHERE ({model}).class_names IS NOT NULL"
+    )
+    return bool(by_name), any(has_text_classes(*pair) for pair in classes or ())

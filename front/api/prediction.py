@@ -60,12 +60,13 @@ def predict(
     with group_by, or a table (or query) of models that `into` made, with a column `model` beside
     its keys. features: columns or SQL expressions, by default those that the model was trained
     on. group_by: the keys of models by group, by default those that they were trained with; a
-    row whose group has no model gets NULL. kind: `predict`, the number or the class in the
-    label's own values; `predict_proba`, the probability of the higher of two classes;
-    `predict_probas`, those of all classes, a dict by class name; `predict_class`, the class by its
-    name; `decision`, the margin; or `predict_topics`, the proportions of topics of `lda`. columns:
-    the source's columns to return with the prediction; all by default. name: the column of
-    predictions, by default prediction, probability, probabilities, class, decision or topics.
+    row whose group has no model gets NULL. kind: `predict`, the number or the class, as a number
+    where the names of all classes are numbers or booleans, and otherwise by its name;
+    `predict_proba`, the probability of the higher of two classes; `predict_probas`, those of all
+    classes, a dict by class name; `predict_class`, the class by its name; `decision`, the margin;
+    or `predict_topics`, the proportions of topics of `lda`. columns: the source's columns to
+    return with the prediction; all by default. name: the column of predictions, by default
+    prediction, probability, probabilities, class, decision or topics.
 
     Returns the rows as a pandas frame; for a Polars or Arrow source, as such a frame. returns:
     'pandas', 'polars', 'arrow' or 'numpy' (a dict of arrays). With into, writes the rows to a new
@@ -167,7 +168,11 @@ class Scoring:
         return f"{rows} {self.models.join(self.database, by)}"
 
     def rows(self, kind: str, name: str, columns: Sequence[str]) -> str:
-        """The query of the source's columns and the predictions."""
+        """The query of the source's columns and the predictions; classes that are texts are
+        predicted by their names.
+        """
+        if kind == "predict" and self.models.text_classes:
+            kind = "predict_class"
         if column_named(name, columns) is not None:
             raise DataError(
                 f"the source has a column {name!r}, as the predictions would be called: give "

@@ -64,8 +64,8 @@ def add_predict(commands: "Commands[Any]") -> None:
     by = "the keys in the rows (default: the columns beside the models)"
     add("--group-by", default="", metavar="SQL", help=by)
     what = (
-        "prediction (default); class, by its name; probability, of the higher of two classes; "
-        "probabilities, of all classes by name; or decision, the margin"
+        "prediction (default), the number or the class; class, by its name; probability, of the "
+        "higher of two classes; probabilities, of all classes by name; or decision, the margin"
     )
     add("--output", choices=list(KINDS), default="prediction", metavar="WHAT", help=what)
     add("--name", help="the name of the new column (default: what --output says)")

@@ -201,8 +201,7 @@ def about(model: Model, names: Sequence[str]) -> list[tuple[str, str]]:
         ("iterations", f"{model.iterations:,} in {model.seconds:.3g} s"),
     ]
     if model.classes:
-        classes = model.class_names or [f"{value:g}" for value in model.classes]
-        lines.append(("classes", " and ".join(classes)))
+        lines.append(("classes", " and ".join(model.names_of_classes)))
     lines += [(name, text) for name, text in counted(model.options.get("counters", {}))]
     if model.intercept is not None:
         lines.append(("intercept", shown(model.intercept)))

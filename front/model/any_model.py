@@ -15,8 +15,8 @@ class Estimator(Protocol):
 
 
 def model_in(given: Any) -> Model:
-    """The one model. Of a classifier whose classes are numbers it predicts these, else their
-    places 0, 1, ... in `classes_`; its class_names are their names.
+    """The one model. Of a classifier it has the names of `classes_`, and predicts these: as
+    numbers, or by their names.
 
     DataError if it is not a model, is not fitted, or has a model per class.
     """
@@ -39,6 +39,8 @@ def model_in(given: Any) -> Model:
     classes = getattr(given, "classes_", None)
     if classes is None:
         return models[0]
+    if classes.dtype.kind == "b":
+        return replace(models[0], class_names=["false", "true"])
     if classes.dtype.kind not in "iuf":
         return replace(models[0], class_names=[str(value) for value in classes])
     values = [float(value) for value in classes]

@@ -134,18 +134,22 @@ def grid(column: NDArray[Any], points: int) -> NDArray[Any]:
 
 
 def response(model: Fields, X: Any) -> Floats:
-    """Probabilities where the model has them, otherwise predictions."""
+    """Probabilities where the model has them, otherwise predictions; texts as 0 and 1."""
     if model.many_classes:
         return scoring.probabilities(model, X)
     if scoring.answers(model).has_probabilities:
         return scoring.scored(model, "predict_proba", X)
+    if model.has_text_classes:
+        return scoring.scored(model, "predict_class", X) - 1
     return scoring.scored(model, "predict", X)
 
 
 def loss_of(model: Fields, X: Any, y: NDArray[Any]) -> float:
-    """The mean squared error, or the log loss."""
+    """The mean squared error, of texts the share of errors, or the log loss."""
     told = response(model, X)
     if not model.many_classes and not scoring.answers(model).has_probabilities:
+        if model.has_text_classes:
+            y = places_in(model, y)
         return float(np.mean((told - y) ** 2))
     share = (
         told[np.arange(len(y)), places_in(model, y)]

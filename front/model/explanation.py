@@ -21,13 +21,15 @@ class Explanation:
 
     base: (n,); contributions: (n, d); values: (n, d), the features as the model has them, in the
     order of `features`. Of K > 2 classes base is (n, K) and contributions (n, K, d). NaN in a row
-    of boosted trees goes where training sends missing values; other models answer NaN.
+    of boosted trees goes where training sends missing values; other models answer NaN. classes:
+    the names of the classes that the margins speak for: all of K > 2, of two the higher one.
     """
 
     features: tuple[str, ...]
     base: Floats
     contributions: Floats
     values: Floats
+    classes: tuple[str, ...] = ()
 
 
 def explained(model: Fields, X: Any) -> Explanation:
@@ -42,7 +44,8 @@ def explained(model: Fields, X: Any) -> Explanation:
     if not several:
         base, contributions = base[:, 0], contributions[:, 0]
     names = names_of(model, d)
-    return Explanation(names, base, contributions, told[:, 1 : 1 + d])
+    classes = model.names_of_classes if several else model.names_of_classes[1:]
+    return Explanation(names, base, contributions, told[:, 1 : 1 + d], classes)
 
 
 def features_of(model: Fields) -> int:

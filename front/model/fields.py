@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from tuskml.errors import DataError
+from tuskml.learners.classes import shortest
 from tuskml.learners.tasks import weighs_features
 from tuskml.model import scorers
 from tuskml.model.answers import Answers, answers_of
@@ -44,12 +45,19 @@ class Fields:
 
         DataError where no prediction could use the model.
         """
-        fields = {"task": self.task, "coef": self.coef, "classes": self.classes}
-        return scorers.payload(
-            fields
-            | {"intercept": self.intercept, "options": self.options_text}
-            | {"preparation": self.preparation}
-        )
+        names = ("task", "coef", "classes", "class_names", "intercept", "preparation")
+        fields = {name: getattr(self, name) for name in names}
+        return scorers.payload(fields | {"options": self.options_text})
+
+    @cached_property
+    def has_text_classes(self) -> bool:
+        """Whether a class has a name that is not its number."""
+        return scorers.has_text_classes(self.classes, self.class_names)
+
+    @property
+    def names_of_classes(self) -> tuple[str, ...]:
+        """The name of each class, in the order of `classes`."""
+        return tuple(self.class_names or map(shortest, self.classes or ()))
 
     @property
     def options_text(self) -> str:
@@ -86,8 +94,8 @@ class Fields:
         names = self.feature_names
         if not self.several:
             return names
-        classes = self.class_names or [f"{one:g}" for one in self.classes or ()]
-        return tuple(f"{one}: {name}" for one in classes for name in ("intercept", *names))
+        terms = ("intercept", *names)
+        return tuple(f"{one}: {name}" for one in self.names_of_classes for name in terms)
 
     @property
     def feature_names(self) -> tuple[str, ...]:

@@ -8,6 +8,9 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tuskml.errors import DataError
 from tuskml.late import late
 from tuskml.learners.models import FORMAT, Lists, Models, Names, Strings
@@ -211,9 +214,15 @@ class Model(Fields):
         """
         return scoring.scored(self, "decision", X, device)
 
-    def predict(self, X: Any, device: str = "cpu") -> Floats:
-        """The number, or the class in the label's own values, for each row; X as in `decision`."""
-        return scoring.scored(self, "predict", X, device)
+    def predict(self, X: Any, device: str = "cpu") -> NDArray[Any]:
+        """The number or the class of each row, of shape (n,); X as in `decision`.
+
+        Classes that are numbers are float64, NaN where a feature is missing; boolean ones are 0.0
+        and 1.0. Classes that are texts are objects: their names, and None.
+        """
+        if not self.has_text_classes:
+            return scoring.scored(self, "predict", X, device)
+        return self._class_names(scoring.scored(self, "predict_class", X, device))
 
     def predict_proba(self, X: Any, device: str = "cpu") -> Floats:
         """The probability of the higher class for each row, of shape (n,); `logistic` only."""
@@ -225,9 +234,12 @@ class Model(Fields):
 
     def predict_class(self, X: Any) -> list[str | None]:
         """The class of each row by its name, None where a feature is missing."""
-        names = self.class_names or [f"{one:g}" for one in self.classes or ()]
-        places = scoring.scored(self, "predict_class", X)
-        return [None if math.isnan(place) else names[int(place) - 1] for place in places.tolist()]
+        return self._class_names(scoring.scored(self, "predict_class", X)).tolist()
+
+    def _class_names(self, indices: Floats) -> NDArray[np.object_]:
+        """The names of classes, (n,), by their indices from 1 on; None for NaN."""
+        names = np.array([None, *self.names_of_classes], object)
+        return names[np.nan_to_num(indices, nan=0.0).astype(np.intp)]
 
     def explain(self, X: Any) -> Explanation:
         """What each feature adds to the margins of rows, X as in `decision`.

@@ -2,7 +2,7 @@
 
 import ctypes
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,15 @@ class _Numbers(ctypes.Structure):
     _fields_ = [("items", ctypes.c_void_p), ("n", ctypes.c_uint64), ("complete", ctypes.c_bool)]
 
 
+class _Names(ctypes.Structure):
+    _fields_ = [
+        ("text_at", ctypes.c_void_p),
+        ("names", ctypes.c_void_p),
+        ("first", ctypes.c_uint64),
+        ("n", ctypes.c_uint64),
+    ]
+
+
 class _Fields(ctypes.Structure):
     _fields_ = [
         ("task", _Text),
@@ -35,8 +44,8 @@ class _Fields(ctypes.Structure):
         ("preparation", _Text),
         ("coef", _Numbers),
         ("classes", _Numbers),
+        ("class_names", _Names),
         ("has_intercept", ctypes.c_bool),
-        ("text_classes", ctypes.c_bool),
         ("intercept", ctypes.c_double),
     ]
 
@@ -70,6 +79,8 @@ def _library() -> ctypes.CDLL:
     library.tusk_make_payload.argtypes = [
         ctypes.POINTER(_Fields), ctypes.c_char_p, ctypes.c_int64, refusal,
     ]  # fmt: skip
+    library.tusk_class_names_are_text.restype = ctypes.c_bool
+    library.tusk_class_names_are_text.argtypes = [ctypes.POINTER(_Names), _Numbers]
     library.tusk_answer_rows.argtypes = [
         _Text, ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(_Rows), ctypes.c_void_p, refusal,
     ]  # fmt: skip
@@ -94,14 +105,31 @@ def _numbers(values: Any) -> tuple[_Numbers, Floats]:
     return _Numbers(items.ctypes.data, len(items), complete), items
 
 
+def _names(names: Sequence[str | None] | None) -> tuple[_Names, Any]:
+    """The names for C, and what keeps them alive."""
+    items = (_Text * len(names or ()))(*map(_text, names or ()))
+    text_at = ctypes.cast(_library().tusk_text_in, ctypes.c_void_p)
+    return _Names(text_at, ctypes.cast(items, ctypes.c_void_p), 0, len(items)), items
+
+
+def has_text_classes(classes: Sequence[float] | None, names: Sequence[str | None] | None) -> bool:
+    """Whether a class has a name that is not its number; `predict` of SQL refuses such models."""
+    numbers, numbers_kept = _numbers(classes)
+    given, names_kept = _names(names)
+    found: bool = _library().tusk_class_names_are_text(given, numbers)
+    del numbers_kept, names_kept
+    return found
+
+
 def payload(fields: Mapping[str, Any]) -> bytes:
     """The payload of a model as SQL's `model_payload` makes it.
 
-    fields: task, options (JSON text), preparation, coef, classes and intercept. DataError where no
-    prediction could use them.
+    fields: task, options (JSON text), preparation, coef, classes, class_names and intercept.
+    DataError where no prediction could use them.
     """
     coef, coef_kept = _numbers(fields["coef"])
     classes, classes_kept = _numbers(fields["classes"])
+    names, names_kept = _names(fields["class_names"])
     intercept = fields["intercept"]
     given = _Fields(
         _text(fields["task"]),
@@ -109,8 +137,8 @@ def payload(fields: Mapping[str, Any]) -> bytes:
         _text(fields["preparation"]),
         coef,
         classes,
+        names,
         intercept is not None,
-        False,  # predictions in Python have the places of classes, as estimators need them
         intercept or 0.0,
     )
     why = Refusal()
@@ -120,7 +148,7 @@ def payload(fields: Mapping[str, Any]) -> bytes:
         raise DataError(why.text)
     out = ctypes.create_string_buffer(size)
     make(given, out, size, why)
-    del coef_kept, classes_kept
+    del coef_kept, classes_kept, names_kept
     return out.raw
 
 

@@ -173,8 +173,7 @@ def facts(model: Fields) -> list[tuple[str, str]]:
     if model.label is not None:
         found.append(("label", model.label))
     if model.classes and weighs_features(model.task):
-        names = model.class_names or [f"{value:g}" for value in model.classes]
-        found.append(("classes", ", ".join(names)))
+        found.append(("classes", classes_shown(model)))
     found += [
         ("rows", f"{model.n_rows:,}{skipped}"),
         ("loss", shown(float(model.loss))),
@@ -184,6 +183,13 @@ def facts(model: Fields) -> list[tuple[str, str]]:
     if model.store is not None:
         found.append(("store", model.store))
     return found
+
+
+def classes_shown(model: Fields) -> str:
+    """The names of the classes, and of two which one the coefficients speak for."""
+    names = model.names_of_classes
+    of_two = f"; coefficients above 0 speak for {names[1]}" if len(names) == 2 else ""
+    return ", ".join(names) + of_two
 
 
 def test_of(model: Fields) -> str | None:

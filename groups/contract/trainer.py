@@ -28,6 +28,7 @@ from tuskml.kernels import passes
 from tuskml.kernels.charged import look_once
 from tuskml.kernels.passes import GROUP, KINDS
 from tuskml.kernels.working import counted
+from tuskml.learners.classes import named_as_booleans
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models, Names
 from tuskml.learners.options.table import MAX_TEXT, refuse_format
@@ -37,7 +38,7 @@ from tuskml.schedule import budget, phases, shares
 from tuskml.schedule.forks import held_in_forks
 
 TRAIN, EXPLAIN = 0, 1
-NUMBERS = 0
+NUMBERS, BOOLEANS = 0, 1
 """What labels are: `tusk_labels`."""
 
 
@@ -157,7 +158,7 @@ def answer_training(
         task, source = compared_of(task)
     text: bytes = texts.options
     if batch.labels != NUMBERS and len(text) <= MAX_TEXT:
-        text = of_classes(task, text.decode()).encode()
+        text = of_classes(task, text.decode(), batch.labels == BOOLEANS).encode()
     search = search_in(task, text)
     if search is not None and not search.plain:
         first = search.candidates[0]
@@ -318,6 +319,8 @@ def emit_models(
     """Returns models of the groups of one spec; places: these groups' in the batch."""
     shares.progress(len(models.group))
     training_log.note(models)
+    if pointer.contents.labels == BOOLEANS:
+        models = named_as_booleans(models)
     with phases.phase("emitting"):
         emission = Emission(models.numbered(places[models.group]))
         library.tusk_emit_models(pointer, ctypes.byref(emission.struct))

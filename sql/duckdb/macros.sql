@@ -381,9 +381,10 @@ CREATE OR REPLACE TEMP MACRO _tusk_explained(told, width, names, class_names) AS
         'feature': CASE WHEN _tusk_i % (width + 1) = 0 THEN 'base value' ELSE coalesce(names[_tusk_i % (width + 1)], 'x' || _tusk_i % (width + 1)) END,
         'value': CASE WHEN _tusk_i % (width + 1) > 0 THEN told[1 + _tusk_i % (width + 1)] END,
         'contribution': told[2 + width + _tusk_i],
-        'class': CASE WHEN told[1] > 1 THEN class_names[1 + _tusk_i // (width + 1)] END});
+        'class': CASE WHEN told[1] > 1 THEN class_names[1 + _tusk_i // (width + 1)]
+                      WHEN len(class_names) = 2 THEN class_names[2] END});
 
--- What each feature of a row adds to the margin: with the base value they add up to it.
+-- What each feature of a row adds to the margin of a class, of two classes the higher one: with the base value they add up to it.
 CREATE OR REPLACE TEMP MACRO explain_prediction(model, features) AS TABLE
 SELECT unnest(_tusk_explained(_tusk_told, CAST((len(_tusk_told) - 1 - _tusk_told[1]) / (_tusk_told[1] + 1) AS BIGINT), _tusk_names,
                               _tusk_class_names), recursive := true)

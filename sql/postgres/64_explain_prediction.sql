@@ -10,7 +10,7 @@ CREATE FUNCTION _tuskml_explained(told float8[], names text[], class_names text[
 RETURNS TABLE (feature text, value float8, contribution float8, class text)
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE ROWS 20 SET search_path = pg_catalog, pg_temp AS $$
 SELECT CASE WHEN j = 0 THEN 'base value' ELSE coalesce(names[j], 'x' || j) END, CASE WHEN j > 0 THEN told[1 + j] END,
-       item, CASE WHEN told[1] > 1 THEN class_names[k + 1] END
+       item, CASE WHEN told[1] > 1 THEN class_names[k + 1] WHEN cardinality(class_names) = 2 THEN class_names[2] END
 FROM (SELECT ((cardinality(told) - 1 - told[1]) / (told[1] + 1))::integer AS d) AS sizes,
      unnest(told) WITH ORDINALITY AS items (item, at),
      LATERAL (SELECT (at::integer - 2 - d) / (d + 1) AS k, (at::integer - 2 - d) % (d + 1) AS j) AS places
@@ -18,7 +18,7 @@ WHERE at > 1 + d
 ORDER BY k, j
 $$;
 
--- What each feature of a row adds to the margin: with the base value they add up to it.
+-- What each feature of a row adds to the margin of a class, of two classes the higher one: with the base value they add up to it.
 CREATE FUNCTION explain_prediction(model tuskml_model, features anyelement)
 RETURNS TABLE (feature text, value float8, contribution float8, class text)
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 20 SET search_path = pg_catalog, pg_temp AS $$

@@ -29,6 +29,14 @@ EXPORTED int64_t tusk_make_payload(const tusk_model_fields *fields, char *out, i
     return (int64_t)size;
 }
 
+EXPORTED tusk_text tusk_text_in(const void *texts, uint64_t k) {
+    return ((const tusk_text *)texts)[k];
+}
+
+EXPORTED bool tusk_class_names_are_text(const tusk_class_names *names, tusk_numbers classes) {
+    return tusk_has_text_classes(names, classes);
+}
+
 static const void *ids_from(const tusk_rows *rows, int64_t at) {
     return (const char *)rows->ids + (size_t)at * (rows->wide ? 8 : 4);
 }

@@ -28,6 +28,12 @@ typedef struct tusk_refusal {
 int64_t tusk_make_payload(const tusk_model_fields *fields, char *out, int64_t room,
                           tusk_refusal *why);
 
+/* The texts of an array, as `tusk_class_names` reads them. */
+tusk_text tusk_text_in(const void *texts, uint64_t k);
+
+/* Whether a class has a name that is not its number. */
+bool tusk_class_names_are_text(const tusk_class_names *names, tusk_numbers classes);
+
 /* Computes one answer per row, or the list_size numbers of a list, which are left as
  * they are for a model whose predictions are NULL. root: of stored models; NULL: the default.
  * Returns 0 if refused. */

@@ -99,27 +99,25 @@ static tusk_numbers numbers_at(const list_column *l, idx_t row) {
                           all_valid(&l->child, e.offset, e.length)};
 }
 
-static bool has_text_classes(const model_column *m, idx_t row, tusk_numbers classes) {
-    if (!is_valid(&m->class_names.self, row))
-        return false;
-    duckdb_list_entry e = list_entry(&m->class_names, row);
-    for (idx_t k = 0; k < e.length && k < classes.n; k++) {
-        tusk_text name = text_in(&m->class_names.child, e.offset + k);
-        if (name.data && !tusk_names_number(name, classes.items[k]))
-            return true;
-    }
-    return false;
+static tusk_text text_of_column(const void *names, uint64_t k) {
+    return text_in(names, k);
+}
+
+static tusk_class_names names_at(const list_column *l, idx_t row) {
+    if (!is_valid(&l->self, row))
+        return (tusk_class_names){0};
+    duckdb_list_entry e = list_entry(l, row);
+    return (tusk_class_names){text_of_column, &l->child, e.offset, e.length};
 }
 
 tusk_model_fields model_fields_at(const model_column *m, idx_t row) {
-    tusk_numbers classes = numbers_at(&m->classes, row);
     return (tusk_model_fields){
         .task = text_in(&m->task, row),
         .options = text_in(&m->options, row),
         .preparation = text_in(&m->preparation, row),
         .coef = numbers_at(&m->coef, row),
-        .classes = classes,
-        .text_classes = has_text_classes(m, row, classes),
+        .classes = numbers_at(&m->classes, row),
+        .class_names = names_at(&m->class_names, row),
         .has_intercept = is_valid(&m->intercept, row),
         .intercept = ((const double *)m->intercept.data)[row],
     };

@@ -92,19 +92,21 @@ static bytea *payload_with_weights(HeapTupleHeader model) {
     return NULL;
 }
 
-static bool has_text_classes(HeapTupleHeader model, tusk_numbers classes) {
-    Datum *name;
+static tusk_text name_in_array(const void *names, uint64_t k) {
+    Datum name = ((const Datum *)names)[k];
+    return name ? text_of(DatumGetByteaPP(name)) : (tusk_text){NULL, 0};
+}
+
+static tusk_class_names class_names_of(HeapTupleHeader model) {
+    Datum *name; /* 0 for a NULL */
     bool *missing, null;
     int n;
     Datum listed = GetAttributeByName(model, MODEL_FIELD[M_CLASS_NAMES].name, &null);
     if (null)
-        return false;
+        return (tusk_class_names){0};
     deconstruct_array(DatumGetArrayTypeP(listed), TEXTOID, -1, false, TYPALIGN_INT, &name,
                       &missing, &n);
-    for (int k = 0; k < n && (uint64)k < classes.n; k++)
-        if (!missing[k] && !tusk_names_number(text_of(DatumGetByteaPP(name[k])), classes.items[k]))
-            return true;
-    return false;
+    return (tusk_class_names){name_in_array, name, 0, (uint64_t)n};
 }
 
 static Datum payload_of(HeapTupleHeader model) {
@@ -113,14 +115,13 @@ static Datum payload_of(HeapTupleHeader model) {
     if (kept)
         return PointerGetDatum(kept);
     Datum intercept = GetAttributeByName(model, MODEL_FIELD[M_INTERCEPT].name, &null);
-    tusk_numbers classes = read_list(model, M_CLASSES);
     tusk_model_fields fields = {
         .task = read_text(model, M_TASK),
         .options = read_text(model, M_OPTIONS),
         .preparation = read_text_if_any(model, M_PREPARATION),
         .coef = read_list(model, M_COEF),
-        .classes = classes,
-        .text_classes = has_text_classes(model, classes),
+        .classes = read_list(model, M_CLASSES),
+        .class_names = class_names_of(model),
         .has_intercept = !null,
         .intercept = null ? 0 : DatumGetFloat8(intercept),
     };

@@ -342,7 +342,7 @@ static bool judge_model(const tusk_models *models, int64_t i, const tusk_group *
                         double *out) {
     tusk_payload_parts parts;
     tusk_model_fields fields = tusk_fields_of(models, i);
-    fields.text_classes = false; /* labels of rows are the numbers of their classes */
+    fields.class_names.n = 0; /* labels of rows are the numbers of their classes */
     if (!tusk_payload_of(&fields, &parts, j->sentence))
         return false;
     size_t size = tusk_payload_size(&parts);

@@ -40,8 +40,16 @@ static tusk_numbers numbers_of(const tusk_lists *l, int64_t i) {
     return (tusk_numbers){items, n, !missing};
 }
 
-bool tusk_names_number(tusk_text name, double number) {
+static bool is_text(tusk_text given, const char *text) {
+    return given.data && given.length == strlen(text) &&
+           memcmp(given.data, text, given.length) == 0;
+}
+
+/* Whether the name of a class says its number: a boolean's are 'false' and 'true'. */
+static bool names_number(tusk_text name, double number) {
     char text[64], *end;
+    if (is_text(name, "false") || is_text(name, "true"))
+        return number == (name.data[0] == 't');
     if (!name.length || name.length >= sizeof text)
         return false;
     memcpy(text, name.data, name.length);
@@ -49,27 +57,37 @@ bool tusk_names_number(tusk_text name, double number) {
     return strtod(text, &end) == number && !*end;
 }
 
-static bool has_text_classes(const tusk_models *m, int64_t i, tusk_numbers classes) {
-    int32_t code = m->class_names.code[i];
-    int64_t first = code < 0 ? 0 : m->class_names.begin[code];
-    int64_t n = code < 0 ? 0 : m->class_names.begin[code + 1] - first;
-    for (int64_t k = 0; k < n && k < (int64_t)classes.n; k++) {
-        const char *name = m->class_names.pool[first + k];
-        if (!tusk_names_number((tusk_text){name, strlen(name)}, classes.items[k]))
+bool tusk_has_text_classes(const tusk_class_names *names, tusk_numbers classes) {
+    for (uint64_t k = 0; k < names->n && k < classes.n; k++) {
+        tusk_text name = names->text_at(names->names, names->first + k);
+        if (name.data && !names_number(name, classes.items[k]))
             return true;
     }
     return false;
 }
 
+static tusk_text pooled_name(const void *names, uint64_t k) {
+    const char *name = ((const char *const *)names)[k];
+    return (tusk_text){name, strlen(name)};
+}
+
+static tusk_class_names class_names_of(const tusk_models *m, int64_t i) {
+    int32_t code = m->class_names.code[i];
+    if (code < 0)
+        return (tusk_class_names){0};
+    int64_t first = m->class_names.begin[code], end = m->class_names.begin[code + 1];
+    return (tusk_class_names){pooled_name, m->class_names.pool, (uint64_t)first,
+                        (uint64_t)(end - first)};
+}
+
 tusk_model_fields tusk_fields_of(const tusk_models *m, int64_t i) {
-    tusk_numbers classes = numbers_of(&m->classes, i);
     return (tusk_model_fields){
         .task = text_of(&m->task, i),
         .options = text_of(&m->options, i),
         .preparation = text_of(&m->preparation, i),
         .coef = numbers_of(&m->coef, i),
-        .classes = classes,
-        .text_classes = has_text_classes(m, i, classes),
+        .classes = numbers_of(&m->classes, i),
+        .class_names = class_names_of(m, i),
         .has_intercept = m->intercept[i] == m->intercept[i],
         .intercept = m->intercept[i],
     };
@@ -102,11 +120,6 @@ static bool check_format(tusk_text options, char *sentence) {
              "the model has format version %.*s, this tuskml %s reads version %d",
              tusk_quoted(text + at, end - at, 20), text + at, TUSKML_VERSION, MODEL_FORMAT);
     return false;
-}
-
-static bool is_text(tusk_text given, const char *text) {
-    return given.data && given.length == strlen(text) &&
-           memcmp(given.data, text, given.length) == 0;
 }
 
 /* For a user's own task, the options say how it predicts, and `classes` whether it has classes.
@@ -296,7 +309,7 @@ bool tusk_payload_of(const tusk_model_fields *m, tusk_payload_parts *p, char *se
         p->head.flags |= TUSK_HAS_NULLS;
     else if (!read_the_rest(m, p, sentence))
         return false;
-    if (m->text_classes)
+    if (tusk_has_text_classes(&m->class_names, m->classes))
         p->head.flags |= TUSK_HAS_TEXT_CLASSES;
     p->name = m->task;
     p->name.length = (size_t)tusk_quoted(m->task.data, m->task.length, LONGEST_NAME);

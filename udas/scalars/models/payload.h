@@ -68,8 +68,8 @@ typedef struct tusk_payload_parts {
         *compact; /* trees in the place of `weights`, to be freed likewise; NULL: there are none */
 } tusk_payload_parts;
 
-/* Whether the name of a class says its number. */
-bool tusk_names_number(tusk_text name, double number);
+/* Whether a class has a name that is not its number. */
+bool tusk_has_text_classes(const tusk_class_names *names, tusk_numbers classes);
 
 /* The fields of model i of a trainer's answer. */
 tusk_model_fields tusk_fields_of(const tusk_models *m, int64_t i);

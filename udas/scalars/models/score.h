@@ -45,6 +45,13 @@ typedef struct tusk_numbers {
     bool complete; /* no item is NULL */
 } tusk_numbers;
 
+/* The names of classes, wherever a database keeps them; the text of a NULL has no data. */
+typedef struct tusk_class_names {
+    tusk_text (*text_at)(const void *names, uint64_t k);
+    const void *names;
+    uint64_t first, n;
+} tusk_class_names;
+
 /* Where models that are larger than memory are stored. */
 typedef struct tusk_stores {
     sealed_cache *cache;
@@ -61,8 +68,8 @@ typedef struct tusk_stores {
 typedef struct tusk_model_fields {
     tusk_text task, options, preparation;
     tusk_numbers coef, classes;
+    tusk_class_names class_names;
     bool has_intercept;
-    bool text_classes; /* a class has a name that is not its number */
     double intercept;
 } tusk_model_fields;
 
