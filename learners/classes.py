@@ -137,8 +137,9 @@ def margin_of_one_class(options: Options, labels: NDArray[np.void]) -> NDArray[n
 
 def named_as_booleans(models: Models) -> Models:
     """Models of boolean labels, whose classes 0 and 1 are called false and true."""
-    pool = tuple(tuple(BOOLEANS.get(one, one) for one in names) for names in models.class_names.pool)
-    return sided(replace(models, class_names=Names(pool, models.class_names.code)))
+    found = models.class_names
+    pool = tuple(tuple(BOOLEANS.get(one, one) for one in names) for names in found.pool)
+    return sided(replace(models, class_names=Names(pool, found.code)))
 
 
 BOOLEANS = {"0": "false", "1": "true"}

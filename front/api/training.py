@@ -332,9 +332,10 @@ def resolve(
     refuse_repeated(texts)
     keys = listed(group_by, "group_by", scope.columns)
     label = label_given(asked.task, asked.labels, label, scope)
-    by_label = of_classes(asked.task, asked.options) if label is not None else asked.options
-    if by_label != asked.options and scope.has_classes(label or "", "label"):
-        asked = asked_for(asked.task, by_label)
+    if label is not None and of_classes(asked.task, asked.options, True) != asked.options:
+        kind = scope.kind(label, "label")
+        if kind in ("boolean", "category"):
+            asked = asked_for(asked.task, of_classes(asked.task, asked.options, kind == "boolean"))
     sql, n_features = scope.features(texts, by_name(asked.options))
     label_sql = "NULL" if label is None else scope.label(label, asked.classifies, asked.remedy)
     refuse_leaks(label, texts, scope)

@@ -276,10 +276,10 @@ class Scope:
             )
         return sql
 
-    def has_classes(self, text: str, argument: str) -> bool:
-        """Whether a label is a boolean or text."""
+    def kind(self, text: str, argument: str) -> str:
+        """The kind of a column or SQL expression, as `kind_of` says it."""
         (kind,) = self.types([self.sql(text, argument)], argument)
-        return kind_of(kind) in ("boolean", "category")
+        return kind_of(kind)
 
     def key(self, text: str) -> tuple[str, str]:
         """Name and SQL of a grouping key."""

@@ -48,10 +48,14 @@ CREATE OR REPLACE TEMP MACRO predict
     (model, features) AS _tusk_predict(_tusk_payload(model), features),
     (model_name, in_group, features) AS _tusk_three('predict', model_name);
 
+-- What else a boolean class may be called: true is 1 too, and false is 0.
+CREATE OR REPLACE TEMP MACRO _tusk_other_name(given) AS
+    CASE given WHEN 'true' THEN '1' WHEN 'false' THEN '0' WHEN '1' THEN 'true' WHEN '0' THEN 'false' END;
 -- The place of a class in a model's list of them, by its name or its number. A model that saw one class knows no other: NULL.
 CREATE OR REPLACE TEMP MACRO _tusk_place(names, given) AS
     coalesce(nullif(list_position(names, given), 0),
              nullif(list_position(names, CAST(try_cast(try_cast(given AS DOUBLE) AS BIGINT) AS VARCHAR)), 0),
+             nullif(list_position(names, _tusk_other_name(given)), 0),
              CASE WHEN len(names) > 1 AND given IS NOT NULL
                   THEN error('predict_proba: class is ''' || given || ''', expected one of the model''s: '
                              || array_to_string(names, ', ')) END);
@@ -430,7 +434,8 @@ CREATE OR REPLACE TEMP MACRO _tusk_given_sql(source, model, label, features, gro
     || 'AS _tusk_m FROM _tusk_given WHERE _tusk_model_given IS NOT NULL GROUP BY _tusk_g), ';
 -- A label as a class of a model: booleans are 0 and 1, unless they are its names.
 CREATE OR REPLACE TEMP MACRO _tusk_class_of(names, label) AS
-    CASE WHEN list_contains(names, label) THEN label WHEN label = 'true' THEN '1' WHEN label = 'false' THEN '0'
+    CASE WHEN list_contains(names, label) THEN label
+         WHEN list_contains(names, _tusk_other_name(label)) THEN _tusk_other_name(label)
          ELSE regexp_replace(label, '\.0+$', '') END;
 -- The loss of a row: by the probability of its class, by whether the class is right, or by the squared error.
 CREATE OR REPLACE TEMP MACRO _tusk_row_loss(_tusk_m, _tusk_answer, label) AS

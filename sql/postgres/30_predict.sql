@@ -69,6 +69,8 @@ CREATE FUNCTION predict_probas(model tuskml_model, features anyarray) RETURNS js
 AS 'MODULE_PATHNAME', 'tuskml_predict_probas_dense' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION predict_proba(model tuskml_model, features anyarray, class_name text) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_dense' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION predict_proba(model tuskml_model, features anyarray, class_name boolean) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_dense' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION predict_proba(model tuskml_model, features anyarray, class_name integer) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_dense' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION predict_proba(model tuskml_model, features anyarray, class_name bigint) RETURNS float8
@@ -82,6 +84,8 @@ AS 'MODULE_PATHNAME', 'tuskml_predict_class_row' LANGUAGE C STABLE PARALLEL SAFE
 CREATE FUNCTION predict_probas(model tuskml_model, features record) RETURNS jsonb
 AS 'MODULE_PATHNAME', 'tuskml_predict_probas_row' LANGUAGE C STABLE PARALLEL SAFE SUPPORT _tuskml_row_columns;
 CREATE FUNCTION predict_proba(model tuskml_model, features record, class_name text) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_row' LANGUAGE C STABLE PARALLEL SAFE SUPPORT _tuskml_row_columns;
+CREATE FUNCTION predict_proba(model tuskml_model, features record, class_name boolean) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_row' LANGUAGE C STABLE PARALLEL SAFE SUPPORT _tuskml_row_columns;
 CREATE FUNCTION predict_proba(model tuskml_model, features record, class_name integer) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_row' LANGUAGE C STABLE PARALLEL SAFE SUPPORT _tuskml_row_columns;
@@ -97,6 +101,8 @@ CREATE FUNCTION predict_probas(model tuskml_model, features tuskml_sparse_real) 
 AS 'MODULE_PATHNAME', 'tuskml_predict_probas_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION predict_proba(model tuskml_model, features tuskml_sparse_real, class_name text) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION predict_proba(model tuskml_model, features tuskml_sparse_real, class_name boolean) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION predict_proba(model tuskml_model, features tuskml_sparse_real, class_name integer) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION predict_proba(model tuskml_model, features tuskml_sparse_real, class_name bigint) RETURNS float8
@@ -110,6 +116,8 @@ AS 'MODULE_PATHNAME', 'tuskml_predict_class_sparse' LANGUAGE C IMMUTABLE PARALLE
 CREATE FUNCTION predict_probas(model tuskml_model, features tuskml_sparse_double) RETURNS jsonb
 AS 'MODULE_PATHNAME', 'tuskml_predict_probas_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION predict_proba(model tuskml_model, features tuskml_sparse_double, class_name text) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION predict_proba(model tuskml_model, features tuskml_sparse_double, class_name boolean) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION predict_proba(model tuskml_model, features tuskml_sparse_double, class_name integer) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_predict_proba_of_sparse' LANGUAGE C IMMUTABLE PARALLEL SAFE;

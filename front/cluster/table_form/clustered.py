@@ -196,7 +196,7 @@ def training_of(database: DuckDB, texts: Sequence[str]) -> Training:
     query = f"SELECT ({label}) AS y, ({features}) AS x FROM {source.sql}"
     (_, label_kind), (_, kind) = database.columns(query)
     if kind_of(label_kind) in ("boolean", "category"):
-        options = of_classes(task, options or "{}")
+        options = of_classes(task, options or "{}", kind_of(label_kind) == "boolean")
     asked = asked_for(task, options or "{}")
     return Training(
         asked,

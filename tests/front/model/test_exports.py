@@ -79,7 +79,8 @@ def test_onnx_predicts_many_classes(trips, label: str) -> None:
     shares = model.predict_probas(X)
     assert shares.shape == (302, 4)
     np.testing.assert_allclose(found["probability"][:-1], shares[:-1], rtol=1e-11, atol=1e-14)
-    assert np.isnan(found["prediction"][-1])
+    unknown = found["prediction"][-1]
+    assert unknown == "" if model.has_text_classes else np.isnan(unknown)
     assert np.isnan(found["probability"][-1]).all()
     about = {prop.key: prop.value for prop in graph.metadata_props}
     assert json.loads(about["classes"]) == model.class_names
@@ -111,6 +112,7 @@ def test_onnx_knows_the_features_and_unknown_numbers(trips) -> None:
         "status": "ok",
         "label": "late",
         "features": '["delay", "hour"]',
+        "classes": '["false", "true"]',
     }
     found = run_onnx(graph.SerializeToString(), np.array([[np.nan, 1.0], [-900.0, 1.0]]))
     np.testing.assert_array_equal(found["prediction"], [np.nan, 0.0])

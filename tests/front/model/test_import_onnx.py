@@ -84,9 +84,12 @@ def test_out_and_back_is_the_same_model(con: Any, case: str) -> None:
     assert (back.task, back.classes, back.class_names) == (
         model.task,
         model.classes,
-        model.class_names if len(model.classes or ()) > 2 else None,
+        model.class_names,
     )
-    assert back.predict(x) == pytest.approx(model.predict(x), rel=1e-12, nan_ok=True)
+    if model.has_text_classes:
+        assert back.predict(x).tolist() == model.predict(x).tolist()
+    else:
+        assert back.predict(x) == pytest.approx(model.predict(x), rel=1e-12, nan_ok=True)
     if back.many_classes:
         assert back.predict_probas(x) == pytest.approx(model.predict_probas(x), rel=1e-12)
     else:

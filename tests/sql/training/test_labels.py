@@ -57,7 +57,7 @@ def db(session: tuple[str, Any]) -> Database:
 def test_booleans_and_texts_are_classes(db: Database, task: str, kind: str) -> None:
     x = db.list("a", "b") if kind == "list" else db.row(a="a", b="b")
     labels = {
-        "a < 2": ["0", "1"],
+        "a < 2": ["false", "true"],
         "CASE WHEN a < 2 THEN 'low' ELSE 'high' END": ["high", "low"],
         "b": None,
     }
@@ -80,7 +80,7 @@ def test_searches_take_classes_too(db: Database) -> None:
         ("auto", {"tasks": ["logistic", "gbdt"]}),
     ):
         found = db.ask("(m).class_names", task, "a < 2", db.list("a", "b"), folds=2, **options)
-        assert found == [(["0", "1"],)]
+        assert found == [(["false", "true"],)]
 
 
 @pytest.mark.parametrize("task", ["logistic", "svm", *CLASSIFIERS])

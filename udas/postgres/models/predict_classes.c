@@ -107,6 +107,16 @@ static void refuse_class(const class_names *names, const char *given) {
                            listed.data)));
 }
 
+/* What else a boolean class may be called: true is 1 too, and false is 0. */
+static const char *other_name(const char *given) {
+    static const char *const NAMES[][2] = {{"false", "0"}, {"true", "1"}};
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < 2; i++)
+            if (strcmp(given, NAMES[k][i]) == 0)
+                return NAMES[k][1 - i];
+    return NULL;
+}
+
 /* The place of a class by its name or its number; behind the last one of a model that saw one
  * class, which knows no other. */
 static int place_of(class_names *names, const char *given) {
@@ -116,6 +126,9 @@ static int place_of(class_names *names, const char *given) {
     char *number = place < 0 ? whole_number(given) : NULL;
     if (number)
         place = place_among(names, number);
+    const char *other = place < 0 ? other_name(number ? number : given) : NULL;
+    if (other)
+        place = place_among(names, other);
     if (place < 0 && names->n == 1)
         place = names->n;
     if (place < 0)
@@ -133,6 +146,8 @@ static char *asked_class(FunctionCallInfo fcinfo) {
     Oid type = get_fn_expr_argtype(fcinfo->flinfo, A_CLASS), output;
     if (type == TEXTOID)
         return TextDatumGetCString(PG_GETARG_DATUM(A_CLASS));
+    if (type == BOOLOID)
+        return pstrdup(PG_GETARG_BOOL(A_CLASS) ? "true" : "false");
     bool varlena;
     getTypeOutputInfo(type, &output, &varlena);
     return OidOutputFunctionCall(output, PG_GETARG_DATUM(A_CLASS));
