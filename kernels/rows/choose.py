@@ -12,8 +12,8 @@ from tuskml.schedule import budget
 
 
 def leaks(groups: NDArray[np.void], least: int) -> NDArray[np.int32]:
-    """Of each group of dense rows, at least so many, the place from 1 on of the first feature that
-    equals the label in all rows; 0 where there is none, (G,)."""
+    """The index from 1 on of the first feature of each group that is the label in all rows, (G,),
+    or the label times a number plus a number; 0 where there is none, or there are fewer rows."""
     rows = Pass(groups, SQUARED, None, None, True, budget.threads(), cancel_mark=cancel_mark())
     found = np.zeros(len(groups), np.int32)
     check_code(library().tk_leaks(rows.struct, least, pointer(found)))

@@ -1,4 +1,9 @@
-// Which features are the label itself: equal to it in every row of a group.
+// Which features are the label itself in every row of a group: the label, or the label times a
+// number plus a number; and labels of a few values that features tell one by one, as the levels of
+// a category do.
+#include <algorithm>
+#include <cmath>
+#include <limits>
 #include <vector>
 
 #include "../shared/rows.hpp"
@@ -8,31 +13,197 @@
 namespace tusk {
 namespace {
 
-// Looks at the features that are left after each row, which are soon none.
-template <class T> int32_t first_leak(const tusk_group &group) {
-    std::vector<int32_t> left(group.dim);
-    for (int32_t j = 0; j < group.dim; j++)
-        left[j] = j;
-    double first = 0;
-    bool begun = false, varies = false;
-    for (const tusk_segment *s : SegmentsOf(group)) {
-        const T *x = (const T *)tusk_dense_values(s);
-        const double *y = tusk_labels(s);
-        for (uint32_t row = 0; row < s->n_rows && !left.empty(); row++, x += group.dim) {
-            first = begun ? first : y[row];
-            begun = true;
-            varies |= y[row] != first;
-            const T label = (T)y[row];
-            std::erase_if(left, [&](int32_t j) { return x[j] != label; });
-        }
+constexpr size_t MOST_VALUES = 16;    // of labels whose values are looked at one by one
+constexpr double BY_CHANCE = 1e-4;    // how probable it may be that one of all features fits
+constexpr double MOST_ROUNDED = 1e-3; // of the range of the labels, that sums may be rounded by
+constexpr double MOST_CAST = 1e-6;    // likewise, of features that were FLOAT once
+
+struct Row {
+    const tusk_segment *segment = nullptr;
+    uint32_t at = 0;
+    double label() const { return tusk_labels(segment)[at]; }
+};
+
+// The labels of a group: the least and the largest, and the values while they are few.
+struct LabelsSeen {
+    struct Value {
+        Row row; // the first one
+        int64_t count;
+    };
+    Row low, high;
+    std::vector<Value> values;
+    bool few = true;
+
+    explicit LabelsSeen(const tusk_group &group) {
+        for (const tusk_segment *s : SegmentsOf(group))
+            for (uint32_t row = 0; row < s->n_rows; row++)
+                add({s, row});
     }
-    return varies && !left.empty() ? left[0] + 1 : 0;
+
+    // The logarithm of how many orders of the rows differ; with many values a lower bound.
+    double orders(int64_t n) const {
+        double found = std::lgamma((double)n + 1);
+        int64_t others = n;
+        for (const Value &value : values) {
+            found -= std::lgamma((double)value.count + 1);
+            others -= value.count;
+        }
+        return found - std::lgamma((double)others + 1);
+    }
+
+private:
+    void add(Row row) {
+        const double label = row.label();
+        if (!low.segment || label < low.label())
+            low = row;
+        if (!high.segment || label > high.label())
+            high = row;
+        for (Value &value : values)
+            if (value.row.label() == label) {
+                value.count++;
+                return;
+            }
+        if (values.size() < MOST_VALUES)
+            values.push_back({row, 1});
+        else
+            few = false;
+    }
+};
+
+// A feature that may be a + b times the label; in the two rows that it was found in it is.
+struct Candidate {
+    int32_t feature;
+    bool copy; // whether it is the label in these
+    double x, slope, largest;
+};
+
+// Features of rows, some at a time: those of the candidates.
+template <class T> class Features {
+    const tusk_group &group_;
+    std::vector<int32_t> ids_; // of sparse rows, rising
+    std::vector<double> values_;
+
+public:
+    explicit Features(const tusk_group &group) : group_(group) {}
+
+    // All that two rows may differ in.
+    std::vector<int32_t> of(Row a, Row b) {
+        if (!tusk_is_sparse(group_.kind)) {
+            std::vector<int32_t> all(group_.dim);
+            for (int32_t j = 0; j < group_.dim; j++)
+                all[j] = j;
+            return all;
+        }
+        ids_.clear();
+        for (Row row : {a, b}) {
+            const uint32_t *start = tusk_row_starts(row.segment);
+            const int32_t *index = tusk_indices(row.segment);
+            ids_.insert(ids_.end(), index + start[row.at], index + start[row.at + 1]);
+        }
+        std::sort(ids_.begin(), ids_.end());
+        ids_.erase(std::unique(ids_.begin(), ids_.end()), ids_.end());
+        values_.resize(ids_.size());
+        return ids_;
+    }
+    // Goes to a row; then at(j) is its feature j, of those that `of` gave.
+    void read(Row row) {
+        if (!tusk_is_sparse(group_.kind)) {
+            dense_ = (const T *)tusk_dense_values(row.segment) + (size_t)row.at * group_.dim;
+            return;
+        }
+        const uint32_t *start = tusk_row_starts(row.segment);
+        const int32_t *index = tusk_indices(row.segment);
+        const T *value = (const T *)tusk_sparse_values(row.segment);
+        std::fill(values_.begin(), values_.end(), 0.0);
+        for (uint32_t k = start[row.at]; k < start[row.at + 1]; k++)
+            if (size_t i = place(index[k]); i < ids_.size() && ids_[i] == index[k])
+                values_[i] += value[k];
+    }
+    double at(int32_t j) const { return dense_ ? dense_[j] : values_[place(j)]; }
+
+private:
+    size_t place(int32_t j) const {
+        return (size_t)(std::lower_bound(ids_.begin(), ids_.end(), j) - ids_.begin());
+    }
+    const T *dense_ = nullptr;
+};
+
+// The first feature that is a + b times label_of(label) in all rows, and in each of low and high;
+// -1: there is none. Two features at least, unless it is the label.
+template <class T, class Label>
+int32_t first_copy(const tusk_group &group, Row low, Row high, Label label_of) {
+    const double least = label_of(low.label()), most = label_of(high.label());
+    Features<T> features(group);
+    std::vector<Candidate> left;
+    std::vector<double> at_low;
+    const std::vector<int32_t> ids = features.of(low, high);
+    features.read(low);
+    for (int32_t j : ids)
+        at_low.push_back(features.at(j));
+    features.read(high);
+    const double rounding = 16 * std::numeric_limits<double>::epsilon();
+    for (size_t i = 0; i < ids.size(); i++) {
+        const double x = at_low[i], other = features.at(ids[i]);
+        const double slope = (most - least) / (other - x);
+        const bool copy = (T)x == (T)least && (T)other == (T)most;
+        const double largest = std::max(std::fabs(x), std::fabs(other));
+        const bool is_exact =
+            rounding * std::fabs(slope) * largest < MOST_ROUNDED * (most - least);
+        if (x != other && (copy || (group.dim > 1 && is_exact)))
+            left.push_back({ids[i], copy, x, slope, largest});
+    }
+    const double of_labels = rounding * std::max(std::fabs(least), std::fabs(most));
+    const double cast = (double)std::numeric_limits<float>::epsilon();
+    for (const tusk_segment *s : SegmentsOf(group))
+        for (uint32_t row = 0; row < s->n_rows && !left.empty(); row++) {
+            const double y = label_of(tusk_labels(s)[row]);
+            features.read({s, row});
+            std::erase_if(left, [&](const Candidate &c) {
+                const double x = features.at(c.feature);
+                if (c.copy && (T)x == (T)y)
+                    return false;
+                const double size = std::fabs(c.slope) * std::max(c.largest, std::fabs(x));
+                const double allowed = std::max(rounding * size + of_labels,
+                                                std::min(cast * size, MOST_CAST * (most - least)));
+                return !(std::fabs(least + c.slope * (x - c.x) - y) <= allowed);
+            });
+        }
+    return left.empty() ? -1 : left[0].feature;
+}
+
+// The first of the features that tell all values of a label but one, each by two numbers.
+template <class T> int32_t first_level(const tusk_group &group, const LabelsSeen &seen) {
+    int32_t first = -1;
+    int missing = 0;
+    for (const auto &value : seen.values) {
+        const double label = value.row.label();
+        const Row other = seen.low.label() == label ? seen.high : seen.low;
+        const int32_t found = first_copy<T>(group, other, value.row,
+                                            [&](double y) { return y == label ? 1.0 : 0.0; });
+        first = first < 0 ? found : first;
+        missing += found < 0;
+        if (missing > 1)
+            return -1;
+    }
+    return first;
+}
+
+template <class T> int32_t first_leak(const tusk_group &group) {
+    const LabelsSeen seen(group);
+    const double features = std::log((double)std::max(group.dim, 1));
+    if (seen.low.label() == seen.high.label() ||
+        seen.orders(group.n_rows) < features - std::log(BY_CHANCE))
+        return 0;
+    int32_t found = first_copy<T>(group, seen.low, seen.high, [](double y) { return y; });
+    if (found < 0 && seen.few && seen.values.size() > 2)
+        found = first_level<T>(group, seen);
+    return found + 1;
 }
 
 int leaks(const tk_pass *pass, int64_t least, int32_t *out) {
     return for_each_group(pass, [&](int64_t g, int) {
         const tusk_group &group = pass->groups[g];
-        bool looks = !tusk_is_sparse(group.kind) && group.n_rows >= least;
+        bool looks = group.kind != TUSK_IDS && !group.wide && group.n_rows >= least;
         out[g] = !looks           ? 0
                  : group.kind & 1 ? first_leak<double>(group)
                                   : first_leak<float>(group);

@@ -77,7 +77,7 @@ static tusk_class_names class_names_of(const tusk_models *m, int64_t i) {
         return (tusk_class_names){0};
     int64_t first = m->class_names.begin[code], end = m->class_names.begin[code + 1];
     return (tusk_class_names){pooled_name, m->class_names.pool, (uint64_t)first,
-                        (uint64_t)(end - first)};
+                              (uint64_t)(end - first)};
 }
 
 tusk_model_fields tusk_fields_of(const tusk_models *m, int64_t i) {
