@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from tuskml.learners.held_out import HeldOut
 from tuskml.learners.learner import Request
-from tuskml.learners.models import Models, Strings
-from tuskml.learners.statuses import MEANINGS
+from tuskml.learners.models import Models
+from tuskml.learners.statuses import with_status
 from tuskml.schedule import budget
 
 NOT_COMPARED = "not compared"
@@ -55,14 +55,3 @@ def with_column(models: Models, how: HeldOut) -> Models:
     more = json.dumps(given, ensure_ascii=False, separators=(",", ":"))
     pool = tuple(text and f"{text[:-1]},{more[1:]}" for text in models.options.pool)
     return replace(models, options=replace(models.options, pool=pool))
-
-
-def with_status(models: Models, status: str, which: NDArray[np.bool_]) -> Models:
-    """The models, of which some have a status, (n,). A status that matters more stays."""
-    if not which.any():
-        return models
-    pool, code = models.status.pool, models.status.code.copy()
-    order = list(MEANINGS)
-    lesser = np.isin(pool, order[: order.index(status)])
-    code[which & lesser[code]] = len(pool)
-    return replace(models, status=Strings((*pool, status), code))

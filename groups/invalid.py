@@ -14,16 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import RowsError
-from tuskml.groups.holding import with_status
 from tuskml.kernels import passes
 from tuskml.kernels.passes import SQUARED, Floats, Pass
-from tuskml.kernels.rows.choose import chosen_rows, leaks
+from tuskml.kernels.rows.choose import chosen_rows
 from tuskml.kernels.segments import chunks, labels_of
 from tuskml.learners.labels import Allowed
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models, Strings, options_text
 from tuskml.learners.registry import learner_of
-from tuskml.learners.statuses import INVALID, LEAK
+from tuskml.learners.statuses import INVALID
 from tuskml.schedule import budget
 
 Groups = NDArray[np.void]
@@ -166,15 +165,3 @@ def mask_of(group: np.void, request: Request[Any, Any]) -> NDArray[np.bool_]:
     """Whether a training can use each row of a group, (n,)."""
     learner = learner_of(request.task)
     return np.concatenate([learner.usable(request, x, y) for _, x, y in chunks(group)])
-
-
-# Labels among the features that they are to be predicted from.
-
-LEAST_ROWS = 10
-"""In fewer rows a feature is easily the label by chance."""
-
-
-def with_leaks(models: Models, groups: NDArray[np.void]) -> Models:
-    """The models of dense groups (kernels.GROUP), whose status says where a feature is the label;
-    models carry their groups' places in `groups`."""
-    return with_status(models, LEAK, leaks(groups[models.group], LEAST_ROWS) > 0)

@@ -2,14 +2,18 @@
 
 from typing import Any
 
+import numpy as np
+
 from tuskml.groups.contract.requests import refuse_weights
 from tuskml.groups.contract.trainer import named
 from tuskml.groups.preparation import Readable, kinds_of, refuse_options, told, with_names
-from tuskml.kernels.parts.sharded import Parts
+from tuskml.kernels.parts.sharded import Parts, ShardedPass
+from tuskml.kernels.passes import SQUARED
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models
 from tuskml.learners.options.kinds import LIST
 from tuskml.learners.registry import learner_of
+from tuskml.learners.statuses import LEAK, LEAST_ROWS, with_status
 
 
 def trained_by_parts(parts: Parts, request: Request[Any, Any]) -> Models | None:
@@ -24,5 +28,7 @@ def trained_by_parts(parts: Parts, request: Request[Any, Any]) -> Models | None:
     if models is None or parts.found is None:
         return None
     refuse_weights(parts.found, request)
+    rows = ShardedPass(parts.found, SQUARED, None, None, True, 1, parts=parts)
+    models = with_status(models, LEAK, np.full(len(models.group), rows.leaks(LEAST_ROWS)))
     models = Readable(parts.found, request, known).described(models)
     return named(models, parts.found, request.options.feature_names, known is not None)

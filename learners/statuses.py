@@ -1,5 +1,13 @@
 """What each status of a model means, for the trainer and for the manual."""
 
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.kernels.rows.choose import leaks
+from tuskml.learners.models import Models, Strings
+
 INVALID, LEAK = "invalid rows", "label among features"
 MEANINGS = {
     "ok": "the optimality condition holds to `epsilon` (or `epsilon` is 0)",
@@ -41,8 +49,10 @@ MEANINGS = {
     "no feedback": "`matrix_factorization` with implicit feedback: no label is above 0, so there "
     "is nothing to learn: all scores are 0",
     "no words": "`lda` only: no document has a word: topics without words",
-    LEAK: "a feature equals the label in all rows of the group, at least 10, as where features "
-    "are a whole row that has the label too: leave it out, as `* EXCLUDE (label)` does",
+    LEAK: "in all rows of the group, at least 10, a feature equals the label, or is a multiple of "
+    "it plus a constant (where there are two features or more), or features tell each value of "
+    "the label, as the levels of a category do, and that is no chance (p < 1e-4): leave it out, "
+    "as `* EXCLUDE (label)` does",
     "one class": "all labels are the same: a constant model, whose class has the probability 1; "
     "`intercept` and `predict_proba(model, x)` are NULL where it is unknown whether that is the "
     "higher one of two classes, which option `classes` says",
@@ -51,3 +61,24 @@ MEANINGS = {
     "row it is; option `invalid` has `skip`",
 }
 """From the least to the most important: a model gets the last that applies."""
+
+
+def with_status(models: Models, status: str, which: NDArray[np.bool_]) -> Models:
+    """The models, of which some have a status, (n,). A status that matters more stays."""
+    if not which.any():
+        return models
+    pool, code = models.status.pool, models.status.code.copy()
+    order = list(MEANINGS)
+    lesser = np.isin(pool, order[: order.index(status)])
+    code[which & lesser[code]] = len(pool)
+    return replace(models, status=Strings((*pool, status), code))
+
+
+LEAST_ROWS = 10
+"""In fewer rows a feature is easily the label by chance."""
+
+
+def with_leaks(models: Models, groups: NDArray[np.void]) -> Models:
+    """The models of groups (kernels.GROUP), whose status says where a feature is the label; models
+    carry their groups' places in `groups`."""
+    return with_status(models, LEAK, leaks(groups[models.group], LEAST_ROWS) > 0)

@@ -11,7 +11,7 @@ from tuskml.databases.sources import Scope
 from tuskml.errors import DataError, OptionError, nearest
 from tuskml.groups.selection.candidates import SEARCHES
 from tuskml.learners.registry import all_options
-from tuskml.text.expressions import column_named, one
+from tuskml.text.expressions import column_named, one, plain_form
 
 KEYWORDS = (
     *("source", "label", "features", "weight", "offset", "group_by", "into", "replace"),
@@ -80,13 +80,20 @@ def label_given(task: str, labels: bool, label: str | None, scope: Scope) -> str
 
 
 def refuse_leaks(label: str | None, features: Sequence[str], scope: Scope) -> None:
-    """DataError for a label that is a feature too."""
+    """DataError for a label that is a feature too, whatever cast, name or factor it has there."""
     if label is None:
         return
-    column = column_named(label, scope.columns)
+
+    def form(text: str) -> str:
+        column = column_named(text, scope.columns)
+        name = plain_form(text) if column is None else column
+        return column_named(name, scope.columns) or name
+
+    own = form(label)
     for text in features:
-        same = column is not None and column_named(text, scope.columns) == column
-        if same or "".join(text.split()) == "".join(label.split()):
+        if form(text) == own:
+            same = "" if text.strip() == label.strip() else f", as {text!r}"
             raise DataError(
-                f"features has the label {label!r} itself, expected columns to predict it from"
+                f"features has the label {label!r} itself{same}: expected columns to predict it "
+                "from"
             )

@@ -130,3 +130,100 @@ def column_named(text: str, columns: Iterable[str], fold: bool = True) -> str | 
         return text if text in columns else None
     alike = [name for name in columns if name.lower() == text.lower()]
     return alike[0] if len(alike) == 1 else None
+
+
+def plain_form(text: str) -> str:
+    """An expression without what moves or scales its values all alike, or leaves them nearly the
+    same: casts, an alias, the table's name, quotes, parentheses, and numbers that are added or
+    that it is multiplied by.
+    """
+    tokens = [
+        token[0] if token[0].startswith(('"', "'")) else token[0].lower()
+        for token in TOKEN.finditer(renamed(text.strip())[0])
+        if token.lastgroup != "comment" and token[0].strip()
+    ]
+    core = Affine(tokens).core()
+    return core if core else " ".join(tokens)
+
+
+NUMERAL = ""
+"""What a constant has in the place of the column that it is made of."""
+
+
+class Affine:
+    """Reads an expression of one column: sums and products of it and numbers, and casts.
+
+    What is read has a core, the column's name or a NUMERAL, or is None: something else.
+    """
+
+    def __init__(self, tokens: list[str]) -> None:
+        self.tokens, self.at = tokens, 0
+
+    def core(self) -> str | None:
+        """The core of all tokens."""
+        found = self.sum()
+        return found if self.at == len(self.tokens) else None
+
+    def take(self, *expected: str) -> str | None:
+        """The next token if it is one of those expected, or if none is, any."""
+        if self.at >= len(self.tokens) or (expected and self.tokens[self.at] not in expected):
+            return None
+        self.at += 1
+        return self.tokens[self.at - 1]
+
+    def sum(self) -> str | None:
+        found = self.product()
+        while self.take("+", "-"):
+            found = either(found, self.product())
+        return found
+
+    def product(self) -> str | None:
+        found = self.signed()
+        while sign := self.take("*", "/"):
+            other = self.signed()
+            found = None if sign == "/" and other != NUMERAL else either(found, other)
+        return found
+
+    def signed(self) -> str | None:
+        while self.take("+", "-"):
+            pass
+        found = self.unit()
+        while self.tokens[self.at : self.at + 2] == [":", ":"]:
+            self.at += 2
+            self.type()
+        return found
+
+    def unit(self) -> str | None:
+        token = self.take()
+        if token == "(":
+            found = self.sum()
+            return found if self.take(")") else None
+        if token in ("cast", "try_cast") and self.take("("):
+            found = self.sum()
+            return found if self.take("as") and self.type() and self.take(")") else None
+        if token is None or not (token[0].isalnum() or token[0] in '"_.'):
+            return None
+        if token[0].isdigit() or token == ".":
+            while self.at < len(self.tokens) and self.tokens[self.at][0] in ".0123456789":
+                self.at += 1
+            return NUMERAL
+        while self.take("."):
+            token = self.take() or ""
+        return unquoted(token)
+
+    def type(self) -> bool:
+        """Passes over the name of a type."""
+        first = self.at
+        while self.at < len(self.tokens) and NAME.fullmatch(self.tokens[self.at]):
+            self.at += 1
+        if self.at > first and self.take("("):
+            while self.take() not in (")", None):
+                pass
+        return self.at > first
+
+
+def either(one: str | None, other: str | None) -> str | None:
+    """The core of a sum or a product of two, one of which at least is a number."""
+    if one is None or other is None or (one and other):
+        return None
+    return one or other

@@ -17,7 +17,7 @@ from tuskml.groups.contract.emission import Emission
 from tuskml.groups.contract.refusal import refuse
 from tuskml.groups.contract.requests import made_for, options_of, refuse_weights
 from tuskml.groups.holding import with_held_out
-from tuskml.groups.invalid import invalid_models, trained_apart, usable, with_leaks
+from tuskml.groups.invalid import invalid_models, trained_apart, usable
 from tuskml.groups.outgrown import outgrown
 from tuskml.groups.preparation import readable
 from tuskml.groups.selection.asked import ANY_TASK, Search, search_of
@@ -34,6 +34,7 @@ from tuskml.learners.models import Models, Names
 from tuskml.learners.options.table import MAX_TEXT, refuse_format
 from tuskml.learners.receiving import compared_of, invalid, is_token, receiver_of
 from tuskml.learners.registry import learner_of, of_classes, task_named
+from tuskml.learners.statuses import with_leaks
 from tuskml.schedule import budget, phases, shares
 from tuskml.schedule.forks import held_in_forks
 

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import OptionError
-from tuskml.groups.holding import NOT_COMPARED, with_column, with_status
-from tuskml.groups.invalid import with_leaks
+from tuskml.groups.holding import NOT_COMPARED, with_column
 from tuskml.groups.selection.asked import Search
 from tuskml.groups.selection.drawing.tpe import Estimate, axes_of, chosen
 from tuskml.groups.selection.halving import racing
@@ -39,6 +38,7 @@ from tuskml.groups.selection.sets import Round, Sets, sets_of
 from tuskml.groups.selection.trials import TOO_FEW, Trials, races, shares, slices_of
 from tuskml.learners.models import Models, Strings, joined
 from tuskml.learners.near import NearWhole
+from tuskml.learners.statuses import with_leaks, with_status
 
 ALL = slice(None)
 LEAST_ROWS = 2

@@ -15,6 +15,7 @@ from tuskml.kernels.parts.keeping import Beside, PartRows
 from tuskml.kernels.parts.message import Array, packed, unpacked
 from tuskml.kernels.parts.sharded import ARRAYS
 from tuskml.kernels.passes import Pass
+from tuskml.kernels.rows.choose import leaks
 from tuskml.kernels.rows.entries import entry_sums
 from tuskml.kernels.rows.reach import margin_reach
 from tuskml.kernels.softmax import Softmax, Steps, classes_of
@@ -143,6 +144,7 @@ METHODS: dict[str, Callable[[Pass, list[Any], Given], Any]] = {
     "feature_counts": lambda rows, _, __: rows.feature_counts(),
     "values_near_one": near_one,
     "entries": lambda rows, _, __: [rows.entries()],
+    "leaks": lambda rows, _, given: [leaks(rows.groups, given["least"])],
     "gradient": lambda rows, arrays, _: [rows.gradient(*arrays)],
     "curvature": lambda rows, arrays, given: [rows.curvature(*arrays, **given)],
     "size_likelihood": lambda rows, arrays, _: [rows.size_likelihood(*arrays)],

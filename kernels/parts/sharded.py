@@ -137,6 +137,11 @@ class ShardedPass(Pass):
     def entries(self) -> NDArray[np.int64]:
         return np.asarray(added([one[0] for one in self.asked("entries")]), np.int64)
 
+    def leaks(self, least: int) -> bool:
+        """Whether a feature is the label in each part (`kernels.rows.choose.leaks`)."""
+        found = {int(one[0][0]) for one in self.asked("leaks", least=least)}
+        return len(found) == 1 and found != {0}
+
     def gradient(self, weights: Floats) -> Floats:
         if not self.n_groups:
             return super().gradient(weights)

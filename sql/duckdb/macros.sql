@@ -292,13 +292,22 @@ CREATE OR REPLACE TEMP MACRO _tusk_keys_sql(keys) AS
         CASE WHEN json_serialize_sql('SELECT ' || _tusk_key || chr(10))->>'error' = 'true' THEN _tusk_term(_tusk_key) ELSE _tusk_key END
         || chr(10) || ', '), '');
 
+-- A column by its name alone, without a cast, the table's name, quotes and parentheses; another expression without spaces.
+CREATE OR REPLACE TEMP MACRO _tusk_plain(term) AS coalesce(nullif(regexp_extract(lower(term),
+    '^[\s(]*(?:cast\s*\(\s*)?(?:[\w$]+\s*\.\s*|"[^"]+"\s*\.\s*)*"?([\w$]+)"?(?:[\s)]*|\s+as\s+[\w\s]+(?:\([\d,\s]+\))?\s*\)[\s)]*)(?:::\s*[\w\s]+(?:\([\d,\s]+\))?[\s)]*)*$', 1), ''),
+    regexp_replace(lower(term), '\s', '', 'g'));
+CREATE OR REPLACE TEMP MACRO _tusk_has_label(features, label) AS
+    list_contains(list_transform(_tusk_expressions(features), lambda _tusk_term_: _tusk_plain(_tusk_term_)), _tusk_plain(label));
+
 -- A training on a table, a query or files ('''trips.parquet''') whose label and features are SQL as text. The features are
 -- a list of columns, a STRUCT of names with expressions, or one expression that is an array, a row or sparse(...). It
 -- returns one row, the model's fields, or with group_by a row per group, its keys and its model, and can run no statement
 -- but one SELECT. Where the options allow it, _tusk_rounds writes a statement that reads some row groups, or trains on a
 -- cluster; of a list whose columns are not all numbers, one by name.
 CREATE OR REPLACE TEMP MACRO train(source, task, label, features, options := '', weight := '', "offset" := '', group_by := []) AS TABLE
-FROM query(CASE WHEN _tusk_keys(group_by) = '[]' THEN 'SELECT unnest(_tusk_trained) FROM ('
+FROM query(CASE WHEN _tusk_has_label(features, label)
+                THEN error('train: features has the label ''' || label || ''' itself, expected columns to predict it from')
+                WHEN _tusk_keys(group_by) = '[]' THEN 'SELECT unnest(_tusk_trained) FROM ('
                 ELSE 'SELECT * RENAME (_tusk_trained AS model) FROM (' END || coalesce(
     _tusk_rounds(source, task, _tusk_label_sql(label), _tusk_features_sql(features), options, _tusk_term(weight), _tusk_term("offset"),
                  _tusk_with_names(features, options), _tusk_keys(group_by)),

@@ -69,6 +69,15 @@ SELECT CASE WHEN count(DISTINCT t.name) < cardinality(names) OR bool_or(t.term <
 FROM unnest(terms, names) AS t (term, name)
 $$;
 
+-- A column by its name alone, without a cast, the table's name, quotes and parentheses; another expression without spaces.
+CREATE FUNCTION _tuskml_plain(term text) RETURNS text
+LANGUAGE sql IMMUTABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
+SELECT coalesce(substring(lower(term) FROM
+    '^[\s(]*(?:cast\s*\(\s*)?(?:[\w$]+\s*\.\s*|"[^"]+"\s*\.\s*)*"?([\w$]+)"?(?:[\s)]*|\s+as\s+[\w\s]+(?:\([\d,\s]+\))?\s*\)[\s)]*)(?:::\s*[\w\s]+(?:\([\d,\s]+\))?[\s)]*)*$'),
+    regexp_replace(lower(term), '\s', '', 'g'))
+$$;
+REVOKE ALL ON FUNCTION _tuskml_plain(text) FROM PUBLIC;
+
 -- What the texts of train(...) are in SQL, and its options: the label, the features, and arguments of train_model after the
 -- options.
 CREATE FUNCTION _tuskml_train_sql(source regclass, task text, label text, features text[], given text, weight text, "offset" text,
@@ -84,6 +93,10 @@ BEGIN
        OR array_position(features, NULL) IS NOT NULL THEN
         RAISE EXCEPTION 'train: source, task, label or features is missing, expected a table, a task and SQL expressions'
             USING ERRCODE = 'null_value_not_allowed';
+    END IF;
+    IF EXISTS (SELECT FROM unnest(features) AS t (term) WHERE @extschema@._tuskml_plain(t.term) = @extschema@._tuskml_plain(label)) THEN
+        RAISE EXCEPTION 'train: features has the label ''%'' itself, expected columns to predict it from', label
+            USING ERRCODE = 'invalid_parameter_value';
     END IF;
     SELECT array_agg(CASE WHEN a.attname IS NULL THEN format(E'(%s\n)', t.term) ELSE quote_ident(t.term) END ORDER BY t.place)
     INTO terms

@@ -22,6 +22,14 @@
         "materialization 'model' has no " ~ key ~ ", expected config(" ~ key ~ "=...): task is a name such as 'linear' or "
         ~ "'logistic', label an SQL expression, features a list of them") %}
   {% endfor %}
+  {% set written = [] %}
+  {% for term in ([given['features']] if given['features'] is string else given['features']) %}
+    {% do written.append(term | string | lower | replace(' ', '') | replace('"', '')) %}
+  {% endfor %}
+  {% if given['label'] | string | lower | replace(' ', '') | replace('"', '') in written %}
+    {% do exceptions.raise_compiler_error(
+        "features has the label '" ~ given['label'] ~ "' itself, expected columns to predict it from") %}
+  {% endif %}
   {% set keys = given['group_by'] or [] %}
   {# Only where they are given: settings are the recipe, and a new key would train every model again. #}
   {% set extras = {} %}

@@ -80,6 +80,7 @@ from tuskml.learners.row_groups import (
     Storage,
     lay_out,
 )
+from tuskml.learners.statuses import with_leaks
 
 ALGORITHMS = (BY_SAMPLER.name, UNASKED.name)
 SAMPLER, DRAWN = "shuffled-partition", "random-partition"
@@ -200,7 +201,8 @@ def train_streamed(source: RowGroups, request: Request, n_features: int) -> Mode
                     training = Training(chosen, layout, reader, began, mark, most_iter, confirm)
                     models = pulled(training.run(first, layout.chunks(rng)), reader)
                     if models is not None:
-                        return None if tried and not models.converged.all() else models
+                        ended = not tried or models.converged.all()
+                        return with_leaks(models, first.rows) if ended else None
                     least = skipping.FIRST_ROW_GROUPS  # row groups are not alike
             held, already = wanted, (reader.rows_read, reader.bytes_read)
     return None
