@@ -292,6 +292,12 @@ CREATE OR REPLACE TEMP MACRO _tusk_keys_sql(keys) AS
         CASE WHEN json_serialize_sql('SELECT ' || _tusk_key || chr(10))->>'error' = 'true' THEN _tusk_term(_tusk_key) ELSE _tusk_key END
         || chr(10) || ', '), '');
 
+-- Features as SQL writes them, one by one.
+CREATE OR REPLACE TEMP MACRO _tusk_expressions(features) AS
+    CASE json_type(to_json(features)) WHEN 'ARRAY' THEN to_json(features)->>'$[*]'
+         WHEN 'OBJECT' THEN list_transform(json_keys(to_json(features)), lambda _tusk_name: json_extract_string(
+              to_json(features), '/' || replace(replace(_tusk_name, '~', '~0'), '/', '~1')))
+         ELSE [to_json(features)->>'$'] END;
 -- A column by its name alone, without a cast, the table's name, quotes and parentheses; another expression without spaces.
 CREATE OR REPLACE TEMP MACRO _tusk_plain(term) AS coalesce(nullif(regexp_extract(lower(term),
     '^[\s(]*(?:cast\s*\(\s*)?(?:[\w$]+\s*\.\s*|"[^"]+"\s*\.\s*)*"?([\w$]+)"?(?:[\s)]*|\s+as\s+[\w\s]+(?:\([\d,\s]+\))?\s*\)[\s)]*)(?:::\s*[\w\s]+(?:\([\d,\s]+\))?[\s)]*)*$', 1), ''),
@@ -412,12 +418,7 @@ SELECT unnest(from_json(_tusk_list, '[{"partitioning": "VARCHAR", "version": "BI
     "requests_after": "DOUBLE", "error": "VARCHAR"}]'), recursive := true)
 FROM _tusk_told;
 
--- Features as SQL writes them, one by one: their expressions, and their names, which a single array has not.
-CREATE OR REPLACE TEMP MACRO _tusk_expressions(features) AS
-    CASE json_type(to_json(features)) WHEN 'ARRAY' THEN to_json(features)->>'$[*]'
-         WHEN 'OBJECT' THEN list_transform(json_keys(to_json(features)), lambda _tusk_name: json_extract_string(
-              to_json(features), '/' || replace(replace(_tusk_name, '~', '~0'), '/', '~1')))
-         ELSE [to_json(features)->>'$'] END;
+-- Their names, which a single array has not.
 CREATE OR REPLACE TEMP MACRO _tusk_expression_names(features) AS
     CASE json_type(to_json(features)) WHEN 'ARRAY' THEN to_json(features)->>'$[*]' WHEN 'OBJECT' THEN json_keys(to_json(features))
          ELSE []::VARCHAR[] END;
