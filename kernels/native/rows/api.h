@@ -61,8 +61,9 @@ TK_API int tk_moved(const tk_pass *pass, tusk_memory *memory, const double *orig
                     tusk_group *moved);
 TK_API void tk_free_groups(tusk_group *groups, int64_t n);
 /* For each group of at least `least` rows, the place from 1 on of the first feature that is the
- * label in all rows, or the label times a number plus a number, and is so hardly by chance; or of
- * the features that tell all values of the label but one. 0: none. out: (n_groups,). */
+ * label in all rows, or the label times a number plus a number, or has a value of its own for each
+ * of few values of the label, and is so hardly by chance; or of the features that tell all such
+ * values but one. 0: none. out: (n_groups,). */
 TK_API int tk_leaks(const tk_pass *pass, int64_t least, int32_t *out);
 /* Copies the chosen rows of each group in the order in which they lie; chosen: (rows,) of all
  * groups, one behind the other. The copies own their segments. */

@@ -86,8 +86,8 @@ template <class T> class Features {
 public:
     explicit Features(const tusk_group &group) : group_(group) {}
 
-    // All that two rows may differ in.
-    std::vector<int32_t> of(Row a, Row b) {
+    // All that these rows may differ in.
+    std::vector<int32_t> of(const std::vector<Row> &rows) {
         if (!tusk_is_sparse(group_.kind)) {
             std::vector<int32_t> all(group_.dim);
             for (int32_t j = 0; j < group_.dim; j++)
@@ -95,7 +95,7 @@ public:
             return all;
         }
         ids_.clear();
-        for (Row row : {a, b}) {
+        for (Row row : rows) {
             const uint32_t *start = tusk_row_starts(row.segment);
             const int32_t *index = tusk_indices(row.segment);
             ids_.insert(ids_.end(), index + start[row.at], index + start[row.at + 1]);
@@ -136,7 +136,7 @@ int32_t first_copy(const tusk_group &group, Row low, Row high, Label label_of) {
     Features<T> features(group);
     std::vector<Candidate> left;
     std::vector<double> at_low;
-    const std::vector<int32_t> ids = features.of(low, high);
+    const std::vector<int32_t> ids = features.of({low, high});
     features.read(low);
     for (int32_t j : ids)
         at_low.push_back(features.at(j));
@@ -188,6 +188,40 @@ template <class T> int32_t first_level(const tusk_group &group, const LabelsSeen
     return first;
 }
 
+// The first feature that has a value of its own for each value of the label; -1: there is none.
+template <class T> int32_t first_code(const tusk_group &group, const LabelsSeen &seen) {
+    struct Code {
+        int32_t feature;
+        std::vector<T> of; // each value
+    };
+    std::vector<Row> rows;
+    for (const auto &value : seen.values)
+        rows.push_back(value.row);
+    Features<T> features(group);
+    std::vector<Code> left;
+    for (int32_t j : features.of(rows))
+        left.push_back({j, {}});
+    for (Row row : rows) {
+        features.read(row);
+        std::erase_if(left, [&](Code &c) {
+            const T x = (T)features.at(c.feature);
+            const bool taken = std::find(c.of.begin(), c.of.end(), x) != c.of.end();
+            c.of.push_back(x);
+            return taken || x != x;
+        });
+    }
+    for (const tusk_segment *s : SegmentsOf(group))
+        for (uint32_t row = 0; row < s->n_rows && !left.empty(); row++) {
+            size_t k = 0;
+            while (rows[k].label() != tusk_labels(s)[row])
+                k++;
+            features.read({s, row});
+            std::erase_if(left,
+                          [&](const Code &c) { return (T)features.at(c.feature) != c.of[k]; });
+        }
+    return left.empty() ? -1 : left[0].feature;
+}
+
 template <class T> int32_t first_leak(const tusk_group &group) {
     const LabelsSeen seen(group);
     const double features = std::log((double)std::max(group.dim, 1));
@@ -195,8 +229,10 @@ template <class T> int32_t first_leak(const tusk_group &group) {
         seen.orders(group.n_rows) < features - std::log(BY_CHANCE))
         return 0;
     int32_t found = first_copy<T>(group, seen.low, seen.high, [](double y) { return y; });
-    if (found < 0 && seen.few && seen.values.size() > 2)
-        found = first_level<T>(group, seen);
+    if (found < 0 && seen.few && seen.values.size() > 2 && group.dim > 1) {
+        found = first_code<T>(group, seen);
+        found = found < 0 ? first_level<T>(group, seen) : found;
+    }
     return found + 1;
 }
 

@@ -153,3 +153,62 @@ def test_a_class_among_its_features_has_a_status(db: Database) -> None:
     label = "CASE WHEN b < 2 THEN 'no' ELSE 'yes' END"
     found = db.ask("(m).status", "logistic", label, db.row(a="a", c=label))
     assert found == [("label among features",)]
+
+
+NOISE = "(CAST(i * i * 7919 % 1009 AS DOUBLE PRECISION) / 8)"
+"""A label of many values, of which no feature below is a function by chance."""
+KINDS = "CASE i * i * 7919 % 1009 % 3 WHEN 0 THEN 'x' WHEN 1 THEN 'y' ELSE 'z' END"
+COPIES = {
+    "the label": "{y}",
+    "a cast": "CAST({y} AS REAL)",
+    "a sum": "{y} + 0",
+    "a multiple": "{y} * -3 + 1000000",
+    "another unit": "({y} - 32) / 1.8",
+}
+
+
+@pytest.mark.parametrize("form", COPIES)
+@pytest.mark.parametrize("kind", ["list", "row", "sparse"])
+def test_a_copy_of_the_label_has_a_status(db: Database, kind: str, form: str) -> None:
+    copy = COPIES[form].format(y=NOISE)
+    other = f"{copy} + CASE WHEN i = 77 THEN 1 ELSE 0 END"
+    for task, options in (("linear", {}), ("lasso", {"lambda": 0.1}), ("linear", {"l2": [0.1, 1]})):
+        options = options | ({"folds": 2} if "l2" in options else {})
+        for sql, leaks in ((copy, True), (other, False)):
+            x = {
+                "list": db.list("a", sql),
+                "row": db.row(a="a", c=sql),
+                "sparse": f"sparse({db.list('1', '70')}, {db.list('a', sql)})",
+            }[kind]
+            ((status,),) = db.ask("(m).status", task, NOISE, x, **options)
+            assert (status == "label among features") == leaks, (task, sql)
+
+
+@pytest.mark.parametrize("task", ["logistic", *FEW.keys() - {"fm"}])
+def test_levels_that_tell_the_class_have_a_status(db: Database, task: str) -> None:
+    """Whatever the levels of the category are called; of some rows of another class they do not."""
+    options = {"l2": 0.1} if task == "logistic" else FEW[task]
+    renamed = f"CASE {KINDS} WHEN 'x' THEN 'q' WHEN 'y' THEN 'p' ELSE 'r' END"
+    for copy, leaks in (
+        (KINDS, True),
+        (renamed, True),
+        (f"CASE WHEN i < 9 THEN 'x' ELSE {KINDS} END", False),
+    ):
+        ((status,),) = db.ask("(m).status", task, KINDS, db.row(a="a", c=copy), **options)
+        assert (status == "label among features") == leaks, copy
+
+
+def test_a_rare_class_is_told_by_chance(db: Database) -> None:
+    """A level of one row is the label of one row in every tenth group of ten rows."""
+    x = db.row(a="a", c="CASE WHEN i = 7 THEN 'once' ELSE 'often' END")
+    ((status,),) = db.ask("(m).status", "gbdt", "i = 7", x, trees=3)
+    assert status != "label among features"
+
+
+@pytest.mark.parametrize("feature", ["b", '"b"', "(b)", "CAST(b AS real)", "b::float", "t.b"])
+def test_the_table_form_refuses_the_label_by_its_text(db: Database, feature: str) -> None:
+    features = f"['a', $${feature}$$]" if db.name == "duck" else f"ARRAY['a', $${feature}$$]"
+    call = f"SELECT * FROM train('t', 'linear', 'b', {features})"
+    with pytest.raises((duckdb.Error, psycopg.Error), match="features has the label 'b' itself"):
+        db.session.execute(call)
+    db.session.execute(call.replace(f"$${feature}$$", "'b + i'"))
