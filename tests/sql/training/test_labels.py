@@ -172,8 +172,8 @@ COPIES = {
 def test_a_copy_of_the_label_has_a_status(db: Database, kind: str, form: str) -> None:
     copy = COPIES[form].format(y=NOISE)
     other = f"{copy} + CASE WHEN i = 77 THEN 1 ELSE 0 END"
-    for task, options in (("linear", {}), ("lasso", {"lambda": 0.1}), ("linear", {"l2": [0.1, 1]})):
-        options = options | ({"folds": 2} if "l2" in options else {})
+    search = {"l2": [0.1, 1], "folds": 2}
+    for task, options in (("linear", {}), ("lasso", {"lambda": 0.1}), ("linear", search)):
         for sql, leaks in ((copy, True), (other, False)):
             x = {
                 "list": db.list("a", sql),

@@ -64,6 +64,7 @@ typedef struct metric_row {
     const overload *o;
     const column *columns;
     idx_t at;
+    tusk_positive *positive; /* the last one of the chunk */
 } metric_row;
 
 static inline double number_at(const metric_row *row, int argument) {
@@ -86,21 +87,24 @@ static inline double weight_at(const metric_row *row) {
 static inline bool is_text(duckdb_string_t *a, const char *text, size_t length) {
     return length == duckdb_string_t_length(*a) && !memcmp(duckdb_string_t_data(a), text, length);
 }
+/* The positive class that the row names, which seldom changes from row to row. */
+static inline const tusk_positive *positive_at(const metric_row *row) {
+    duckdb_string_t *name = text_at(row, row->o->positive);
+    const char *text = duckdb_string_t_data(name);
+    size_t length = duckdb_string_t_length(*name);
+    tusk_positive *p = row->positive;
+    if (!p->name || p->length != length || memcmp(p->name, text, length))
+        *p = tusk_positive_named(text, length);
+    return p;
+}
 /* Whether a label or a prediction is the positive class that the row names: numbers and booleans
  * have the names that models give them. */
 static inline bool is_positive(const metric_row *row, int argument) {
-    duckdb_string_t *positive = text_at(row, row->o->positive);
-    char own[TUSK_CLASS_TEXT];
-    if (row->o->arguments[argument] == A_TEXT) {
-        duckdb_string_t *text = text_at(row, argument);
-        return is_text(positive, duckdb_string_t_data(text), duckdb_string_t_length(*text));
-    }
-    const char *name = duckdb_string_t_data(positive);
-    if (tusk_names_truth(row->o->arguments[argument] == A_BOOLEAN, name,
-                         duckdb_string_t_length(*positive)))
-        return (number_at(row, argument) != 0) == (name[0] == 't');
-    tusk_name_number(number_at(row, argument), own);
-    return is_text(positive, own, strlen(own));
+    const tusk_positive *p = positive_at(row);
+    if (row->o->arguments[argument] != A_TEXT)
+        return number_at(row, argument) ==
+               (row->o->arguments[argument] == A_BOOLEAN ? p->boolean : p->number);
+    return is_text(text_at(row, argument), p->name, p->length);
 }
 /* The label as a number: 1 for a positive class that is named, and 0 for the others. */
 static inline double label_at(const metric_row *row) {
@@ -137,7 +141,8 @@ static inline __attribute__((always_inline)) void each_row(duckdb_function_info 
     }
     for (int i = 0; i < o->n_arguments; i++)
         columns[i] = chunk_column(chunk, (idx_t)i);
-    metric_row row = {o, columns, 0};
+    tusk_positive positive = {0};
+    metric_row row = {o, columns, 0, &positive};
     for (; row.at < n; row.at++)
         if (is_valid(&columns[0], row.at) && is_valid(&columns[1], row.at) &&
             !(o->third_skips && !is_valid(&columns[o->more], row.at)) &&

@@ -46,7 +46,7 @@ static bool average_at(const metric_row *row, enum tusk_average *average, char *
 static bool take(tusk_classes *s, const metric_row *row, char *sentence) {
     enum tusk_average average;
     tusk_class label, predicted;
-    if (mixes_text(row->o)) {
+    if (!row->o->positive && mixes_text(row->o)) {
         snprintf(sentence, TUSK_SENTENCE, TUSK_MIXED);
         return false;
     }

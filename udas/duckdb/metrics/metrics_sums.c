@@ -37,8 +37,7 @@ static tusk_shares labelled(const metric_row *row, char *own) {
         return (tusk_shares){.label = duckdb_string_t_data(text),
                              .length = duckdb_string_t_length(*text)};
     }
-    tusk_name_number(number_at(row, 0), own);
-    return (tusk_shares){.label = own, .length = strlen(own)};
+    return tusk_shares_of_number(number_at(row, 0), own);
 }
 
 /* Reads the row's probabilities; *known is false if one of them is NULL. */

@@ -5,6 +5,7 @@
 #include "../features/features.h"
 
 #include "../../scalars/metrics/scored.h"
+#include "../../scalars/metrics/shares.h"
 #include "../../scalars/metrics/table.h"
 
 enum metric_argument { A_STATE, A_LABEL, A_PREDICTED, A_THIRD, A_FOURTH, A_FIFTH };
@@ -12,9 +13,11 @@ enum metric_argument { A_STATE, A_LABEL, A_PREDICTED, A_THIRD, A_FOURTH, A_FIFTH
 /* The types of a transition's arguments, kept from row to row. */
 typedef struct row_types {
     Oid label, predicted, third, fourth;
+    tusk_positive positive; /* the last one; its name is in the call site's memory */
+    FmgrInfo output;        /* of a label that is neither text nor a number */
 } row_types;
 
-const row_types *types_of(FmgrInfo *site);
+row_types *types_of(FmgrInfo *site);
 /* Whether the row has a label and a prediction. */
 bool has_row(FunctionCallInfo fcinfo);
 /* Whether the third argument of a label and a score names the positive class. */

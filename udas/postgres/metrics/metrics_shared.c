@@ -15,11 +15,11 @@
 
 /* --- rows --- */
 
-const row_types *types_of(FmgrInfo *site) {
+row_types *types_of(FmgrInfo *site) {
     row_types *t = site->fn_extra;
     if (t)
         return t;
-    t = MemoryContextAlloc(site->fn_mcxt, sizeof *t);
+    t = MemoryContextAllocZero(site->fn_mcxt, sizeof *t);
     t->label = get_fn_expr_argtype(site, A_LABEL);
     t->predicted = get_fn_expr_argtype(site, A_PREDICTED);
     t->third = get_fn_expr_argtype(site, A_THIRD);
@@ -36,27 +36,40 @@ bool names_positive(FunctionCallInfo fcinfo) {
     return types_of(fcinfo->flinfo)->third == TEXTOID;
 }
 
-bool is_positive(FunctionCallInfo fcinfo, int argument, Oid type, int positive) {
-    const text *name = PG_GETARG_TEXT_PP(positive);
-    const char *bytes = VARDATA_ANY(name);
+/* The positive class that an argument names, which seldom changes from row to row. */
+static const tusk_positive *positive_at(FunctionCallInfo fcinfo, int argument) {
+    row_types *t = types_of(fcinfo->flinfo);
+    const text *name = PG_GETARG_TEXT_PP(argument);
     size_t length = VARSIZE_ANY_EXHDR(name);
+    if (t->positive.name && t->positive.length == length &&
+        !memcmp(t->positive.name, VARDATA_ANY(name), length))
+        return &t->positive;
+    char *kept = MemoryContextAlloc(fcinfo->flinfo->fn_mcxt, length + 1);
+    memcpy(kept, VARDATA_ANY(name), length);
+    if (t->positive.name)
+        pfree((char *)t->positive.name);
+    t->positive = tusk_positive_named(kept, length);
+    return &t->positive;
+}
+
+bool is_positive(FunctionCallInfo fcinfo, int argument, Oid type, int positive) {
+    const tusk_positive *p = positive_at(fcinfo, positive);
     Datum value = PG_GETARG_DATUM(argument);
     if (type == TEXTOID) {
         const text *t = DatumGetTextPP(value);
-        return VARSIZE_ANY_EXHDR(t) == length && !memcmp(VARDATA_ANY(t), bytes, length);
+        return VARSIZE_ANY_EXHDR(t) == p->length && !memcmp(VARDATA_ANY(t), p->name, p->length);
     }
-    char own[TUSK_CLASS_TEXT];
-    if (is_number_type(number_type(type))) {
-        if (tusk_names_truth(type == BOOLOID, bytes, length))
-            return DatumGetBool(value) == (bytes[0] == 't');
-        tusk_name_number(read_number(value, number_type(type)), own);
-        return strlen(own) == length && !memcmp(own, bytes, length);
+    if (is_number_type(number_type(type)))
+        return read_number(value, number_type(type)) == (type == BOOLOID ? p->boolean : p->number);
+    FmgrInfo *output = &types_of(fcinfo->flinfo)->output;
+    if (!OidIsValid(output->fn_oid)) {
+        Oid function;
+        bool varlena;
+        getTypeOutputInfo(type, &function, &varlena);
+        fmgr_info_cxt(function, output, fcinfo->flinfo->fn_mcxt);
     }
-    Oid output;
-    bool varlena;
-    getTypeOutputInfo(type, &output, &varlena);
-    const char *other = OidOutputFunctionCall(output, value);
-    return strlen(other) == length && !memcmp(other, bytes, length);
+    const char *other = OutputFunctionCall(output, value);
+    return strlen(other) == p->length && !memcmp(other, p->name, p->length);
 }
 
 bool read_row(FunctionCallInfo fcinfo, double *label, double *predicted) {

@@ -44,8 +44,7 @@ static tusk_shares labelled(FunctionCallInfo fcinfo, char *own) {
         const text *t = PG_GETARG_TEXT_PP(A_LABEL);
         return (tusk_shares){.label = VARDATA_ANY(t), .length = VARSIZE_ANY_EXHDR(t)};
     }
-    tusk_name_number(read_number(PG_GETARG_DATUM(A_LABEL), type), own);
-    return (tusk_shares){.label = own, .length = strlen(own)};
+    return tusk_shares_of_number(read_number(PG_GETARG_DATUM(A_LABEL), type), own);
 }
 
 static Datum take(FunctionCallInfo fcinfo, enum tusk_metric_kind kind) {

@@ -24,6 +24,34 @@ void tusk_name_number(double x, char *text) {
     }
 }
 
+static const char *name_of_boolean(double x) {
+    return x == 1 ? "true" : x == 0 ? "false" : "";
+}
+
+tusk_shares tusk_shares_of_number(double label, char *own) {
+    tusk_name_number(label, own);
+    return (tusk_shares){.label = own, .length = strlen(own), .other = name_of_boolean(label)};
+}
+
+static bool is_named(const char *name, size_t length, const char *text) {
+    return length == strlen(text) && !memcmp(name, text, length);
+}
+
+tusk_positive tusk_positive_named(const char *name, size_t length) {
+    char text[TUSK_CLASS_TEXT * 2], *end;
+    tusk_positive found = {name, length, NAN, NAN};
+    if (length && length < sizeof text) {
+        memcpy(text, name, length);
+        text[length] = 0;
+        double number = strtod(text, &end);
+        found.number = found.boolean = *end ? NAN : number;
+    }
+    for (int k = 0; k < 2; k++)
+        if (is_named(name, length, name_of_boolean(k)))
+            found.boolean = k;
+    return found;
+}
+
 bool tusk_shares_add(tusk_shares *s, const char *name, size_t length, double p, char *sentence) {
     if (!(p >= 0 && p <= 1)) {
         snprintf(sentence, TUSK_SENTENCE,
@@ -33,7 +61,8 @@ bool tusk_shares_add(tusk_shares *s, const char *name, size_t length, double p, 
     }
     s->n++;
     s->sum += p;
-    if (length == s->length && !memcmp(name, s->label, length)) {
+    if ((length == s->length && !memcmp(name, s->label, length)) ||
+        (length && s->other && is_named(name, length, s->other))) {
         s->found = true;
         s->own = p;
     } else {

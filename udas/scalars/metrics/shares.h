@@ -14,6 +14,7 @@
 typedef struct tusk_shares {
     const char *label; /* text, as the classes are called */
     size_t length;
+    const char *other; /* what else the class may be called; NULL: nothing */
     int n;
     bool found;
     double own;     /* the label's probability */
@@ -21,15 +22,20 @@ typedef struct tusk_shares {
     double squares; /* the sum of the others' squares */
 } tusk_shares;
 
-/* The names of a label that is a number or a boolean, as models call classes: 1.0 is '1', and
- * true is '1' too. text has TUSK_CLASS_TEXT bytes. */
+/* Calls a label that is a number or a boolean as models call its class: 1.0 is '1', and of models
+ * of booleans 'true'. own: TUSK_CLASS_TEXT bytes that stay while the row is read. */
+tusk_shares tusk_shares_of_number(double label, char *own);
+/* The first of these names. text has TUSK_CLASS_TEXT bytes. */
 void tusk_name_number(double x, char *text);
 
-/* Whether a text is 'true' or 'false' for a label that is a boolean. */
-static inline bool tusk_names_truth(bool boolean, const char *text, size_t length) {
-    return boolean && ((length == 4 && !memcmp(text, "true", 4)) ||
-                       (length == 5 && !memcmp(text, "false", 5)));
-}
+/* The name of a positive class, and the number that it reads as: 'true' is 1 and 'false' is 0 for
+ * labels that are booleans; NaN for a name that is no number. */
+typedef struct tusk_positive {
+    const char *name;
+    size_t length;
+    double number, boolean;
+} tusk_positive;
+tusk_positive tusk_positive_named(const char *name, size_t length);
 
 /* Tells a class; false with a sentence if p is not a probability. */
 bool tusk_shares_add(tusk_shares *s, const char *name, size_t length, double p, char *sentence);
