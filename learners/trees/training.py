@@ -77,7 +77,8 @@ def train(
                 for own, numbered in by_numbering(alike[places], chosen):
                     by_level = categories_of(groups[own], own, request)
                     refuse_signed(by_level, listed(chosen.options.monotone))
-                    yield train_together(groups[own], numbered, memory, by_level).numbered(own)
+                    models = train_together(groups[own], numbered, memory, by_level)
+                    yield models.numbered(own[models.group])
 
 
 def categories_of(

@@ -61,7 +61,7 @@ def mood(session: tuple[str, Any]) -> tuple[str, Any]:
     seed=st.integers(0, 10_000),
 )
 @settings(
-    deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    deadline=None, max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_labels_of_every_type(
     mood: tuple[str, Any], task: str, kind: str, many: bool, seed: int

@@ -102,8 +102,7 @@ static inline const tusk_positive *positive_at(const metric_row *row) {
 static inline bool is_positive(const metric_row *row, int argument) {
     const tusk_positive *p = positive_at(row);
     if (row->o->arguments[argument] != A_TEXT)
-        return number_at(row, argument) ==
-               (row->o->arguments[argument] == A_BOOLEAN ? p->boolean : p->number);
+        return number_at(row, argument) == p->number;
     return is_text(text_at(row, argument), p->name, p->length);
 }
 /* The label as a number: 1 for a positive class that is named, and 0 for the others. */

@@ -60,7 +60,7 @@ bool is_positive(FunctionCallInfo fcinfo, int argument, Oid type, int positive) 
         return VARSIZE_ANY_EXHDR(t) == p->length && !memcmp(VARDATA_ANY(t), p->name, p->length);
     }
     if (is_number_type(number_type(type)))
-        return read_number(value, number_type(type)) == (type == BOOLOID ? p->boolean : p->number);
+        return read_number(value, number_type(type)) == p->number;
     FmgrInfo *output = &types_of(fcinfo->flinfo)->output;
     if (!OidIsValid(output->fn_oid)) {
         Oid function;

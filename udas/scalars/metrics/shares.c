@@ -39,16 +39,16 @@ static bool is_named(const char *name, size_t length, const char *text) {
 
 tusk_positive tusk_positive_named(const char *name, size_t length) {
     char text[TUSK_CLASS_TEXT * 2], *end;
-    tusk_positive found = {name, length, NAN, NAN};
+    tusk_positive found = {name, length, NAN};
     if (length && length < sizeof text) {
         memcpy(text, name, length);
         text[length] = 0;
         double number = strtod(text, &end);
-        found.number = found.boolean = *end ? NAN : number;
+        found.number = *end ? NAN : number;
     }
     for (int k = 0; k < 2; k++)
         if (is_named(name, length, name_of_boolean(k)))
-            found.boolean = k;
+            found.number = k;
     return found;
 }
 

@@ -28,12 +28,12 @@ tusk_shares tusk_shares_of_number(double label, char *own);
 /* The first of these names. text has TUSK_CLASS_TEXT bytes. */
 void tusk_name_number(double x, char *text);
 
-/* The name of a positive class, and the number that it reads as: 'true' is 1 and 'false' is 0 for
- * labels that are booleans; NaN for a name that is no number. */
+/* The name of a positive class, and the number that it reads as, 1 for 'true' and 0 for 'false';
+ * NaN for a name that is no number. */
 typedef struct tusk_positive {
     const char *name;
     size_t length;
-    double number, boolean;
+    double number;
 } tusk_positive;
 tusk_positive tusk_positive_named(const char *name, size_t length);
 
