@@ -27,10 +27,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
 TWO = ("svm", "squared_hinge", "sparse_logistic", "fm")
 """Tasks of two classes at most."""
 TYPES = {
-    "boolean": ("k = {1}", ["false", "true"]),
-    "text": ("CASE k WHEN {0} THEN 'm' WHEN {1} THEN 'Z' ELSE 'a b' END", ["m", "Z", "a b"]),
-    "digits": ("CASE k WHEN {0} THEN '9' WHEN {1} THEN '20' ELSE '100' END", ["9", "20", "100"]),
-    "enum": ("CAST(CASE k WHEN {0} THEN 'sad' WHEN {1} THEN 'ok' ELSE 'glad' END AS mood)", ["sad", "ok", "glad"]),
+    "boolean": ("k = 1", ["false", "true"]),
+    "text": ("CASE k WHEN 0 THEN 'm' WHEN 1 THEN 'Z' WHEN 2 THEN 'a b' ELSE 'new' END", ["m", "Z", "a b"]),
+    "digits": ("CASE k WHEN 0 THEN '9' WHEN 1 THEN '20' WHEN 2 THEN '100' ELSE '7' END", ["9", "20", "100"]),
+    "enum": ("CAST(CASE k WHEN 0 THEN 'sad' WHEN 1 THEN 'ok' WHEN 2 THEN 'glad' ELSE 'new' END AS mood)", ["sad", "ok", "glad"]),
     "smallint": ("CAST(7 - k AS smallint)", ["7", "6", "5"]),
     "integer": ("CAST(k * 3 - 1 AS integer)", ["-1", "2", "5"]),
     "bigint": ("CAST(k AS bigint) + 1000000000000", ["1000000000000", "1000000000001", "1000000000002"]),
@@ -50,7 +50,7 @@ def test_every_classifier_is_here() -> None:
 
 @pytest.fixture
 def mood(session: tuple[str, Any]) -> tuple[str, Any]:
-    session[1].execute("CREATE TYPE mood AS ENUM ('sad', 'ok', 'glad')")
+    session[1].execute("CREATE TYPE mood AS ENUM ('sad', 'ok', 'glad', 'new')")
     return session
 
 
@@ -76,7 +76,7 @@ def test_labels_of_every_type(
     connection.execute(f"DROP TABLE IF EXISTS r; CREATE TEMP TABLE r ({columns})")
     values = ", ".join(str(row).replace("None", "NULL") for row in rows)
     connection.execute(f"INSERT INTO r VALUES {values}")
-    label = f"CASE WHEN k IS NOT NULL THEN {TYPES[kind][0].format(0, 1)} END"
+    label = f"CASE WHEN k IS NOT NULL THEN {TYPES[kind][0]} END"
     x = "[a, b]" if name == "duck" else "ARRAY[a, b]"
     options = json.dumps(OPTIONS[task])
     models = f"SELECT g, train_model('{task}', {label}, {x}, '{options}') AS m FROM r WHERE fold = 0 GROUP BY g"
@@ -145,3 +145,18 @@ def drawn(n: int, seed: int, unseen: bool) -> list[tuple[Any, ...]]:
         missing = random.random() < 0.05
         rows.append((g, fold, None if missing else k, float(a), float(b)))
     return rows
+
+
+@pytest.mark.parametrize("task", ["logistic", "gbdt", "random_forest", "mlp"])
+def test_models_are_of_their_own_groups(session: tuple[str, Any], task: str) -> None:
+    """Groups of three, of one and of two classes in one statement, each with its own rows."""
+    name, connection = session
+    x = "[a]" if name == "duck" else "ARRAY[a]"
+    rows = f"SELECT i % 3 AS g, CASE i % 3 WHEN 0 THEN CAST(floor(i / 3.0) AS integer) % 3 WHEN 1 THEN 7 ELSE 4 + CAST(floor(i / 3.0) AS integer) % 2 END AS k, i * 1.5 AS a FROM generate_series(0, {3 * N}) AS s(i)"
+    label = "CAST(floor(k) AS integer)"
+    model = f"train_model('{task}', {label}, {x}, '{json.dumps(OPTIONS[task])}')"
+    found = connection.execute(
+        f"SELECT g, (m).classes, (m).n_rows FROM (SELECT g, {model} AS m FROM ({rows}) AS r GROUP BY g) AS f ORDER BY g"
+    ).fetchall()
+    n = {g: len([i for i in range(3 * N + 1) if i % 3 == g]) for g in range(3)}
+    assert found == [(0, [0, 1, 2], n[0]), (1, [7], n[1]), (2, [4, 5], n[2])]
