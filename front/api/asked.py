@@ -9,7 +9,9 @@ from tuskml.databases.sources import Source
 from tuskml.errors import OptionError, one_of
 from tuskml.groups.execution.choosing import place_given
 from tuskml.groups.selection.asked import Search, search_of
+from tuskml.learners.classes import named_as_booleans
 from tuskml.learners.learner import Request
+from tuskml.learners.models import Models
 from tuskml.learners.options.table import MAX_TEXT
 from tuskml.learners.registry import (
     TASKS,
@@ -120,8 +122,9 @@ class Given:
 class Training:
     """A checked request: SQL expressions over the source's columns; keys have names and SQL.
 
-    n_features: None where they are one array, 0 where they are a row with names; text_label:
-    whether labels are text; extras: SQL of the weight, or of the weight and the offset.
+    n_features: None where they are one array, 0 where they are a row with names; label_kind: of
+    `kind_of`, such as `category` for text; extras: SQL of the weight, or of the weight and the
+    offset.
     """
 
     asked: Asked
@@ -132,8 +135,17 @@ class Training:
     options: str
     n_features: int | None
     given: Given
-    text_label: bool = False
+    label_kind: str = "number"
     extras: tuple[str, ...] = ()
+
+    @property
+    def text_label(self) -> bool:
+        """Whether labels are text."""
+        return self.label_kind == "category"
+
+    def classes_named(self, models: Models) -> Models:
+        """Models that were trained on the labels as numbers, with the names of their classes."""
+        return named_as_booleans(models) if self.label_kind == "boolean" else models
 
     def instead_of_its_task(self, token: str) -> "Training":
         """The same, which will explain what plans were compared (`learners/receiving.py`)."""

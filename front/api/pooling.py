@@ -46,6 +46,7 @@ def train_pooled(database: Database, training: Training) -> Models:
     one_fold = np.zeros(len(rows.y), np.intp)
     cells = written(rows.x, rows.y, rows.group, one_fold, (rows.n_groups, 1))
     found = with_leaks(replace(found, n_skipped=skipped), cells.cells.cells.ravel())
+    found = training.classes_named(found)
     models = {
         as_key(key): training.given.named(Model.of_batch(found, place))
         for place, key in enumerate(keys)

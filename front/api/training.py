@@ -281,7 +281,7 @@ def by_row_group(
         task = training.asked.task
         return None if plans is None else training.instead_of_its_task(compared(task, plans))
     last_training.note(models, None)
-    return Model.of_batch(models, 0)
+    return Model.of_batch(training.classes_named(models), 0)
 
 
 def options_text(options: Mapping[str, Any]) -> str:
@@ -348,6 +348,6 @@ def resolve(
         asked.options,
         n_features,
         Given(tuple(texts), label, tuple(keys)),
-        label is not None and kind_of(scope.types([label_sql], "label")[0]) == "category",
+        "number" if label is None else kind_of(scope.types([label_sql], "label")[0]),
         extras=scope.extras(*extras),
     )

@@ -145,7 +145,7 @@ class PartedGroups:
         else:
             models = searched_by_parts(parts, asked.search, min(AT_ONCE, self.at_once))
         every.ask(b"")  # which frees their rows
-        return models
+        return None if models is None else self.units.training.classes_named(models)
 
     def crew(self, batch: Batch, parts: Shards, leaders: Leaders, executor: Executor) -> Crew:
         """The workers that train a group together."""

@@ -207,7 +207,7 @@ def training_of(database: DuckDB, texts: Sequence[str]) -> Training:
         options or "{}",
         0 if is_row(kind) else None,
         Given((features,), label, tuple(json.loads(keys))),
-        asked.labels and kind_of(label_kind) == "category",
+        kind_of(label_kind) if asked.labels else "number",
         tuple(extras_of(weight, offset)),
     )
 

@@ -138,3 +138,25 @@ def test_pooled_and_streamed_models_have_the_status(con: Any, tmp_path: Any) -> 
         one = tuskml.train(con, "linear", source=file, **given, **drawn)
         assert "row groups" in one.plan
         assert (one.status == "label among features") == leaks
+
+
+def test_booleans_have_names_wherever_they_are_trained(con: Any, tmp_path: Any) -> None:
+    con.execute(
+        "CREATE TABLE t AS SELECT i % 3 AS g, (i * 37 % 1009) > 300 AS y, (i % 11)::DOUBLE AS a, "
+        "(i * 7 % 13)::DOUBLE AS b FROM range(400000) s(i)"
+    )
+    file = str(tmp_path / "t.parquet")
+    con.execute(f"COPY t TO '{file}' (ROW_GROUP_SIZE 20480)")
+    given = {"label": "y", "features": ["a", "b"]}
+    few = given | {"source": "SELECT * FROM t LIMIT 3000"}
+    drawn = {"sampler": "shuffled-partition", "epsilon": 0.05, "max_iter": 5}
+    by_parts = {"executor": "threads", "placement": "gap", "trees": 2}
+    found = [
+        *tuskml.train(con, "logistic", group_by="g", pooled=True, **few).values(),
+        tuskml.train(con, "logistic", source=file, **given, **drawn),
+        *tuskml.train(con, "gbdt", source=file, group_by="g", **given, **by_parts).values(),
+        tuskml.train(con, "logistic", l2=[0.1, 1.0], folds=2, **few),
+        tuskml.train(con, "logistic", class_weight={"false": 1, "true": 2}, **few),
+        tuskml.train(con, "logistic", classes=["false", "true"], **few),
+    ]
+    assert [one.class_names for one in found] == [["false", "true"]] * len(found)

@@ -29,3 +29,18 @@ def test_rows_are_freed_when_their_group_is_trained(
         found = tuskml.train(con, "linear", executor="threads", placement="dp", **given)
     assert len(pins) == 2 * len(found)
     assert max(held) == 2
+
+
+@pytest.mark.parametrize("placement", ["gap", "dp"])
+def test_a_label_among_its_features_has_a_status(tmp_path: Path, placement: str) -> None:
+    """Where all parts of a group say so."""
+    with tuskml.connect() as con:
+        sharded.table(con, 8_000)
+        source = sharded.shuffled(con, tmp_path / "s")
+        given = {"label": "x", "group_by": "g", "source": source, "executor": "threads"}
+        for feature, leaks in (("2 * asin(sin(x))", True), ("sin(x)", False)):
+            features = ["z", feature]
+            found = tuskml.train(con, "linear", features=features, placement=placement, **given)
+            large = [one for one in found.values() if one is not None and one.n_rows > 200]
+            assert large
+            assert {one.status == "label among features" for one in large} == {leaks}
