@@ -234,7 +234,10 @@ class Model(Fields):
 
     def predict_class(self, X: Any) -> list[str | None]:
         """The class of each row by its name, None where a feature is missing."""
-        return self._class_names(scoring.scored(self, "predict_class", X)).tolist()
+        found: list[str | None] = self._class_names(
+            scoring.scored(self, "predict_class", X)
+        ).tolist()
+        return found
 
     def _class_names(self, indices: Floats) -> NDArray[np.object_]:
         """The names of classes, (n,), by their indices from 1 on; None for NaN."""
