@@ -241,8 +241,9 @@ def facts_of_models(database: Database, table: ModelTable) -> tuple[bool, bool]:
     by_name = has("preparation VARCHAR") and database.fetch(
         f"SELECT 1 {rows} WHERE ({model}).preparation IS NOT NULL LIMIT 1"
     )
-    classes = has("class_names VARCHAR[]") and database.fetch(
+    query = (
         f"SELECT DISTINCT ({model}).classes, ({model}).class_names {rows} "
         f"WHERE ({model}).class_names IS NOT NULL"
     )
-    return bool(by_name), any(has_text_classes(*pair) for pair in classes or ())
+    classes = database.fetch(query) if has("class_names VARCHAR[]") else []
+    return bool(by_name), any(has_text_classes(*pair) for pair in classes)

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from tuskml.errors import DataError
 from tuskml.late import late
 from tuskml.learners.models import FORMAT, Lists, Models, Names, Strings
-from tuskml.learners.remarks import named_in
 from tuskml.learners.tasks import weighs_features
 from tuskml.learners.topics.payload import topics_of_payload
 from tuskml.learners.trees.compact import as_bytes, trees_of_payload
@@ -45,8 +44,7 @@ class Model(Fields):
 
     features: the names that option `feature_names` gave, or the columns or SQL expressions that
     Python trained the model on; label: likewise. Models that differ only in
-    them are equal. preparation: what rows by name became, as JSON; trials: what a search tried;
-    note: in how many of the rows that were skipped which column was NULL.
+    them are equal. preparation: what rows by name became, as JSON; trials: what a search tried.
     """
 
     @classmethod
@@ -83,8 +81,7 @@ class Model(Fields):
 
     def trained_on(self, features: Sequence[str], label: str | None) -> "Model":
         """The same model with the names of its features and its label."""
-        note = named_in(self.note, features) if self.note else None
-        return replace(self, features=tuple(features), label=label, note=note)
+        return replace(self, features=tuple(features), label=label)
 
     def as_dict(self) -> dict[str, Any]:
         """SQL's fields by name, for JSON."""
@@ -237,10 +234,10 @@ class Model(Fields):
 
     def predict_class(self, X: Any) -> list[str | None]:
         """The class of each row by its name, None where a feature is missing."""
-        names: list[str | None] = self._class_names(
+        found: list[str | None] = self._class_names(
             scoring.scored(self, "predict_class", X)
         ).tolist()
-        return names
+        return found
 
     def _class_names(self, indices: Floats) -> NDArray[np.object_]:
         """The names of classes, (n,), by their indices from 1 on; None for NaN."""
@@ -296,5 +293,5 @@ class Model(Fields):
 
 FIELDS = tuple(item.name for item in MODEL_FIELDS if item.kind != "PAYLOAD")
 """Those of SQL's model value that a person reads, in its order."""
-LATER = ("features", "preparation", "class_names", "trials", "note")
+LATER = ("features", "preparation", "class_names", "trials")
 """Fields that models of an older version do not have."""

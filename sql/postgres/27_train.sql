@@ -76,7 +76,6 @@ SELECT coalesce(substring(lower(term) FROM
     '^[\s(]*(?:cast\s*\(\s*)?(?:[\w$]+\s*\.\s*|"[^"]+"\s*\.\s*)*"?([\w$]+)"?(?:[\s)]*|\s+as\s+[\w\s]+(?:\([\d,\s]+\))?\s*\)[\s)]*)(?:::\s*[\w\s]+(?:\([\d,\s]+\))?[\s)]*)*$'),
     regexp_replace(lower(term), '\s', '', 'g'))
 $$;
-REVOKE ALL ON FUNCTION _tuskml_plain(text) FROM PUBLIC;
 
 -- What the texts of train(...) are in SQL, and its options: the label, the features, and arguments of train_model after the
 -- options.

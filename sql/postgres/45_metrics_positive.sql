@@ -4,10 +4,10 @@ DO $make$
 DECLARE
     metric record;
     rows record;
-    weight text;
+    weight pg_catalog.text;
 BEGIN
     FOR metric IN
-        SELECT name, second, family, final, function, space, '_tuskml_' || coalesce(transition, name) AS transition
+        SELECT name, second, family, final, function, space, pg_catalog.concat('_tuskml_', COALESCE(transition, name)) AS transition
         FROM (VALUES
             ('log_loss', 'p', 'metric', 'metric_give', 'log_loss', 96, NULL),
             ('brier', 'p', 'metric', 'metric_give', 'brier', 96, NULL),
@@ -31,20 +31,21 @@ BEGIN
                  (VALUES ('positive text', 'text', 'all'), ('positive text, bins bigint', 'text, bigint', 'calibration'),
                          ('positive text, bins integer', 'text, integer', 'calibration'), ('average text, positive text', 'text, text', 'classes')
                  ) AS m (more, types, who)
-            WHERE CASE WHEN metric.family = 'classes' THEN l.of_classes AND m.who = 'classes'
-                       ELSE l.predicted = 'float8' AND m.who IN ('all', metric.name) END
+            WHERE CASE WHEN metric.family OPERATOR(pg_catalog.=) 'classes' THEN l.of_classes AND m.who OPERATOR(pg_catalog.=) 'classes'
+                       ELSE l.predicted OPERATOR(pg_catalog.=) 'float8' AND m.who OPERATOR(pg_catalog.=) ANY (ARRAY['all', metric.name]) END
         LOOP
-            FOREACH weight IN ARRAY CASE WHEN metric.name = 'calibration' AND rows.types = 'text' THEN ARRAY[''] ELSE ARRAY['', 'float8'] END LOOP
-                EXECUTE format(
+            FOREACH weight IN ARRAY CASE WHEN metric.name OPERATOR(pg_catalog.=) 'calibration' AND rows.types OPERATOR(pg_catalog.=) 'text'
+                                        THEN ARRAY[NULL] ELSE ARRAY[NULL, 'float8'] END::pg_catalog.text[] LOOP
+                EXECUTE pg_catalog.format(
                     'CREATE OR REPLACE FUNCTION @extschema@.%1$I(internal, "any", "any", %2$s) RETURNS internal '
                     'AS ''MODULE_PATHNAME'', ''tuskml_%3$s'' LANGUAGE C IMMUTABLE PARALLEL SAFE; '
                     'REVOKE ALL ON FUNCTION @extschema@.%1$I(internal, "any", "any", %2$s) FROM PUBLIC',
-                    metric.transition, concat_ws(', ', rows.types, nullif(weight, '')), metric.function);
-                EXECUTE format(
+                    metric.transition, pg_catalog.concat_ws(', ', rows.types, weight), metric.function);
+                EXECUTE pg_catalog.format(
                     'CREATE OR REPLACE AGGREGATE @extschema@.%1$I(label %2$s, %3$s %4$s, %5$s) (SFUNC = @extschema@.%6$I, STYPE = internal, '
                     'SSPACE = %7$s, FINALFUNC = @extschema@._tuskml_%8$s, COMBINEFUNC = @extschema@._tuskml_%9$s_combine, '
                     'SERIALFUNC = @extschema@._tuskml_%9$s_serialize, DESERIALFUNC = @extschema@._tuskml_%9$s_deserialize, PARALLEL = SAFE)',
-                    metric.name, rows.label, metric.second, rows.predicted, concat_ws(', ', rows.more, 'weight ' || nullif(weight, '')),
+                    metric.name, rows.label, metric.second, rows.predicted, pg_catalog.concat_ws(', ', rows.more, CASE WHEN weight IS NOT NULL THEN 'weight float8' END),
                     metric.transition, metric.space, metric.final, metric.family);
             END LOOP;
         END LOOP;
