@@ -20,8 +20,8 @@ struct Widest {
 
 // The labels of one group. positive: the label that counts as 1, for TK_LOGISTIC. shape: as in
 // tk_boost. widest: of more rows than these, or NULL: of these. narrower: the threshold that
-// Huber's slopes have, where it is not that of the losses; 0: it is. origin: what margins and labels
-// that are numbers are less by, so that their differences keep their digits far from zero.
+// Huber's slopes have, where it is not that of the losses; 0: it is. origin: what margins and
+// labels that are numbers are less by, so that their differences keep their digits far from zero.
 struct Labels {
     const tusk_group *group;
     int32_t objective;
