@@ -105,7 +105,8 @@ def test_a_new_run_is_on_the_page(
         "tuskml against a peer", 5, lambda r: r["a peer"].seconds / r["tuskml"].seconds
     )
     alone = contender.Goal("seconds", 1, lambda r: r["tuskml"].seconds, at_least=False)
-    benchmark = contender.Benchmark("dense_sgd", "A title", (), (goal, alone))
+    late = contender.Goal("turn", 0.1, lambda r: r["tuskml"].seconds, at_least=False)
+    benchmark = contender.Benchmark("dense_sgd", "A title", (), (goal, alone, late))
     record = report.as_dict(
         benchmark, contender.Settings(tmp_path), {"tuskml": ours, "a peer": peer}, FACTS
     )
@@ -115,6 +116,8 @@ def test_a_new_run_is_on_the_page(
     assert (file.name, run["versions"]) == ("linear.json", "duckdb 2.0.0")
     monkeypatch.setattr(page, "RESULTS", tmp_path)
     shown = page.tables()
-    assert "| A title: seconds | 0.5 | <= 1 | 2026-12-01 A |" in shown
+    assert "A title: seconds" not in shown
+    assert "1 figure without a peer reached its goal; these missed theirs:" in shown
+    assert "| A title: turn | 0.5 | <= 0.1, missed | 2026-12-01 A |" in shown
     assert "| A | a processor, 2 cores, 8 GiB |" in shown
     assert "| A title | a peer | 4 | >= 5, missed | 2026-12-01 A |" in shown
