@@ -228,7 +228,7 @@ def test_columns_of_text_and_dates_need_nothing_more(
         path.unlink()
 
 
-WEIGHTED = """{{{{ config(materialized='model', task='{task}', label='{label}', features=['dep_delay', 'hour'],
+WEIGHTED = """{{{{ config(materialized='model', task='{task}', label='{label}', features=['dep_delay', '{other}'],
     group_by='carrier', held_out='held_out', options={{'epsilon': 1e-8}}, {more}) }}}}
 select *, 1 + distance / 500.0 as heavy from {{{{ ref('flight_features') }}}}"""
 HEAVY = "(SELECT *, 1 + distance / 500.0 AS heavy FROM {schema}.flight_features WHERE carrier = 'AA') AS f"
@@ -248,13 +248,14 @@ def test_a_config_has_weights_and_offsets_by_column(
     """The model is that of train_model, and its metrics are of its predictions; a weight that
     changes trains again."""
     path = project.folder / "models" / "zz_weighted.sql"
-    path.write_text(WEIGHTED.format(task=task, label=label, more=more))
+    other = "distance" if label == "hour" else "hour"
+    path.write_text(WEIGHTED.format(task=task, label=label, other=other, more=more))
     nodes = project.dbt("run", "--select", "zz_weighted")["nodes"]
     assert nodes["zz_weighted"] == ["success", "TRAIN 4 of 4"]
     again = project.dbt("run", "--select", "zz_weighted")["nodes"]
     assert again["zz_weighted"] == ["success", "TRAIN 0 of 4"]
     schema, extras = project.schema, "heavy" if "weight" in more else "1, ln(heavy)"
-    rows, x = HEAVY.format(schema=schema), "ARRAY[dep_delay, hour]"
+    rows, x = HEAVY.format(schema=schema), f"ARRAY[dep_delay, {other}]"
     call = f"train_model('{task}', {label}, {x}, '{{\"epsilon\": 1e-8}}', {extras})"
     ((coef,),) = project.sql(f"SELECT ({call} FILTER (WHERE NOT held_out)).coef FROM {rows}")
     own = f"{schema}.zz_weighted AS m"
