@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from tuskml.kernels.library import OutOfTime
 from tuskml.kernels.passes import Floats
 from tuskml.kernels.rows.meter import Meter
 from tuskml.learners import events
@@ -62,13 +63,18 @@ def descend(
         build = ALGORITHMS[plan.family].operators
         if not plan.is_plain or problem.task.general:
             build = operators_of
-        chosen = build(timed, within, v, deadline)
-        if kept is not None:
-            chosen, kept = kept.taken_over(chosen, timed), None
-        if settings is plan and ends_by_gap(problem, plan):
-            chosen = replace(chosen, converge=WithinGap(timed, plan.epsilon))
-        elif settings is plan and extrapolates(problem, plan):
-            chosen = replace(chosen, converge=in_metric(timed, chosen.converge, plan.threads))
+        try:
+            chosen = build(timed, within, v, deadline)
+            if kept is not None:
+                chosen, kept = kept.taken_over(chosen, timed), None
+            if settings is plan and ends_by_gap(problem, plan):
+                chosen = replace(chosen, converge=WithinGap(timed, plan.epsilon))
+            elif settings is plan and extrapolates(problem, plan):
+                chosen = replace(chosen, converge=in_metric(timed, chosen.converge, plan.threads))
+        except OutOfTime:  # what comes before the first iteration took too long
+            state = State.at(v)
+            state.out_of_time = True
+            break
         chosen = telling(chosen, timed, plan, int(iterations.max()))
         operators, clock = timing.watched(chosen)
         if watch is not None:
@@ -140,9 +146,12 @@ def to_the_gap(
     made, v, state = 0, start, None
     for stage, settings in stages(problem, plan):
         part = stage.on(replace(stage.rows, deadline=deadline))
-        operators = operators_of(part, settings, v, deadline)
-        if settings is plan and ends_by_gap(problem, plan):
-            operators = replace(operators, converge=WithinGap(part, plan.epsilon))
+        try:
+            operators = operators_of(part, settings, v, deadline)
+            if settings is plan and ends_by_gap(problem, plan):
+                operators = replace(operators, converge=WithinGap(part, plan.epsilon))
+        except OutOfTime:
+            return None
         state = run(part, operators)
         if state.out_of_time:
             return None
@@ -193,7 +202,11 @@ def to_the_corner(problem: Problem, plan: Plan, state: State, deadline: float | 
         width, some = width / 2, problem.of(left)
         part = some.on(replace(some.rows, smoothing=width, deadline=deadline))
         before = state.v[left]
-        ended = run(part, operators_of(part, finer, before, deadline))
+        try:
+            operators = operators_of(part, finer, before, deadline)
+        except OutOfTime:  # they converged already
+            return
+        ended = run(part, operators)
         state.iterations[left] += ended.iterations
         if ended.out_of_time:
             return

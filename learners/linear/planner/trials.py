@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from tuskml.errors import OperatorError
 from tuskml.kernels.hinge.tried import Corner
+from tuskml.kernels.library import OutOfTime
 from tuskml.kernels.passes import Floats
 from tuskml.kernels.rows.meter import Meter
 from tuskml.kernels.speculated import Method
@@ -204,8 +205,11 @@ def trial(
         if in_python:  # its samples are of whatever rows there are
             rows = problem.rows.head(max(1, int(problem.rows.groups["n_rows"].max()) // stride))
         part = problem.on(replace(rows, deadline=deadline))
-        operators = operators_of(part, settings, v, deadline)
-        watched = Errors(Tolerance.of(part, settings), smoothing, errors)
+        try:
+            operators = operators_of(part, settings, v, deadline)
+            watched = Errors(Tolerance.of(part, settings), smoothing, errors)
+        except OutOfTime:  # what comes before the first iteration took too long
+            break
         state = run(part, replace(operators, converge=watched))
         if state.out_of_time:
             break

@@ -1,6 +1,7 @@
 """Iterations by a sketch of the curvature, against those that trainings took."""
 
 import json
+import time
 
 import numpy as np
 import pytest
@@ -10,12 +11,17 @@ from tuskml.kernels.passes import Pass
 from tuskml.learners.learner import Request
 from tuskml.learners.linear import training
 from tuskml.learners.linear.algorithms import ALGORITHMS
+from tuskml.learners.linear.algorithms.parts.kept import Beginning
+from tuskml.learners.linear.descent import descend
 from tuskml.learners.linear.objective import describe, start
 from tuskml.learners.linear.options import parse
 from tuskml.learners.linear.planner import planning, sampling
 from tuskml.learners.linear.planner.calibration import groups_of
+from tuskml.learners.linear.planner.candidates import candidate, why_not
 from tuskml.learners.linear.planner.curves import decades
 from tuskml.learners.linear.planner.question import shrunk
+from tuskml.learners.linear.planner.report import Timing
+from tuskml.learners.linear.planner.trials import trial
 from tuskml.learners.linear.tasks import LINEAR
 
 
@@ -171,4 +177,25 @@ def test_at_the_hinge_sparse_rows_are_not_sketched():
     segment, groups, request = sparse_asked(12, "svm", l2=1e-3)
     blind, seen = question_of(groups, request)
     assert seen is blind
+    del segment
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("task", ["linear", "logistic", "huber", "quantile", "svm"])
+def test_time_that_is_over_ends_trials_and_trainings_without_an_error(task, algorithm):
+    """Also where what comes before its first iteration takes too long."""
+    segment, groups, request = asked(30.0, task, algorithm="auto")
+    plan, question = planning.first_plan(groups, request)
+    tried = candidate(question, algorithm)
+    if why_not(question, tried, 1e12) is not None:
+        pytest.skip("no candidate of this task")
+    given = Pass(groups, request.task.loss, None, None, True, 1, cancel_mark=passes.cancel_mark())
+    labels = given.labels()
+    problem = describe(given, labels, plan, request)
+    begin = start(problem, labels, request.options)
+    over = time.monotonic() - 1
+    assert len(trial(problem, begin, tried, 1, over)) <= 2
+    state = descend(problem, Beginning(begin), None, tried, over, Timing())
+    assert state.out_of_time
+    assert not state.converged.any()
     del segment
