@@ -15,8 +15,9 @@ import tuskml
 from tuskml.cluster.parted import on_parts
 from tuskml.groups.execution import leading, threads
 from tuskml.groups.execution.leading import Ran
+from tuskml.kernels.parts import dealing
 from tuskml.kernels.parts.message import header_of
-from tuskml.kernels.trees.parted import bagging, holding
+from tuskml.kernels.trees.parted import bagging
 from tuskml.learners.learner import Request
 from tuskml.learners.registry import learner_of
 from tuskml.learners.trees.forest_options import FOREST_OPTIONS
@@ -133,7 +134,7 @@ def test_keys_of_many_rows_are_sent_in_slices(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With rows that are equal to others, in the same part and in another one."""
-    for module in (bagging, holding):
+    for module in (bagging, dealing):
         monkeypatch.setattr(module, "TOGETHER", 3_000)
     given = GIVEN | {"source": source, "features": ["level", "z"]}
     parted_trees.assert_same_trees(by_parts(con, **given), whole(con, **given))

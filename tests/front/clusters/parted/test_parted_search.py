@@ -17,7 +17,7 @@ from tuskml.groups.execution import threads
 from tuskml.groups.execution.executor import Outcome, Unit
 from tuskml.groups.execution.leading import Ran
 from tuskml.groups.selection import parted
-from tuskml.learners.trees.learner import Trees
+from tuskml.learners.trees.learner import TreesByParts
 
 GIVEN: dict[str, Any] = sharded.GIVEN | {"executor": "threads", "placement": "gap"}
 NAMED = ["x", "z", "CASE WHEN x > 0.5 THEN 'high' ELSE 'low' || (x * 500)::INT % 3 END"]
@@ -222,7 +222,7 @@ def test_trees_of_a_search_do_not_mix(
     monkeypatch.setattr(groups, "AT_ONCE", 1)
     assert found() == expected
     monkeypatch.setattr(groups, "AT_ONCE", 6)
-    monkeypatch.setattr(Trees, "keeps", False)
+    monkeypatch.setattr(TreesByParts, "keeps", False)
     assert found() == expected
 
 

@@ -13,7 +13,7 @@ from stored_fits import SPARSE, put, rows_of
 import tuskml
 from tuskml.errors import DataError
 from tuskml.kvstore import StoreRoot
-from tuskml.learners.linear.learner import Linear
+from tuskml.learners.linear.learner import LinearStored
 
 pytestmark = pytest.mark.native
 
@@ -38,7 +38,7 @@ def trained(con, groups=4, where="true", **options):
 
 def meeting(monkeypatch, n):
     """Trainings wait for each other, n of them; they fail where they are fewer."""
-    barrier, train = threading.Barrier(n), Linear.train_stored
+    barrier, train = threading.Barrier(n), LinearStored.train
     options = []
 
     def met(self, group, request, memory, root):
@@ -46,7 +46,7 @@ def meeting(monkeypatch, n):
         barrier.wait(PATIENCE)
         return train(self, group, request, memory, root)
 
-    monkeypatch.setattr(Linear, "train_stored", met)
+    monkeypatch.setattr(LinearStored, "train", met)
     return options
 
 
@@ -76,7 +76,7 @@ def test_two_groups_train_at_the_same_time(con, tmp_path, monkeypatch) -> None:
 )
 def test_what_trains_in_turn(con, tmp_path, monkeypatch, given) -> None:
     """What must not depend on processors, and caches that cannot be shared."""
-    running, most, train = [], [], Linear.train_stored
+    running, most, train = [], [], LinearStored.train
 
     def counted(self, *arguments):
         running.append(1)
@@ -86,13 +86,13 @@ def test_what_trains_in_turn(con, tmp_path, monkeypatch, given) -> None:
         finally:
             running.pop()
 
-    monkeypatch.setattr(Linear, "train_stored", counted)
+    monkeypatch.setattr(LinearStored, "train", counted)
     trained(con, **given)
     assert most == [1, 1, 1, 1]
 
 
 def test_a_group_that_fails_fails_the_statement(con, monkeypatch) -> None:
-    begun, train = [], Linear.train_stored
+    begun, train = [], LinearStored.train
 
     def fails(self, *arguments):
         begun.append(1)
@@ -100,7 +100,7 @@ def test_a_group_that_fails_fails_the_statement(con, monkeypatch) -> None:
             raise DataError("the second group is bad")
         return train(self, *arguments)
 
-    monkeypatch.setattr(Linear, "train_stored", fails)
+    monkeypatch.setattr(LinearStored, "train", fails)
     with pytest.raises(duckdb.Error, match="the second group is bad"):
         trained(con, groups=40, threads=2)
     assert len(begun) < 40
