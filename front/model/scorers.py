@@ -68,6 +68,7 @@ class _Column(ctypes.Structure):
         ("numbers", ctypes.c_void_p),
         ("texts", ctypes.c_void_p),
         ("validity", ctypes.c_void_p),
+        ("rounded", ctypes.c_void_p),
     ]
 
 

@@ -144,14 +144,11 @@ def test_estimators_are_exported(cancer: tuple[Any, Any], tmp_path: Path) -> Non
 
     X, y = cancer
     X = X[:, :5]
-    for labels, expected in ((y * 4 + 3, y * 4 + 3), (np.array(["ill", "well"])[y], y)):
+    for labels in (y * 4 + 3, np.array(["ill", "well"])[y]):
         classifier = TuskClassifier(l2=0.01).fit(X, labels)
         save_onnx(classifier, tmp_path / "c.onnx")
         prediction, _, probability = run_onnx(tmp_path / "c.onnx", X)
-        places = np.searchsorted(classifier.classes_, classifier.predict(X))
-        assert (prediction == (np.unique(expected)[places])).all(), (
-            "classes that are text by their place"
-        )
+        assert (prediction == classifier.predict(X)).all()
         np.testing.assert_allclose(probability, classifier.predict_proba(X)[:, 1], rtol=1e-9)
     regressor = TuskRegressor(l2=0.01).fit(X, y)
     save_onnx(regressor, tmp_path / "r.onnx")
