@@ -293,5 +293,5 @@ class Model(Fields):
 
 FIELDS = tuple(item.name for item in MODEL_FIELDS if item.kind != "PAYLOAD")
 """Those of SQL's model value that a person reads, in its order."""
-LATER = ("features", "preparation", "class_names", "trials")
+LATER = ("features", "preparation", "class_names", "trials", "note")
 """Fields that models of an older version do not have."""
