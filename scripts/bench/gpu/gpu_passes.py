@@ -89,7 +89,7 @@ def gradient_pass(
     wrong = {"off": float(off.max() / np.abs(truth).max())}
     whole = seconds(device, lambda: rows.gradient(w))
     visit = passes.Visit(
-        rows, part, rows._table(part), device.to_device(w), rows.losses_on_device(), d + 3
+        rows, part, rows.table(part), device.to_device(w), rows.losses_on_device(), d + 3
     )
     alone = kernel_seconds(device, lambda: rows._gradient_of(visit))
     size = n * (4 * d + 8)
