@@ -51,6 +51,23 @@ struct LabelsSeen {
         return found - std::lgamma((double)others + 1);
     }
 
+    // The logarithm of how many ways there are to divide the rows into sets of the sizes that the
+    // values have. Of values that are all different there is one way, which tells nothing.
+    double divisions(int64_t n) const {
+        double found = orders(n);
+        std::vector<int64_t> sizes;
+        for (const Value &value : values)
+            sizes.push_back(value.count);
+        std::sort(sizes.begin(), sizes.end());
+        for (size_t i = 0, same = 1; i < sizes.size(); i++, same++) {
+            if (i + 1 < sizes.size() && sizes[i + 1] == sizes[i])
+                continue;
+            found -= std::lgamma((double)same + 1);
+            same = 0;
+        }
+        return found;
+    }
+
 private:
     void add(Row row) {
         const double label = row.label();
@@ -224,12 +241,12 @@ template <class T> int32_t first_code(const tusk_group &group, const LabelsSeen 
 
 template <class T> int32_t first_leak(const tusk_group &group) {
     const LabelsSeen seen(group);
-    const double features = std::log((double)std::max(group.dim, 1));
-    if (seen.low.label() == seen.high.label() ||
-        seen.orders(group.n_rows) < features - std::log(BY_CHANCE))
+    const double least = std::log((double)std::max(group.dim, 1)) - std::log(BY_CHANCE);
+    if (seen.low.label() == seen.high.label() || seen.orders(group.n_rows) < least)
         return 0;
     int32_t found = first_copy<T>(group, seen.low, seen.high, [](double y) { return y; });
-    if (found < 0 && seen.few && seen.values.size() > 2 && group.dim > 1) {
+    if (found < 0 && seen.few && seen.values.size() > 2 && group.dim > 1 &&
+        seen.divisions(group.n_rows) >= least) {
         found = first_code<T>(group, seen);
         found = found < 0 ? first_level<T>(group, seen) : found;
     }
