@@ -56,8 +56,9 @@ def origins(
 def far_means(rows: Pass, held: NDArray[np.void] | None = None) -> Floats:
     """What to take off the features of sparse rows, (G, d + 1), the last one 0."""
     means = rows.far_means(FAR_SPARSE)
-    if held is not None and means.any():
-        some = np.flatnonzero(held["n_rows"])
+    some = np.flatnonzero(held["n_rows"]) if held is not None and means.any() else []
+    if len(some):
+        assert held is not None
         means[some] *= replace(rows, groups=held[some]).far_means(0.0) != 0
     return means
 
