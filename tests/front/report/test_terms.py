@@ -85,7 +85,16 @@ def test_command(
     path = f"{tmp_path}/terms.duckdb"
     with tuskml.connect(path) as con:
         con.execute(ROWS)
-    given = ["--source", "given", "--task", "linear", "--label", "2 * x + 0 * length(k)", "--features", "x,k"]
+    given = [
+        "--source",
+        "given",
+        "--task",
+        "linear",
+        "--label",
+        "2 * x + 0 * length(k)",
+        "--features",
+        "x,k",
+    ]
     assert main(["train", path, *given, "--group-by", "g"]) == 0
     shown = capsys.readouterr().out
     assert shown.count("{x: 2, k[b]: ") == 2
