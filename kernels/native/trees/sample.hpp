@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 #include "drawing/one_side.hpp"
@@ -74,11 +73,8 @@ public:
     void start(const std::vector<double> &bases) {
         if (numbers())
             labels_.origin = bases[0];
-        bases_ = bases;
-        for (int64_t k = 0; k < outputs_; k++) {
-            bases_[k] -= labels_.origin;
-            std::fill_n(margins(k), n(), bases_[k]);
-        }
+        for (int64_t k = 0; k < outputs_; k++)
+            std::fill_n(margins(k), n(), bases[k] - labels_.origin);
     }
 
     // Of Huber's loss, where it is not given: that of the losses, at the first margins.
@@ -189,21 +185,15 @@ public:
         tell_equals_apart(found, nullptr);
         return found;
     }
-    // The same, of equal rows the same. Rows that other trees tell apart, where a training begins
-    // with some, are not equal.
+    // The same, of equal rows the same.
     std::vector<uint64_t> equal_keys() const {
         std::vector<double> y(n());
         copy_labels(group_, y.data());
         std::vector<double> weight(weighted() ? n() : 0);
         if (weighted())
             copy_weights(group_, weight.data());
-        std::vector<uint64_t> keys = content_keys(
-            codes_.data(), y.data(), weighted() ? weight.data() : nullptr, n(), group_.dim);
-        for (int64_t k = 0; k < outputs_; k++)
-            for (int64_t i = 0; i < n(); i++)
-                if (margins(k)[i] != bases_[k])
-                    keys[i] = mixed(keys[i] ^ std::bit_cast<uint64_t>(margins(k)[i]));
-        return keys;
+        return content_keys(codes_.data(), y.data(), weighted() ? weight.data() : nullptr, n(),
+                            group_.dim);
     }
 
 private:
@@ -241,7 +231,6 @@ private:
     Labels labels_;
     const double *classes_;
     int64_t outputs_;
-    std::vector<double> bases_;
     bool grows_ = false, estimated_ = false;
     Units units_{};
     ClassLosses softmax_;

@@ -229,7 +229,7 @@ class NewtonCg(Algorithm):
         )
 
     def refusal(self, task: LinearTask) -> str | None:
-        return "the hinge has no curvature" if not task.smooth else super().refusal(task)
+        return "a loss with a corner has no curvature" if not task.smooth else super().refusal(task)
 
     def unfit(self, options: LinearOptions) -> Unfit | None:
         if options.l1 > 0:

@@ -286,7 +286,7 @@ def test_task_and_options_by_group(pg: psycopg.Connection) -> None:
     call = """train_model(CASE WHEN g < 3 THEN 'linear' ELSE 'logistic' END, CASE WHEN g < 3 THEN y ELSE positive::int END, x,
                           CASE WHEN g % 2 = 0 THEN '{"deterministic": true, "l2": 0.01}' ELSE '{"deterministic": true, "l2": 1}' END)"""
     for g, m in by_group(pg, call):
-        task, label = ("linear", "y") if g < 3 else ("logistic", "positive")
+        task, label = ("linear", "y") if g < 3 else ("logistic", "positive::int")
         options = f"'{json.dumps({'deterministic': True, 'l2': 0.01 if g % 2 == 0 else 1})}'"
         assert counted(
             [

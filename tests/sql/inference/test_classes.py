@@ -145,7 +145,7 @@ def test_classes_have_names(client: Client) -> None:
         )
     ]
     assert named == [
-        ([0, 1], ["0", "1"]),
+        ([0, 1], ["false", "true"]),
         ([0.5, 1], ["0.5", "1"]),
         ([1, 2], ["1", "2"]),
         (None, None),

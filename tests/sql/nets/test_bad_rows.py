@@ -63,7 +63,7 @@ def test_rows_of_nulls_have_no_net(db: Database, features: str) -> None:
 
 def test_ten_thousand_features(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(
-        "CREATE TABLE wide AS SELECT 10 * (i % 7) AS y, list_transform(range(10000), lambda j: ((i * (j + 1)) % 7)::FLOAT) AS x FROM range(60) r(i)"
+        "CREATE TABLE wide AS SELECT 10 * (i % 7) + i % 2 AS y, list_transform(range(10000), lambda j: ((i * (j + 1)) % 7)::FLOAT) AS x FROM range(60) r(i)"
     )
     found = con.execute(
         f"SELECT m.status, m.n_features, isfinite(m.loss) FROM (SELECT train_model('mlp', y, x, '{OPTIONS}') AS m FROM wide)"

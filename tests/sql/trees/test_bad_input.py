@@ -132,7 +132,7 @@ def test_labels_that_are_text_are_told_how_to_be_classes(
 @pytest.mark.parametrize("task", BOTH)
 def test_ten_thousand_features(con: duckdb.DuckDBPyConnection, task: str) -> None:
     con.execute(
-        "CREATE TABLE wide AS SELECT 10 * (i % 7) AS y, list_transform(range(10000), lambda j: ((i * (j + 1)) % 7)::FLOAT) AS x FROM range(60) r(i)"
+        "CREATE TABLE wide AS SELECT 10 * (i % 7) + i % 2 AS y, list_transform(range(10000), lambda j: ((i * (j + 1)) % 7)::FLOAT) AS x FROM range(60) r(i)"
     )
     found = con.execute(
         f"SELECT m.status, m.n_features FROM (SELECT train_model('{task}', y, x, '{{\"trees\": 2, \"min_child_rows\": 2}}') AS m FROM wide)"

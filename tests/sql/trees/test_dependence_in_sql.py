@@ -187,7 +187,7 @@ def test_two_classes_have_the_higher_one(db: Database) -> None:
     found = db.ask(
         f"SELECT class, prediction FROM partial_dependence('t', '(SELECT m FROM f)', {features}, 'x1', points => 3)"
     )
-    assert [name for name, _ in found] == ["1"] * 3
+    assert [name for name, _ in found] == ["true"] * 3
     assert found[0][1] < 0.4
     assert found[2][1] > 0.6
     ((best, *_),) = db.ask(

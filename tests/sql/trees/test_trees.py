@@ -176,8 +176,8 @@ def test_one_class_predicts_it(db: Database) -> None:
     model = db.model("y > -1", LATE)
     assert model.predict([[0, 0, 0]]).tolist() == [1]
     assert model.predict_probas([[0, 0, 0]])[0] == [1]
-    assert np.isnan(model.predict_proba([[0, 0, 0]])[0])  # which of two it is, is unknown
-    assert (model.intercept, model.loss) == (None, 0)
+    assert model.predict_proba([[0, 0, 0]])[0] == 1  # true is the higher one
+    assert (model.intercept, model.loss) == (1000, 0)
 
 
 ERRORS = [
