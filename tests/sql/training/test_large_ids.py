@@ -45,7 +45,7 @@ def compact(coef: list[float], stride: int) -> list[float]:
 @pytest.mark.parametrize(
     ("task", "options"),
     [("logistic", {"algorithm": a, "max_iter": 5, "l2": 0.01}) for a in ("lbfgs", "newton_cg", "newton", "bgd", "sgd", "svrg")]
-    + [("svm", {"algorithm": "dcd", "l2": 0.1}), ("linear", {}), ("logistic", {"l1": 0.001}), ("logistic", {"validation": 0.3})],
+    + [("svm", {"algorithm": "dcd", "l2": 0.1}), ("linear", {}), ("logistic", {"l1": 0.001})],
 )  # fmt: skip
 def test_the_model_of_the_ids_that_occur(
     con: duckdb.DuckDBPyConnection, path: str, task: str, options: dict[str, Any]

@@ -132,7 +132,7 @@ def test_a_model_is_that_of_small_ids(client: Client, ids: set[int]) -> None:
     [
         ("logistic", {"algorithm": "lbfgs"}),
         ("linear", {"l1": 0.01}),
-        ("svm", {"validation": 0.2}),
+        ("svm", {}),
         ("linear", {"cache": "16MB", "partition": 0}),
         ("poisson", {}),
     ],
