@@ -229,7 +229,9 @@ class NewtonCg(Algorithm):
         )
 
     def refusal(self, task: LinearTask) -> str | None:
-        return "a loss with a corner has no curvature" if not task.smooth else super().refusal(task)
+        if task.smooth:
+            return super().refusal(task)
+        return f"{'the hinge' if task.hinged else 'a loss with a corner'} has no curvature"
 
     def unfit(self, options: LinearOptions) -> Unfit | None:
         if options.l1 > 0:

@@ -89,7 +89,7 @@ def test_macros_in_memory(file: Path) -> None:
         "memory", Path(":memory:"),
         "FROM model_summary((SELECT NULL))",
         f"ATTACH '{file}' AS f (READ_ONLY); SELECT count(s.p_value) FROM f.models, LATERAL model_summary(m) AS s",
-        "FROM train('range(3)', 'linear', 'range', ['range'])",
+        "FROM train('range(3)', 'linear', 'sqrt(range)', ['range'])",
     )  # fmt: skip
     assert table == []
     assert lateral == [[9]]
