@@ -56,9 +56,10 @@ def origins(
 def far_means(rows: Pass, held: NDArray[np.void] | None = None) -> Floats:
     """What to take off the features of sparse rows, (G, d + 1), the last one 0."""
     means = rows.far_means(FAR_SPARSE)
-    some = np.flatnonzero(held["n_rows"]) if held is not None and means.any() else []
+    if held is None or not means.any():
+        return means
+    some = np.flatnonzero(held["n_rows"])
     if len(some):
-        assert held is not None
         means[some] *= replace(rows, groups=held[some]).far_means(0.0) != 0
     return means
 
