@@ -258,18 +258,18 @@ def answer_search(call: Call, some: Some, search: Search) -> None:
         return
     refuse_wide(groups, "a model that a search chooses")
     search = search.with_threads(call.batch.threads) if call.batch.threads else search
-    for candidate in search.candidates:
-        refuse_weights(groups, Request(candidate.task, candidate.options))
+    for request in requests:
+        refuse_weights(groups, request)
     if call.explains:
         call.emit_texts(some.places, explained_search(groups, search, call.memory))
         return
-    first = search.candidates[0]
+    names = requests[0].options.feature_names
 
     def of_some(few: Groups) -> Iterator[Models]:
         for models in searched(few, search, call.memory, call.library):
-            yield named(models, few, first.options.feature_names)
+            yield named(models, few, names)
 
-    for models in trained_apart(groups, Request(first.task, first.options), of_some):
+    for models in trained_apart(groups, requests[0], of_some):
         last_training.note(models, groups[models.group], call.batch.statement)
         call.emit_models(some.places, models)
 
