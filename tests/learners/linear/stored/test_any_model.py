@@ -157,11 +157,11 @@ def test_a_training_in_memory_has_nothing_to_resume(con) -> None:
 @pytest.mark.parametrize("penalty", [{}, {"l2": 0.01}, {"l1": 0.005}])
 def test_an_early_stop_is_as_good_as_in_memory(con, task, penalty) -> None:
     given = penalty | {"validation": 0.25, "algorithm": "hogbatch"}
-    plain = fit(con, task, task, SPARSE, max_iter=100, epsilon=0, **given)
+    plain = fit(con, task, task, SPARSE, max_iter=100, epsilon=0, deterministic=True, **given)
     kept = train(con, task, task, "early", max_iter=100, epsilon=0, threads=1, **given)
     assert kept.status == "early stop"
     assert kept.n_rows == 1200
-    assert kept.loss == pytest.approx(plain.loss, rel=0.15), "of other epochs of noisy steps"
+    assert kept.loss < 1.15 * plain.loss, "both stop after other epochs of noisy steps"
 
 
 @pytest.mark.parametrize("penalty", [{}, {"l2": 0.01}])
