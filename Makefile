@@ -44,8 +44,9 @@ FORMATTED := $(NATIVE) $(filter %.c %.h,$(wildcard udas/postgres/* udas/postgres
 demo: $(READY)-demo
 	$(BIN)/tuskml demo
 
+# A test that fails runs once more, since a busy machine must not hide what the others say; both runs are printed.
 test: $(READY)-test postgres-packages browser-packages
-	@$(ONE_THREAD) $(BIN)/pytest $(PARALLEL) $(PYTEST_ARGS)
+	@$(ONE_THREAD) $(BIN)/pytest $(PARALLEL) --reruns 1 $(PYTEST_ARGS)
 
 # What `make test` leaves out, every property with twenty times the examples of its test, and trees, nets and
 # topics under sanitizers.

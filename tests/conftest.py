@@ -140,6 +140,13 @@ def change_examples(functions: Iterable[Any]) -> None:
             setattr(function, where, settings(usual, max_examples=n))
 
 
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Prints how tests failed that passed when they ran again, which is a fault of theirs or ours."""
+    for report in terminalreporter.stats.get("rerun", []):
+        terminalreporter.section(f"failed once: {report.nodeid}")
+        terminalreporter.write_line(report.longreprtext)
+
+
 @pytest.fixture(scope="session")
 def root() -> Path:
     """The checkout."""

@@ -42,7 +42,7 @@ class Counted:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Adds what a test tried, here or in another process."""
-        if report.when == "call":
+        if report.when == "call" and report.outcome != "rerun":
             for name, value in report.user_properties:
                 if name in (EXAMPLES, CASES):
                     self.total[name] += int(str(value))
