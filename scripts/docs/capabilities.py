@@ -165,7 +165,7 @@ def own_row() -> str:
     learns = ", ".join(f"`{name}`" for name in TASKS)
     return (
         "| tuskml | DuckDB, PostgreSQL | an aggregate, `train_model(...)` | a value: STRUCT or "
-        f"composite | `GROUP BY` | {learns} |"
+        f"composite | `GROUP BY`, in DuckDB also `OVER` | {learns} |"
     )
 
 

@@ -144,10 +144,8 @@ void tusk_fault_message(const tusk_fault *f, char *text, size_t size) {
                  "cannot take more",
                  row);
         break;
-    case TUSK_MOVED:
-        snprintf(text, size,
-                 "this is an aggregate for GROUP BY and cannot be used as a window function "
-                 "(OVER)");
+    case TUSK_READ_AGAIN:
+        snprintf(text, size, "%s", TUSK_WAS_READ);
         break;
     default:
         snprintf(text, size, "internal error %d in row %lld of the group", f->code, row);

@@ -1,6 +1,7 @@
 #include "named.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -205,9 +206,11 @@ tusk_part *tusk_part_new(tusk_memory *memory, const tusk_schema *schema, int *co
 
 tusk_part *tusk_part_for(tusk_memory *memory, tusk_block *b, const tusk_schema *schema,
                          tusk_fault *fault) {
-    if (b->last_part && b->last_part->schema == schema)
+    bool others = b->last_part && b->last_part->schema != schema;
+    bool own = b->last_part && !(b->shared & TUSK_SHARES_ROWS && b->last_part->head);
+    if (own && !others)
         return b->last_part;
-    if (b->last_part || b->n_rows) {
+    if (others || (b->n_rows && !b->last_part)) {
         *fault = (tusk_fault){.code = TUSK_OTHER_COLUMNS, .row = next_row(b)};
         return NULL;
     }
@@ -217,7 +220,11 @@ tusk_part *tusk_part_for(tusk_memory *memory, tusk_block *b, const tusk_schema *
         *fault = (tusk_fault){.code = code, .row = next_row(b)};
         return NULL;
     }
-    return b->parts = b->last_part = part;
+    if (b->last_part)
+        b->last_part->next = part;
+    else
+        b->parts = part;
+    return b->last_part = part;
 }
 
 void tusk_parts_mark(tusk_block *b) {
@@ -275,15 +282,50 @@ uint8_t *tusk_part_known(tusk_memory *memory, tusk_part *part, uint64_t numberin
     return number < part->n_known ? part->known + column * (size_t)part->n_known + number : NULL;
 }
 
-void tusk_parts_free(tusk_part *head) {
+/* --- shares --- */
+
+tusk_part *tusk_part_copy(tusk_memory *memory, const tusk_part *part, int *code) {
+    tusk_part *copy = tusk_part_new(memory, part->schema, code);
+    if (!copy)
+        return NULL;
+    *code = TUSK_OK;
+    for (int32_t j = 0; j <= part->schema->n_columns; j++) {
+        const tusk_levels *from = part->levels + j;
+        for (uint32_t k = 0, same; k < from->n && !*code; k++) {
+            size_t length;
+            const char *text = level_at(from, k, &length);
+            *code = tusk_level_code(memory, copy->levels + j, text, length, &same);
+        }
+    }
+    if (!*code)
+        return copy;
+    tusk_parts_free(copy, copy);
+    return NULL;
+}
+
+/* Calls body(slab) for all memory of a part. */
+static void each_slab(const tusk_part *part, void (*body)(tusk_slab *slab)) {
+    for (int32_t j = 0; j <= part->schema->n_columns; j++)
+        if (part->levels[j].slab)
+            body(part->levels[j].slab);
+    if (part->known_slab)
+        body(part->known_slab);
+    body(part->slab);
+}
+
+static void share_slab(tusk_slab *slab) {
+    tusk_slab_share(slab, 1);
+}
+
+void tusk_parts_share(const tusk_part *head, const tusk_part *last) {
+    for (const tusk_part *part = head; part; part = part == last ? NULL : part->next)
+        each_slab(part, share_slab);
+}
+
+void tusk_parts_free(tusk_part *head, const tusk_part *last) {
     while (head) {
-        tusk_part *next = head->next;
-        for (int32_t i = 0; i <= head->schema->n_columns; i++)
-            if (head->levels[i].slab)
-                tusk_slab_drop(head->levels[i].slab);
-        if (head->known_slab)
-            tusk_slab_drop(head->known_slab);
-        tusk_slab_drop(head->slab);
+        tusk_part *next = head == last ? NULL : head->next;
+        each_slab(head, tusk_slab_drop);
         head = next;
     }
 }

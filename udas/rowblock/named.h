@@ -75,12 +75,6 @@ tusk_part *tusk_part_new(tusk_memory *memory, const tusk_schema *schema, int *co
  * earlier rows have other columns. */
 tusk_part *tusk_part_for(tusk_memory *memory, tusk_block *block, const tusk_schema *schema,
                          tusk_fault *fault);
-/* To be called after rows of a part were appended. */
-static inline void tusk_part_appended(tusk_block *block) {
-    if (block->last_part && !block->last_part->head)
-        block->last_part->head = block->head;
-}
-
 /* What a block's labels are in SQL. */
 enum tusk_labels { TUSK_LABELS_NUMBERS = 0, TUSK_LABELS_BOOLEANS = 1, TUSK_LABELS_TEXTS = 2 };
 static inline int32_t tusk_labels_are(const tusk_block *block) {
@@ -106,7 +100,11 @@ uint8_t *tusk_part_known(tusk_memory *memory, tusk_part *part, uint64_t numberin
 /* To be called some rows ahead: asks for the memory that finding the code will read. */
 void tusk_level_expect(const tusk_levels *levels, const char *text, size_t length);
 
-void tusk_parts_free(tusk_part *head);
+/* A part without rows that has the levels of another one. */
+tusk_part *tusk_part_copy(tusk_memory *memory, const tusk_part *part, int *code);
+/* Adds to the shares of parts up to `last`, and takes one away. */
+void tusk_parts_share(const tusk_part *head, const tusk_part *last);
+void tusk_parts_free(tusk_part *head, const tusk_part *last);
 
 #ifdef __cplusplus
 }

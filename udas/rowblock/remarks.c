@@ -46,10 +46,9 @@ void tusk_remark_rounded(tusk_remarks *r, int64_t column, const char *name) {
     tusk_remark_add(r, &(tusk_remark){.column = column, .rounded = 1, .name = name});
 }
 
-void tusk_remarks_splice(tusk_remarks *target, tusk_remarks *source) {
+void tusk_remarks_splice(tusk_remarks *target, const tusk_remarks *source) {
     for (int32_t i = 0; i < source->n; i++)
         tusk_remark_add(target, source->list + i);
-    tusk_remarks_free(source);
 }
 
 void tusk_remarks_free(tusk_remarks *r) {

@@ -41,8 +41,8 @@ void tusk_remark_gap(tusk_remarks *r, int64_t column, const char *name);
 void tusk_remark_rounded(tusk_remarks *r, int64_t column, const char *name);
 /* Adds a remark to those of the same column. */
 void tusk_remark_add(tusk_remarks *r, const tusk_remark *one);
-/* Moves source's remarks to target. */
-void tusk_remarks_splice(tusk_remarks *target, tusk_remarks *source);
+/* Adds source's remarks to target's. */
+void tusk_remarks_splice(tusk_remarks *target, const tusk_remarks *source);
 void tusk_remarks_free(tusk_remarks *r);
 
 #ifdef __cplusplus

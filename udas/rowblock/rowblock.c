@@ -65,18 +65,32 @@ size_t tusk_segment_bytes(const tusk_segment *s, tusk_shape shape) {
     return segment_bytes(shape, s->cap_rows, s->cap_nnz);
 }
 
-void tusk_segments_free(tusk_segment *head) {
+/* The segment behind one in a list that ends with `last`: what that links to is another block's.
+ */
+static tusk_segment *next_up_to(const tusk_segment *last, const tusk_segment *s) {
+    return s == last ? NULL : s->next;
+}
+
+static void drop_up_to(const tusk_segment *last, tusk_segment *head) {
     while (head) {
-        tusk_segment *next = head->next;
+        tusk_segment *next = next_up_to(last, head);
         tusk_slab_drop(head->slab);
         head = next;
     }
 }
 
+void tusk_segments_free(tusk_segment *head) {
+    drop_up_to(NULL, head);
+}
+
+static void free_rows(tusk_block *b) {
+    drop_up_to(b->tail, b->head);
+    drop_up_to(b->last_wide, b->wide);
+    tusk_parts_free(b->parts, b->last_part);
+}
+
 void tusk_block_free(tusk_block *b) {
-    tusk_segments_free(b->head);
-    tusk_segments_free(b->wide);
-    tusk_parts_free(b->parts);
+    free_rows(b);
     free(b->flaw);
     memset(b, 0, sizeof *b);
 }
@@ -101,6 +115,11 @@ static tusk_segment *grow(tusk_memory *memory, tusk_block *b, uint32_t cap_rows,
                           int *code) {
     tusk_segment *s = tusk_segment_new(memory, shape_of(b), cap_rows, cap_nnz, code);
     link_behind(&b->head, &b->tail, s, s);
+    if (!s)
+        return NULL;
+    b->shared &= (uint8_t)~TUSK_SHARES_ROWS;
+    if (b->last_part && !b->last_part->head)
+        b->last_part->head = s;
     return s;
 }
 
@@ -216,7 +235,7 @@ int tusk_append_dense(tusk_memory *memory, tusk_block *b, const tusk_dense_rows 
     int64_t n = rows->n;
     while (n > 0) {
         tusk_segment *s = b->tail;
-        if (!s || s->n_rows == s->cap_rows) {
+        if (!s || s->n_rows == s->cap_rows || b->shared) {
             s = grow_dense(memory, b, n, &code);
             if (!s)
                 return fail(fault, b, 0, code, 0, 0);
@@ -251,6 +270,7 @@ static tusk_segment *grow_sparse(tusk_memory *memory, tusk_block *b, int64_t nnz
     shape.wide = 1;
     tusk_segment *s = tusk_segment_new(memory, shape, rows, rows * (uint32_t)nnz, code);
     link_behind(&b->wide, &b->last_wide, s, s);
+    b->shared &= (uint8_t)~TUSK_SHARES_WIDE;
     return s;
 }
 
@@ -299,7 +319,7 @@ static int append_entries(tusk_memory *memory, tusk_block *b, const tusk_entries
     int wide = largest > TUSK_MAX_NARROW_ID;
     tusk_segment *s = wide ? b->last_wide : b->tail;
     if (!s || s->cap_nnz == TUSK_SPENT || s->n_rows == s->cap_rows ||
-        s->nnz + row->n > s->cap_nnz) {
+        s->nnz + row->n > s->cap_nnz || b->shared & (wide ? TUSK_SHARES_WIDE : TUSK_SHARES_ROWS)) {
         s = grow_sparse(memory, b, row->n, wide, &code);
         if (!s)
             return fail(fault, b, 0, code, 0, 0);
@@ -364,7 +384,7 @@ struct tusk_flaw {
 
 static int is_of_a_row(int code) {
     return code != TUSK_OK && code != TUSK_NO_MEMORY && code != TUSK_DISK_FULL &&
-           code != TUSK_MOVED && code != TUSK_OTHER_COLUMNS;
+           code != TUSK_READ_AGAIN && code != TUSK_OTHER_COLUMNS;
 }
 
 static int is_of_the_group(int code) {
@@ -407,14 +427,14 @@ static int same_columns(const tusk_block *a, const tusk_block *b) {
                                         : a->last_part == b->last_part;
 }
 
-static void splice_parts(tusk_block *target, const tusk_block *source) {
-    if (!source->parts)
+static void link_parts(tusk_block *b, tusk_part *first, tusk_part *last) {
+    if (!first)
         return;
-    if (target->last_part)
-        target->last_part->next = source->parts;
+    if (b->last_part)
+        b->last_part->next = first;
     else
-        target->parts = source->parts;
-    target->last_part = source->last_part;
+        b->parts = first;
+    b->last_part = last;
 }
 
 /* Gives an untyped (still empty) target the source's kind and dim, or checks that both hold the
@@ -439,39 +459,117 @@ static int agree(tusk_block *target, const tusk_block *source, tusk_fault *fault
 }
 
 /* Of rows with a flaw only their number is kept. */
-static int splice_flaw(tusk_block *target, tusk_block *source) {
-    int64_t before = target->n_rows + target->n_skipped;
+static int splice_flaw(tusk_block *target, const tusk_block *source, tusk_fault *fault) {
     if (!target->flaw) {
-        target->flaw = source->flaw;
-        target->flaw->fault.row += before;
-        source->flaw = NULL;
+        struct tusk_flaw *flaw = malloc(sizeof *flaw);
+        if (!flaw)
+            return fail(fault, target, 0, TUSK_NO_MEMORY, 0, 0);
+        *flaw = *source->flaw;
+        flaw->fault.row += target->n_rows + target->n_skipped;
+        if (flaw->fault.name)
+            flaw->fault.name = flaw->name;
+        target->flaw = flaw;
     }
     target->n_skipped += source->n_rows + source->n_skipped;
-    int moved = source->head || source->wide;
-    tusk_block_free(source);
-    source->moved = (uint8_t)moved;
     return TUSK_OK;
 }
 
-int tusk_block_splice(tusk_block *target, tusk_block *source, enum tusk_invalid invalid,
-                      tusk_fault *fault) {
-    if (source->moved || tusk_block_spent(source) || tusk_block_spent(target))
-        return fail(fault, source, 0, TUSK_MOVED, 0, 0);
+static void share_rows(const tusk_block *b) {
+    for (const tusk_segment *s = b->head; s; s = next_up_to(b->tail, s))
+        tusk_slab_share(s->slab, 1);
+    for (const tusk_segment *s = b->wide; s; s = next_up_to(b->last_wide, s))
+        tusk_slab_share(s->slab, 1);
+    tusk_parts_share(b->parts, b->last_part);
+}
+
+/* Takes a share of the source's rows for a block that links them; 0 if another block did before,
+ * perhaps at this moment. */
+static int borrow(tusk_block *source) {
+    if (__atomic_load_n(&source->lent, __ATOMIC_ACQUIRE))
+        return 0;
+    share_rows(source);
+    if (!__atomic_exchange_n(&source->lent, 1, __ATOMIC_ACQ_REL))
+        return 1;
+    free_rows(source); /* the share alone */
+    return 0;
+}
+
+static void link_rows(tusk_block *target, const tusk_block *source) {
+    link_behind(&target->head, &target->tail, source->head, source->tail);
+    link_behind(&target->wide, &target->last_wide, source->wide, source->last_wide);
+    link_parts(target, source->parts, source->last_part);
+    if (source->head)
+        target->shared |= TUSK_SHARES_ROWS;
+    if (source->wide)
+        target->shared |= TUSK_SHARES_WIDE;
+}
+
+static tusk_segment *copy_segment(tusk_memory *memory, const tusk_segment *from, tusk_shape shape,
+                                  int *code) {
+    tusk_segment *to = tusk_segment_new(memory, shape, from->n_rows, from->nnz, code);
+    if (!to)
+        return NULL;
+    size_t rows = from->n_rows, entries = from->nnz, size = tusk_value_size(shape.kind);
+    memcpy(tusk_labels(to), tusk_labels(from), rows * sizeof(double));
+    if (tusk_is_sparse(shape.kind)) {
+        memcpy(tusk_row_starts(to), tusk_row_starts(from), (rows + 1) * sizeof(uint32_t));
+        memcpy(tusk_indices(to), tusk_indices(from), entries * sizeof(int32_t));
+        memcpy(tusk_sparse_values(to), tusk_sparse_values(from), entries * size);
+    } else {
+        memcpy(tusk_dense_values(to), tusk_dense_values(from), rows * (size_t)shape.dim * size);
+    }
+    if (shape.wide)
+        memcpy(tusk_high_bits(to, shape), tusk_high_bits(from, shape), entries * sizeof(int32_t));
+    tusk_copy_extras(to, shape, 0, from, shape, 0, from->n_rows);
+    to->n_rows = from->n_rows;
+    to->nnz = from->nnz;
+    return to;
+}
+
+/* Copies the segments, and with the first one of each part its dictionaries. */
+static int copy_rows(tusk_memory *memory, tusk_block *target, const tusk_block *source) {
+    tusk_shape shape = shape_of(source);
+    const tusk_part *part = source->parts;
+    int code = TUSK_OK;
+    for (const tusk_segment *s = source->head; s && !code; s = next_up_to(source->tail, s)) {
+        tusk_segment *to = copy_segment(memory, s, shape, &code);
+        link_behind(&target->head, &target->tail, to, to);
+        if (!to || !part || part->head != s)
+            continue;
+        tusk_part *own = tusk_part_copy(memory, part, &code);
+        if (!own)
+            continue;
+        own->head = to;
+        link_parts(target, own, own);
+        part = part == source->last_part ? NULL : part->next;
+    }
+    shape.wide = 1;
+    for (const tusk_segment *s = source->wide; s && !code; s = next_up_to(source->last_wide, s)) {
+        tusk_segment *to = copy_segment(memory, s, shape, &code);
+        link_behind(&target->wide, &target->last_wide, to, to);
+    }
+    return code;
+}
+
+int tusk_block_splice(tusk_memory *memory, tusk_block *target, tusk_block *source,
+                      enum tusk_invalid invalid, tusk_fault *fault) {
+    if (target->lent || tusk_block_spent(source) || tusk_block_spent(target))
+        return fail(fault, source, 0, TUSK_READ_AGAIN, 0, 0);
     target->booleans |= source->booleans;
     if (target->flaw || source->flaw)
-        return splice_flaw(target, source);
+        return splice_flaw(target, source, fault);
     int code = agree(target, source, fault);
     if (code && tusk_block_forgive(target, invalid, fault)) {
         target->n_skipped--; /* the row is one of the source's */
-        return splice_flaw(target, source);
+        return splice_flaw(target, source, fault);
     }
     if (code)
         return code;
-    link_behind(&target->head, &target->tail, source->head, source->tail);
-    link_behind(&target->wide, &target->last_wide, source->wide, source->last_wide);
-    splice_parts(target, source);
+    if (borrow(source))
+        link_rows(target, source);
+    else if ((code = copy_rows(memory, target, source)))
+        return fail(fault, target, 0, code, 0, 0);
     target->n_rows += source->n_rows;
     target->n_skipped += source->n_skipped;
-    *source = (tusk_block){.moved = source->head || source->wide};
     return TUSK_OK;
 }

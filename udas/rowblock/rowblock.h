@@ -83,12 +83,16 @@ typedef struct tusk_block {
     int32_t dim;    /* dense: number of features; sparse: 1 + the largest narrow id */
     uint8_t kind;   /* enum tusk_kind */
     uint8_t typed;  /* whether kind and dim are set */
-    uint8_t moved;  /* combine has taken the rows; taking them again would lose them */
+    uint8_t lent;   /* another block has linked the rows; read and set atomically */
+    uint8_t shared; /* bits of enum tusk_shared */
     uint8_t extras; /* bits of enum tusk_extra */
     struct tusk_part *parts, *last_part; /* NULL: lists of numbers, with numbers as labels */
     struct tusk_flaw *flaw;              /* NULL: the rows are sound */
     uint8_t booleans;                    /* whether labels are booleans */
 } tusk_block;
+
+/* What other blocks read too, so that rows to come need a segment and a part of their own. */
+enum tusk_shared { TUSK_SHARES_ROWS = 1, TUSK_SHARES_WIDE = 2 };
 
 /* What kernels receive: the same rows, read-only, without the packers' bookkeeping. */
 typedef struct tusk_group {
@@ -116,7 +120,7 @@ enum tusk_code {
     TUSK_OFFSET_NOT_FINITE,
     TUSK_BAD_INDEX,      /* position: 1-based place in indices, value: the id */
     TUSK_LENGTHS_DIFFER, /* position: indices, value: values */
-    TUSK_MOVED,
+    TUSK_READ_AGAIN,
     TUSK_LEVEL_TOO_LONG, /* value: bytes of the text */
     TUSK_LEVEL_WITH_NUL,
     TUSK_TOO_MANY_LEVELS,
@@ -272,10 +276,12 @@ int tusk_append_sparse(tusk_memory *memory, tusk_block *block, const tusk_entrie
 int tusk_append_ids(tusk_memory *memory, tusk_block *block, const tusk_entries *row,
                     tusk_fault *fault);
 
-/* Links source's segments behind target's and empties source, in constant time and without
- * copying rows. invalid: what becomes of rows of different lengths. */
-int tusk_block_splice(tusk_block *target, tusk_block *source, enum tusk_invalid invalid,
-                      tusk_fault *fault);
+/* Puts source's rows behind target's. The first target links the segments without copying rows;
+ * later ones, as frames of a window function, copy them, from several threads at a time. The
+ * source may only be combined or freed afterwards. memory: for copies. invalid: what becomes of
+ * rows of different lengths. */
+int tusk_block_splice(tusk_memory *memory, tusk_block *target, tusk_block *source,
+                      enum tusk_invalid invalid, tusk_fault *fault);
 
 void tusk_block_free(tusk_block *block);
 
@@ -289,6 +295,9 @@ void tusk_segments_free(tusk_segment *head);
 void tusk_segment_spend(tusk_segment *segment, tusk_shape shape);
 /* Whether values of a block were given back. */
 int tusk_block_spent(const tusk_block *block);
+#define TUSK_WAS_READ                                                                           \
+    "the rows of a group were asked for again after their training, as frames of many rows do " \
+    "in window functions: train in a subquery with GROUP BY, and join its models"
 /* The bytes of a segment with its header, for code that passes segments to another process. */
 size_t tusk_segment_bytes(const tusk_segment *segment, tusk_shape shape);
 

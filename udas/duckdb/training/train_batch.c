@@ -94,7 +94,7 @@ static bool fill_batch(call *c, tusk_batch *batch, duckdb_aggregate_state *state
             set_null(result, offset + i);
             continue;
         }
-        if (tusk_block_spent(b))
+        if (tusk_block_spent(b) || b->lent)
             return false;
         int64_t g = batch->n_groups++;
         c->groups[g] = (tusk_group){b->head,   b->n_rows, b->n_skipped, b->dim, b->kind, b->parts,
@@ -146,8 +146,7 @@ static const char *train_batch(const overload *o, duckdb_aggregate_state *states
         if (whole && batch.n_specs)
             train(&batch);
         if (!whole)
-            why = "the rows of a group were asked for again after their training, as some window "
-                  "frames do: train in a subquery with GROUP BY, and join its models";
+            why = TUSK_WAS_READ;
         else if (a.failed)
             why = "no memory for the models: raise memory_limit";
         else if (!batch.n_specs || all_answered(&batch, &c))

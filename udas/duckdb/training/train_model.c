@@ -303,25 +303,20 @@ static int append(const rows *r, idx_t row, duckdb_aggregate_state *states, idx_
                   tusk_fault *fault) {
     train_state *s = (train_state *)states[row];
     *n = 1;
-    int code;
-    if (r->by_word) {
-        code = append_words(r, row, s, fault);
-    } else if (r->by_name) {
+    if (r->by_word)
+        return append_words(r, row, s, fault);
+    if (r->by_name) {
         most = most < TUSK_NAMED_RUN ? most : TUSK_NAMED_RUN;
         while (row + *n < r->n && *n < most && goes_along(r, row, row + *n, states))
             ++*n;
-        code = append_by_name(r, row, *n, s, fault);
-    } else if (r->features.type.sparse) {
-        code = append_sparse(r, row, s, fault);
-    } else if (!features_valid(&r->features, row) || has_nan(r, row, s->spec)) {
-        code = append_gaps(r, row, s, fault);
-    } else {
-        *n = dense_run(r, row, most, states);
-        code = append_dense(r, row, *n, s, fault);
+        return append_by_name(r, row, *n, s, fault);
     }
-    if (!code)
-        tusk_part_appended(&s->block);
-    return code;
+    if (r->features.type.sparse)
+        return append_sparse(r, row, s, fault);
+    if (!features_valid(&r->features, row) || has_nan(r, row, s->spec))
+        return append_gaps(r, row, s, fault);
+    *n = dense_run(r, row, most, states);
+    return append_dense(r, row, *n, s, fault);
 }
 
 /* The same with as many rows as are sound; a first row that is not is left out if its group's

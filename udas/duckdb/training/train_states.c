@@ -98,7 +98,8 @@ static void splice(duckdb_function_info info, duckdb_aggregate_state *sources,
             return;
         tusk_remarks_splice(&target->remarks, &source->remarks);
         enum tusk_invalid invalid = source->spec ? source->spec->invalid : TUSK_INVALID_ERROR;
-        if (tusk_block_splice(&target->block, &source->block, invalid, &fault)) {
+        tusk_memory *memory = target->run ? target->run->era->memory : NULL;
+        if (tusk_block_splice(memory, &target->block, &source->block, invalid, &fault)) {
             refuse_fault(info, &fault);
             return;
         }

@@ -342,7 +342,9 @@ Datum tuskml_combine(PG_FUNCTION_ARGS) {
     group_adopt(c, target, spec->task, spec->task_length, spec->options, spec->options_length);
     tusk_fault fault;
     tusk_remarks_splice(&target->remarks, &source->remarks);
-    if (tusk_block_splice(&target->block, &source->block, spec->invalid, &fault))
+    if (tusk_block_splice(c->memory, &target->block, &source->block, spec->invalid, &fault))
         refuse_fault(c->name, &fault);
+    tusk_block_free(&source->block); /* its share: this state is not combined again */
+    tusk_remarks_free(&source->remarks);
     PG_RETURN_POINTER(target);
 }

@@ -292,8 +292,6 @@ static Datum collect(FunctionCallInfo fcinfo, bool sparse) {
     double y = read_label(fcinfo, rc, s, rc->text_labels, &fault);
     if (fault.code || append(c, s, &row, y, &extras, &fault))
         leave_out(c, s, &fault);
-    else
-        tusk_part_appended(&s->block);
     PG_RETURN_POINTER(s);
 }
 

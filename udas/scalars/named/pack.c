@@ -158,10 +158,7 @@ int tusk_append_named(tusk_memory *memory, tusk_block *block, const tusk_named_c
                             .d = c->schema->n_columns,
                             .extras = {c->extras.weight ? c->extras.weight + row : NULL,
                                        c->extras.offset ? c->extras.offset + row : NULL}};
-    code = tusk_append_dense(memory, block, &rows, fault);
-    if (!code)
-        tusk_part_appended(block);
-    return code;
+    return tusk_append_dense(memory, block, &rows, fault);
 }
 
 void tusk_named_expect(const tusk_block *block, const tusk_named_chunk *c) {

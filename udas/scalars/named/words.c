@@ -76,8 +76,5 @@ int tusk_append_document(tusk_memory *memory, tusk_block *block, const tusk_docu
     if (code)
         return code;
     tusk_entries row = {.index = t.id, .values = t.count, .n = t.n, .extras = d->extras};
-    code = tusk_append_sparse(memory, block, &row, 0, fault);
-    if (!code)
-        tusk_part_appended(block);
-    return code;
+    return tusk_append_sparse(memory, block, &row, 0, fault);
 }
