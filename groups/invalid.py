@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from tuskml.errors import RowsError
 from tuskml.kernels import passes
-from tuskml.kernels.passes import SQUARED, Floats, Pass
-from tuskml.kernels.rows.choose import chosen_rows
+from tuskml.kernels.passes import SQUARED, Floats, Pass, chosen_rows
 from tuskml.kernels.segments import chunks, labels_of
 from tuskml.learners.labels import Allowed
 from tuskml.learners.learner import Request

@@ -25,10 +25,9 @@ from tuskml.groups.selection.asked import ANY_TASK, Search, search_of
 from tuskml.groups.selection.explaining import explained_search
 from tuskml.groups.selection.searching import searched
 from tuskml.groups.wide import narrow, refuse_wide
-from tuskml.kernels.charged import look_once
+from tuskml.kernels.charged import counted, look_once
 from tuskml.kernels.passes import GROUP, KINDS
 from tuskml.kernels.structures import FOLDS
-from tuskml.kernels.working import counted
 from tuskml.learners.classes import named_as_booleans
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models, Names

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.library import OutOfTime
-from tuskml.kernels.passes import Floats
-from tuskml.kernels.rows.meter import Meter
+from tuskml.kernels.passes import Floats, Meter
 from tuskml.learners import events
 from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.algorithms.parts.epochs import finish as finish_epochs

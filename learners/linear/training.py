@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from tuskml.kernels import passes
 from tuskml.kernels.charged import FLOOR, Charges, look_at_limits, room_beside, wanted
 from tuskml.kernels.gpu.passes import DevicePass
-from tuskml.kernels.passes import Pass
-from tuskml.kernels.rows.gather import gathered
+from tuskml.kernels.passes import Pass, gathered
 from tuskml.kernels.rows.renumber import renumbered
 from tuskml.learners import events
 from tuskml.learners.classes import check_classes

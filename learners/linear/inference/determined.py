@@ -15,9 +15,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.kernels.parts.sharded import squared
+from tuskml.kernels.parts.sharded import entry_sums, squared
 from tuskml.kernels.passes import Floats, Pass
-from tuskml.kernels.rows.entries import entry_sums
 from tuskml.learners.linear.problem import Index, Problem
 
 MOST_WEIGHTS = 513

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tuskml.kernels.rows.meter import Meter
+from tuskml.kernels.passes import Meter
 from tuskml.learners import events
 from tuskml.learners.explaining.shown import shown_seconds
 from tuskml.learners.linear.algorithms import ALGORITHMS
