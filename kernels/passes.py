@@ -574,6 +574,12 @@ def _scratch(size: int) -> NDArray[np.uint8]:
 # Features that are the label, and copies of groups without some of their rows.
 
 
+def first_labels(groups: NDArray[np.void]) -> Floats:
+    """The least label of each group, (G,): the label of a group of one row."""
+    least = Pass(groups, SQUARED, None, None, True, 1).labels()["low"]
+    return np.ascontiguousarray(least)
+
+
 def leaks(groups: NDArray[np.void], least: int) -> NDArray[np.int32]:
     """The index from 1 on of the first feature of each group that is the label in all rows, (G,),
     or the label times a number plus a number; 0 where there is none, or there are fewer rows."""

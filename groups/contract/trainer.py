@@ -7,35 +7,49 @@ import ctypes
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError, RowsError
+from tuskml.errors import DataError, OptionError, RowsError
 from tuskml.groups import last_training, training_log
 from tuskml.groups.contract.emission import Emission
-from tuskml.groups.contract.requests import made_for, options_of, refuse_weights
-from tuskml.groups.holding import with_held_out
-from tuskml.groups.invalid import invalid_models, rounded_in, trained_apart, usable
 from tuskml.groups.outgrown import outgrown
-from tuskml.groups.preparation import readable
+from tuskml.groups.preparation import (
+    invalid_models,
+    readable,
+    rounded_in,
+    trained_apart,
+    usable,
+    with_held_out,
+)
 from tuskml.groups.selection.asked import ANY_TASK, Search, search_of
 from tuskml.groups.selection.explaining import explained_search
 from tuskml.groups.selection.searching import searched
 from tuskml.groups.wide import narrow, refuse_wide
-from tuskml.kernels.charged import counted, look_once
-from tuskml.kernels.passes import GROUP, KINDS
+from tuskml.kernels.charged import counted, look_at_limits, look_once
+from tuskml.kernels.passes import GROUP, KINDS, first_labels
 from tuskml.kernels.structures import FOLDS
+from tuskml.learners import registry
 from tuskml.learners.classes import named_as_booleans
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models, Names
-from tuskml.learners.options.table import MAX_TEXT, refuse_format
-from tuskml.learners.receiving import compared_of, invalid, is_token, receiver_of
+from tuskml.learners.options.table import MAX_TEXT, Options, refuse_format
+from tuskml.learners.receiving import (
+    compared_of,
+    finished_of,
+    invalid,
+    is_token,
+    numbered_of,
+    receiver_of,
+)
 from tuskml.learners.registry import learner_of, of_classes, task_named
 from tuskml.learners.remarks import at, current, noted, remarks_of
 from tuskml.learners.statuses import with_leaks
+from tuskml.learners.tasks import Task
 from tuskml.schedule import budget, phases, shares
 
 TRAIN, EXPLAIN = 0, 1
@@ -420,3 +434,70 @@ def apart(
     for place, one in large.items():
         for models in stored(call, groups[place : place + 1], one):
             yield models.numbered(np.array([place]))
+
+
+# What a batch asks for: options as text, weights of rows, models that are finished already.
+
+READ_BYTES, KEPT_BYTES = 72, 32
+"""Of a number: two objects and their places in a list and a tuple; an object and its place."""
+PAIR_BYTES = 320
+"""Of a name and its value: both, a tuple of them, and places in a list and a dict."""
+
+
+@contextmanager
+def options_of(task: Task, text: bytes, memory: int) -> Iterator[Options]:
+    """The options, whose memory is in the account of the training (`charged.counted`) meanwhile.
+
+    memory: address of that account.
+    MemoryError where there is no room for them; OptionError for what they must not be.
+    """
+    if len(text) <= MAX_TEXT:
+        yield registry.options_of(task, text.decode())
+        return
+    look_at_limits(memory)
+    held = reserved(bytes_to_read(text), text)
+    options = registry.options_of(task, text.decode())
+    kept = len(options.warm_start.coef) if options.warm_start is not None else 0
+    del held
+    held = reserved(len(text) + kept * KEPT_BYTES, text)
+    yield options
+    del held
+
+
+def bytes_to_read(text: bytes) -> int:
+    """At most so many are taken at a time while a text is read, its copies in C and Python too."""
+    copies = 3 if text.isascii() else 9
+    return copies * len(text) + text.count(b",") * READ_BYTES + text.count(b":") * PAIR_BYTES
+
+
+def reserved(size: int, text: bytes) -> NDArray[Any]:
+    """Counts so many bytes until it goes; nothing is written to them."""
+    try:
+        return np.empty(size, np.uint8)
+    except MemoryError:
+        raise MemoryError(
+            f"no memory to read options of {len(text):,} characters, which take about "
+            f"{size >> 20:,} MB: raise memory_limit, or start from a model in a store"
+        ) from None
+
+
+def refuse_weights(groups: NDArray[np.void], request: Request[Any, Any]) -> None:
+    """OptionError where rows have weights or offsets that their learner or a store cannot take."""
+    if not groups["extras"].any():
+        return
+    if not learner_of(request.task).facts.weighs:
+        raise OptionError(
+            f"weight and offset are not available with task '{request.task.name}', expected "
+            "(task, label, features [, options])"
+        )
+    if request.options.store is not None:
+        raise OptionError("option 'store' is not available with weight, expected one of them")
+
+
+def made_for(task: str, groups: NDArray[np.void]) -> Models | None:
+    """Of a query's groups, whose rows say which; None for a task that is to be trained."""
+    made = finished_of(task)
+    if made is not None:
+        return made
+    numbered = numbered_of(task)
+    return None if numbered is None else numbered(first_labels(groups).astype(np.intp))

@@ -24,7 +24,7 @@ from tuskml.learners.linear.planner.planning import first_plan
 from tuskml.learners.linear.request import Request
 from tuskml.learners.linear.training import by_classes
 from tuskml.learners.models import Models, joined
-from tuskml.learners.options.acting import needs_one_place
+from tuskml.learners.options.table import needs_one_place
 
 
 def whole(request: Request) -> str | None:
