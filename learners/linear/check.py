@@ -1,7 +1,6 @@
 """Checks of a linear training: its labels, weights and offsets, and what may go together."""
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,22 +63,6 @@ def refuse_lost(problem: Problem, state: State) -> None:
         raise OperatorError(
             f"task '{problem.task.name}': the mean loss is {lost[0]:g}, expected a finite number"
         )
-
-
-def loss_of_one_class(task: LinearTask, margin: Floats) -> Floats:
-    """The loss of a constant margin of the positive class, if it has a certain one 0."""
-    if task.own is None or task.own.loss is None:
-        return np.zeros(len(margin))
-    found = task.own.answer("loss", task.own.loss, margin, np.ones(len(margin)))
-    return np.array(np.broadcast_to(found, margin.shape))
-
-
-def task_members(task: LinearTask, options: LinearOptions) -> dict[str, Any]:
-    """What the options of a model say of its task: the parameter, and how the user's predicts."""
-    if task.own is not None:
-        return {"response": task.response}
-    given = None if task.parameter is None else getattr(options, task.parameter)
-    return {} if given is None else {str(task.parameter): given}
 
 
 # Rows with weights and offsets: which trainings take them, and what they make of them.

@@ -8,8 +8,7 @@ from tuskml.errors import OptionError, one_of
 from tuskml.learners.linear.algorithms import ALGORITHMS, REGISTERED
 from tuskml.learners.linear.algorithms.parts.algorithm import Unfit
 from tuskml.learners.linear.algorithms.parts.drawn import DRAWN, EAGER
-from tuskml.learners.linear.inference.names import CLASSIC, COVARIANCES
-from tuskml.learners.linear.request import SPECULATE, LinearOptions
+from tuskml.learners.linear.request import CLASSIC, COVARIANCES, SPECULATE, LinearOptions
 from tuskml.learners.linear.tasks import LINEAR
 from tuskml.learners.options.kinds import (
     ALONE,

@@ -9,6 +9,11 @@ from tuskml.learners.linear.tasks import LinearTask
 from tuskml.learners.options.kinds import TIME, Kind, integer, real
 from tuskml.learners.options.table import Options
 
+CLASSIC = "classic"
+CLUSTERED = "cluster"
+"""The covariance that the option `cluster` asks for."""
+COVARIANCES = (CLASSIC, "HC0", "HC1", "HC2", "HC3")
+"""The values of the option `covariance`."""
 SAMPLE = integer(10, 10**7)
 EPSILON = real(0, 1, open_low=True)
 MEMBERS = {"sample": SAMPLE, "time": TIME, "epsilon": EPSILON}
@@ -38,9 +43,6 @@ SPECULATE = Kind(
     "number between 0 and 1",
     _speculate,
 )
-
-
-# What a call of `train_model` asks for whose task is a linear model's.
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,23 +27,23 @@ from tuskml.learners.linear.check import (
     refuse_extras,
     refuse_labels,
     refuse_together,
-    task_members,
 )
+from tuskml.learners.linear.descent import Run, Timing
 from tuskml.learners.linear.gpu import trained_in_turns
 from tuskml.learners.linear.inference import determined, limit, outcome
-from tuskml.learners.linear.inference.covariance import covariances
-from tuskml.learners.linear.inference.dispersed import estimates_dispersion, with_dispersion
+from tuskml.learners.linear.inference.dispersion import estimates_dispersion, with_dispersion
 from tuskml.learners.linear.inference.goodness import members
-from tuskml.learners.linear.inference.modelled import Ended, Inputs, models_of, one_class
+from tuskml.learners.linear.inference.outcome import covariances
 from tuskml.learners.linear.inference.ratios import Whole, likelihood_ratios, term_widths
 from tuskml.learners.linear.inference.threshold import has_threshold, with_threshold
-from tuskml.learners.linear.moved import moved, origins
 from tuskml.learners.linear.multinomial.training import train_many
 from tuskml.learners.linear.objective import (
     beginning,
     counts_features,
     describe,
+    moved,
     needs_no_scale,
+    origins,
     start,
 )
 from tuskml.learners.linear.operators import State
@@ -52,11 +52,18 @@ from tuskml.learners.linear.planner.choice import Choice
 from tuskml.learners.linear.planner.explanation import explained
 from tuskml.learners.linear.planner.planning import decide, first_plan
 from tuskml.learners.linear.planner.question import Question
-from tuskml.learners.linear.planner.report import Timing, resolved
-from tuskml.learners.linear.planner.switching import Run, run_guarded
+from tuskml.learners.linear.planner.switching import run_guarded
 from tuskml.learners.linear.problem import Index, Problem
 from tuskml.learners.linear.renumbered import apart, own_request, restored
 from tuskml.learners.linear.request import LinearOptions, Request
+from tuskml.learners.linear.result import (
+    Ended,
+    Inputs,
+    models_of,
+    one_class,
+    resolved,
+    task_members,
+)
 from tuskml.learners.models import Models, Strings, joined
 from tuskml.learners.validation import parted_alike, shuffled
 from tuskml.schedule import shares

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tuskml.kernels.passes import Floats
 from tuskml.kernels.segments import labels_of
-from tuskml.learners.linear.inference.dispersed import estimates_dispersion
+from tuskml.learners.linear.inference.dispersion import estimates_dispersion
 from tuskml.learners.linear.inference.outcome import Inference, Members
 from tuskml.learners.linear.objective import best_constant
 from tuskml.learners.linear.operators import State
