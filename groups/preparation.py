@@ -295,8 +295,10 @@ def refuse_names(options: Options) -> None:
 
 def refuse_options(request: Request[Any, Any], *features: str) -> None:
     """OptionError for options that change nothing where features are of these kinds."""
-    options, learner = request.options, learner_of(request.task)
-    rows = ROW in features
+    options, how = request.options, request.held_out
+    if not options.given and how is None:
+        return
+    learner, rows = learner_of(request.task), ROW in features
     if not rows and "cluster" in options.given and is_place(options.cluster):
         raise OptionError(
             f"option 'cluster' names {options.cluster!r}, and no column does: {ON_WORKERS}"
@@ -309,7 +311,6 @@ def refuse_options(request: Request[Any, Any], *features: str) -> None:
         how_to_classify(request.task),
     )
     refuse_idle(learner.options.by_name, options, known)
-    how = request.held_out
     if how is not None and how.column is not None:
         name = "time_by" if how.in_time else "fold_by"
         if (why := idle(DEALING[name], options, known)) is not None:

@@ -31,7 +31,7 @@ from tuskml.kernels.library import (
     watching_sigint,
 )
 from tuskml.kernels.open_rows import Calling, Open
-from tuskml.kernels.segments import dense_row_bytes
+from tuskml.kernels.segments import dense_bytes, dense_row_bytes, value_size
 from tuskml.kernels.structures import GROUP, LABELS, SEGMENT, WEIGHTS, Robust, System
 from tuskml.schedule import budget
 
@@ -571,7 +571,16 @@ def _scratch(size: int) -> NDArray[np.uint8]:
     return kept
 
 
-# Features that are the label, and copies of groups without some of their rows.
+# What packed rows take and tell, and copies of them without some rows.
+
+
+def row_bytes(groups: NDArray[np.void]) -> int:
+    """Bytes that the packed rows of groups of one kind take."""
+    rows, kind = int(groups["n_rows"].sum()), int(groups["kind"][0])
+    if kind < 2:
+        return dense_bytes(groups)
+    entries = Pass(groups, SQUARED, None, None, True, 1).nonzeros()
+    return rows * 12 + entries * (4 + value_size(kind))
 
 
 def first_labels(groups: NDArray[np.void]) -> Floats:

@@ -68,37 +68,26 @@ def groups_of(batch: Any) -> Groups:
     return np.frombuffer((ctypes.c_char * size).from_address(batch.groups), GROUP)
 
 
-@dataclass(frozen=True)
 class Call:
     """One call of the trainer: a batch, and the library of the database that takes the answers.
 
-    pointer: to the batch, as C has given it; account: of the database whose statement it is, where
-    that has rules for files.
+    pointer: to the batch, as C passes it; account: of the database whose statement it is, where
+    that has rules for files; batch: the structure, whose pointers are valid during the call;
+    memory: address of the account of memory, 0: there is none; explains: whether plans are asked
+    for, not models; remarks: of the packers, by the group's place in the batch.
     """
 
-    library: ctypes.CDLL
-    pointer: Any
-    account: int | None = None
-
-    @property
-    def batch(self) -> Any:
-        """The structure, whose pointers are valid during the call."""
-        return self.pointer.contents
-
-    @property
-    def memory(self) -> int:
-        """Address of the account of memory; 0: there is none."""
-        return self.batch.memory or 0
+    def __init__(self, library: ctypes.CDLL, pointer: Any, account: int | None = None) -> None:
+        self.library, self.pointer, self.account = library, pointer, account
+        self.batch: Any = pointer.contents
+        self.memory: int = self.batch.memory or 0
+        self.explains: bool = self.batch.request == EXPLAIN
+        self.remarks = remarks_of(self.batch.remarks, self.batch.n_remarks)
 
     @property
     def root(self) -> str | None:
         """The directory of all stores, if the database says where."""
         return os.fsdecode(self.batch.store_root) if self.batch.store_root else None
-
-    @property
-    def explains(self) -> bool:
-        """Whether plans are asked for, not models."""
-        return bool(self.batch.request == EXPLAIN)
 
     @property
     def reading(self) -> float | None:
@@ -115,12 +104,17 @@ class Call:
     @property
     def host(self) -> shares.Host:
         """Whose trainings those of the batch are."""
-        return shares.Host(self.batch.program, not self.batch.unshared, self.batch.weight or None)
+        batch = self.batch
+        return shares.Host(batch.program, not batch.unshared, batch.weight or None)
 
     def flaws(self, places: Places) -> dict[int, str]:
         """Why no model can be trained on some of the groups at these places, by their number."""
-        found = ((k, self.batch.flaws[place]) for k, place in enumerate(places.tolist()))
-        return {k: text.decode(errors="replace") for k, text in found if text is not None}
+        flaws, found = self.batch.flaws, {}
+        for k, place in enumerate(places.tolist()):
+            text = flaws[place]
+            if text is not None:
+                found[k] = text.decode(errors="replace")
+        return found
 
     def emit_models(self, places: Places, models: Models, given: bool = True) -> None:
         """Returns models of the groups of one spec; places: these groups' in the batch; given:
@@ -133,7 +127,7 @@ class Call:
             at_places = places[models.group]
             if given:
                 before = groups_of(self.batch)["n_skipped"][at_places]
-                models = noted(models, at(at_places), before)
+                models = noted(models, at(self.remarks, at_places), before)
             emission = Emission(models.numbered(at_places))
             self.library.tusk_emit_models(self.pointer, ctypes.byref(emission.struct))
 
@@ -166,8 +160,7 @@ def answer(library: ctypes.CDLL, pointer: Any, account: int | None = None) -> No
     batch = call.batch
     groups = groups_of(batch)
     spec = np.ctypeslib.as_array(batch.spec, (batch.n_groups,)) if len(groups) else np.empty(0)
-    remarks = remarks_of(batch.remarks, batch.n_remarks)
-    with counted(call.memory), budget.within(call.most_threads), current(remarks):
+    with counted(call.memory), budget.within(call.most_threads):
         for number in range(batch.n_specs):
             places, texts = np.flatnonzero(spec == number), batch.specs[number]
             if not len(places):
@@ -227,7 +220,7 @@ def answer_token(call: Call, some: Some, task: str) -> bool:
     groups, places, flaws = some.groups, some.places, some.flaws
     if call.explains and (receive := receiver_of(task)) is not None:
         refuse_wide(groups)
-        with current(at(places)):
+        with current(at(call.remarks, places)):
             said = invalid(task, flaws[0]) if flaws else receive(groups, call.batch.memory)
         call.emit_texts(places, [said] * len(places))
         return True
@@ -241,7 +234,8 @@ def answer_token(call: Call, some: Some, task: str) -> bool:
 def answer_flaws(call: Call, some: Some, requests: Sequence[Request[Any, Any]]) -> Some:
     """Answers for the groups whose rows are invalid, and returns the others; requests: what is to
     be trained on them, of which the first says what the models of invalid ones look like."""
-    some = replace(some, flaws={**some.flaws, **rounded_in(at(some.places), requests)})
+    rounded = rounded_in(at(call.remarks, some.places), requests)
+    some = replace(some, flaws={**some.flaws, **rounded})
     if not some.flaws:
         return some
     bad, why = np.array(list(some.flaws)), list(some.flaws.values())
