@@ -157,16 +157,19 @@ class Pass:
     common: bool = False
     origin: Floats | None = None
 
-    @property
+    @once
     def n_groups(self) -> int:
+        """G."""
         return len(self.groups)
 
-    @property
+    @once
     def n_features(self) -> int:
+        """Features of each group, d."""
         return int(self.groups["dim"][0])
 
-    @property
+    @once
     def sparse(self) -> bool:
+        """Whether rows are ids and values."""
         return bool(self.groups["kind"][0] >= 2)
 
     @property

@@ -47,7 +47,7 @@ from tuskml.learners.receiving import (
     receiver_of,
 )
 from tuskml.learners.registry import learner_of, of_classes, task_named
-from tuskml.learners.remarks import at, current, noted, remarks_of
+from tuskml.learners.remarks import Remarks, at, current, noted, remarks_of
 from tuskml.learners.statuses import with_leaks
 from tuskml.learners.tasks import Task
 from tuskml.schedule import budget, phases, shares
@@ -73,16 +73,20 @@ class Call:
 
     pointer: to the batch, as C passes it; account: of the database whose statement it is, where
     that has rules for files; batch: the structure, whose pointers are valid during the call;
-    memory: address of the account of memory, 0: there is none; explains: whether plans are asked
-    for, not models; remarks: of the packers, by the group's place in the batch.
+    groups: a view of its groups; memory: address of the account of memory, 0: there is none;
+    explains: whether plans are asked for, not models; remarks: of the packers, by the group's
+    place in the batch.
     """
 
     def __init__(self, library: ctypes.CDLL, pointer: Any, account: int | None = None) -> None:
         self.library, self.pointer, self.account = library, pointer, account
         self.batch: Any = pointer.contents
+        self.groups = groups_of(self.batch)
         self.memory: int = self.batch.memory or 0
         self.explains: bool = self.batch.request == EXPLAIN
-        self.remarks = remarks_of(self.batch.remarks, self.batch.n_remarks)
+        self.remarks: dict[int, Remarks] = {}
+        if self.batch.n_remarks:
+            self.remarks = remarks_of(self.batch.remarks, self.batch.n_remarks)
 
     @property
     def root(self) -> str | None:
@@ -125,8 +129,8 @@ class Call:
             models = named_as_booleans(models)
         with phases.phase("emitting"):
             at_places = places[models.group]
-            if given:
-                before = groups_of(self.batch)["n_skipped"][at_places]
+            before = self.groups["n_skipped"][at_places]
+            if given and (self.remarks or (models.n_skipped > before).any()):
                 models = noted(models, at(self.remarks, at_places), before)
             emission = Emission(models.numbered(at_places))
             self.library.tusk_emit_models(self.pointer, ctypes.byref(emission.struct))
@@ -158,7 +162,7 @@ def answer(library: ctypes.CDLL, pointer: Any, account: int | None = None) -> No
     """Does what the batch asks for, spec by spec, and returns the results to the database."""
     call = Call(library, pointer, account)
     batch = call.batch
-    groups = groups_of(batch)
+    groups = call.groups
     spec = np.ctypeslib.as_array(batch.spec, (batch.n_groups,)) if len(groups) else np.empty(0)
     with counted(call.memory), budget.within(call.most_threads):
         for number in range(batch.n_specs):
@@ -234,8 +238,9 @@ def answer_token(call: Call, some: Some, task: str) -> bool:
 def answer_flaws(call: Call, some: Some, requests: Sequence[Request[Any, Any]]) -> Some:
     """Answers for the groups whose rows are invalid, and returns the others; requests: what is to
     be trained on them, of which the first says what the models of invalid ones look like."""
-    rounded = rounded_in(at(call.remarks, some.places), requests)
-    some = replace(some, flaws={**some.flaws, **rounded})
+    if call.remarks:
+        rounded = rounded_in(at(call.remarks, some.places), requests)
+        some = replace(some, flaws={**some.flaws, **rounded})
     if not some.flaws:
         return some
     bad, why = np.array(list(some.flaws)), list(some.flaws.values())

@@ -15,12 +15,10 @@ from tuskml.kernels.open_rows import Open
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.structures import OFFSETS
 from tuskml.learners.linear.algorithms import ALGORITHMS
-from tuskml.learners.linear.algorithms.parts.second_order.begun import knowing, stepped
+from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
 from tuskml.learners.linear.check import constant
 from tuskml.learners.linear.inference.dispersion import by_moments
 from tuskml.learners.linear.own.assembled import transformed
-from tuskml.learners.linear.own.operators import ALGORITHMS as OWN_ALGORITHMS
-from tuskml.learners.linear.own.operators import named
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import CLUSTERED, LinearOptions, Request
@@ -58,7 +56,8 @@ def describe(rows: Pass, labels: NDArray[np.void], plan: Plan, request: Request)
     problem = Problem(rows, task, options.l1, options.l2, shift, scale, frequency, size)
     wanted = options.covariance if options.cluster is None else CLUSTERED
     problem = replace(problem, covariance=wanted)
-    return transformed(with_units(problem, labels), plan)
+    problem = with_units(problem, labels)
+    return problem if plan.is_plain else transformed(problem, plan)
 
 
 def moments(rows: Pass, near: Near | None) -> tuple[Floats, Floats]:
@@ -259,16 +258,6 @@ def start(
     return nearer(v, problem, near)
 
 
-def beginning(
-    problem: Problem, labels: NDArray[np.void], plan: Plan, request: Request
-) -> tuple[Plan, tuple[Problem, Floats]]:
-    """The plan, as fine as it has to be, and where it begins: the problem and weights (G, p)."""
-    v, near = start(problem, labels, request.options, request.near), request.near
-    if near is not None:
-        plan = replace(plan, epsilon=max(plan.epsilon, near.epsilon))
-    return plan, stepped(knowing(problem, near), v, near)
-
-
 def nearer(v: Floats, problem: Problem, near: Near | None) -> Floats:
     """The weights v (G, p) to start from, of groups of dense rows those that are known instead."""
     if near is None or problem.rows.sparse:
@@ -319,7 +308,7 @@ def origins(
     Of sparse rows, also of those held out, a feature is moved that occurs in all: zeros stay.
     """
     rows, task = problem.rows, problem.task
-    own = task.own is not None or bool(named(options)) or options.algorithm in OWN_ALGORITHMS
+    own = task.own is not None or options.custom or options.sampler in DRAWN
     if type(rows) is not Pass or not options.fit_intercept or own:
         return None
     found = np.zeros((problem.n_groups, problem.d + 1))

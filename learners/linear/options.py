@@ -1,6 +1,5 @@
 """The options of linear models."""
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,7 +7,7 @@ from tuskml.errors import OptionError, one_of
 from tuskml.learners.linear.algorithms import ALGORITHMS, REGISTERED
 from tuskml.learners.linear.algorithms.parts.algorithm import Unfit
 from tuskml.learners.linear.algorithms.parts.drawn import DRAWN, EAGER
-from tuskml.learners.linear.request import CLASSIC, COVARIANCES, SPECULATE, LinearOptions
+from tuskml.learners.linear.request import CLASSIC, COVARIANCES, CUSTOM, SPECULATE, LinearOptions
 from tuskml.learners.linear.tasks import LINEAR
 from tuskml.learners.options.kinds import (
     ALONE,
@@ -73,9 +72,6 @@ OF_STORES = ("cache", "partition", "layout", "sharing", "resume")
 """Options that say how weights lie in a store, and so that they do."""
 ENDING = "a training may end before, or in one step"
 
-OWN_NAMES: dict[str, Callable[[], Iterable[str]]] = {}
-"""By option, the names that users have given to operators and algorithms of their own."""
-
 
 @dataclass(frozen=True)
 class OpenChoice:
@@ -86,7 +82,7 @@ class OpenChoice:
 
     @property
     def all_names(self) -> tuple[str, ...]:
-        return (*self.names, *OWN_NAMES.get(self.option, tuple)())
+        return (*self.names, *CUSTOM.get(self.option, ()))
 
     @property
     def allowed(self) -> str:

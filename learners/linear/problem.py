@@ -157,11 +157,11 @@ class Problem:
 
     @property
     def n_groups(self) -> int:
-        return self.rows.n_groups
+        return len(self.shift)
 
     @property
     def d(self) -> int:
-        return self.rows.n_features
+        return self.shift.shape[1]
 
     def of(self, which: Index) -> "Problem":
         """The same for some of the groups."""

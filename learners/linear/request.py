@@ -1,5 +1,6 @@
 """What a call of `train_model` asks for whose task is a linear model's."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,5 +69,12 @@ class LinearOptions(Options):
     fit: bool
     likelihood_ratio: bool
 
+    @property
+    def custom(self) -> bool:
+        """Whether the algorithm or an operator is a user's own."""
+        return any(getattr(self, option) in names for option, names in CUSTOM.items() if names)
 
+
+CUSTOM: dict[str, Collection[str]] = {}
+"""By option, the names of the operators and algorithms that users have registered."""
 Request = learner.Request[LinearTask, LinearOptions]

@@ -74,7 +74,7 @@ def models_of(given: Inputs, ended: Ended, options: str, began: float) -> Models
         coef=Lists.of_rows(weights[:, :-1], widths),
         intercept=np.ascontiguousarray(weights[:, -1]),
         std_err=std_err_lists(seen.std_err, widths),
-        **named_classes(classes_of(task, labels)),
+        **(named_classes(classes_of(task, labels)) if task.classifies else {}),
         n_rows=n_rows,
         n_features=widths,
         loss=state.objective,
@@ -93,6 +93,8 @@ def models_of(given: Inputs, ended: Ended, options: str, began: float) -> Models
 def plan_lines(ended: Ended) -> Strings:
     """What ran, for each group: where rows separate also what found the weights with the ridge."""
     line = plan_line(ended.plan)
+    if not ended.ridge.any():
+        return Strings.same(line, len(ended.ridge))
     pool = (line, f"{line}, then a ridge by {solver(ended.problem).name}")
     return Strings(pool, ended.ridge.astype(np.int32))
 

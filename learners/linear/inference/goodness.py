@@ -131,9 +131,7 @@ def members(
     labels: NDArray[np.void],
     options: LinearOptions,
 ) -> Members:
-    """The members of a model's options that `model_fit` reads, where they are asked for."""
-    if not options.fit:
-        return {}
+    """The members of a model's options that `model_fit` reads."""
     task, rows, n = problem.task, problem.rows, problem.rows.weight
     weights = problem.to_caller(state.v)
     summed = replace(rows, loss_only=True)

@@ -229,6 +229,8 @@ def _infer_some(
     refine(problem, state, which[steep], lambda g: solve(end.hessian[steep], g, plan.threads).step)
     _put(problem, state, seen, which, solution, end.hessian)
     odd = np.flatnonzero(suspect & ~seen.parted[which])  # without an optimum there is no norm
+    if not len(odd):
+        return
     for block in determined.blocks(len(odd), problem.d + 1):
         some = odd[block]
         spanned = determined.span(part.of(some))
@@ -292,7 +294,9 @@ def noted(problem: Problem, seen: Inference, n_rows: NDArray[np.int64], ridge: B
     if problem.task.test == "t":
         freedom = np.where(clustered, seen.clusters - 1, freedom)
     odd = known.any(axis=1) & (freedom != n_rows - known.sum(axis=1))
-    found = {"freedom": (odd, freedom), "l2_standardized": (ridge, strength(problem))}
+    found = {"freedom": (odd, freedom)}
+    if ridge.any():
+        found["l2_standardized"] = ridge, strength(problem)
     found["clusters"] = (clustered, seen.clusters)
     parameter = problem.task.parameter
     if parameter in ESTIMATED and problem.rows.parameter is not None:

@@ -52,11 +52,9 @@ class Before:
 
 
 def run_guarded(
-    run: Run, problem: Problem, v: Floats, chosen: Choice, question: Question | None
+    run: Run, problem: Problem, v: Floats, chosen: Choice, question: Question
 ) -> tuple[State, Choice]:
     """Where the training ended from weights v (G, p), and the choice with the last plan."""
-    if question is None or not chosen.candidates:  # there is no other plan to go on by
-        return run(problem, Beginning(v, chosen.kept), chosen.plan), chosen
     replanning = replanning_for(problem, chosen, question)
     try:
         return run_watched(run, problem, v, chosen, question, replanning)
@@ -70,7 +68,7 @@ def run_watched(
     problem: Problem,
     v: Floats,
     chosen: Choice,
-    question: Question | None,
+    question: Question,
     replanning: Replanning | None,
 ) -> tuple[State, Choice]:
     """The same, while plans are compared when the resources change."""
@@ -99,10 +97,10 @@ def run_watched(
 
 
 def guard_for(
-    problem: Problem, chosen: Choice, question: Question | None, before: Before
+    problem: Problem, chosen: Choice, question: Question, before: Before
 ) -> Guard | None:
     """The guard over a plan; None where there is nothing to go on by, or it must not be."""
-    if question is None or question.options.ordered or question.gpu or problem.n_groups > 1:
+    if question.options.ordered or question.gpu or problem.n_groups > 1:
         return None
     options, plan = question.options, chosen.plan
     if options.validation or options.max_iter or plan.epsilon == 0 or plan.converge != "gradient":

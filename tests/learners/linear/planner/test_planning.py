@@ -33,7 +33,7 @@ pytestmark = pytest.mark.native
 @pytest.fixture
 def everything_pays(monkeypatch):
     """Small trainings are planned like large ones, and time is no reason to stop."""
-    monkeypatch.setattr(choice, "TRIVIAL", 0.0)
+    monkeypatch.setattr(planning, "TRIVIAL", 0.0)
     monkeypatch.setattr(choice, "INSTANT", 0.0)
     monkeypatch.setattr(choice, "WORTH_TRYING", 0.0)
     monkeypatch.setattr(planning, "gain", lambda one, best: 1.0)
