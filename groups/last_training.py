@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.learners.explaining.explanation import row_bytes
+from tuskml.kernels.passes import row_bytes
 from tuskml.learners.models import Models
 from tuskml.schedule.forks import held_in_forks
 

@@ -5,11 +5,16 @@ from typing import Any
 import numpy as np
 
 from tuskml.errors import RowsError
-from tuskml.groups.contract.requests import refuse_weights
-from tuskml.groups.contract.trainer import named
-from tuskml.groups.holding import with_held_out
-from tuskml.groups.invalid import refusal_of_rounded
-from tuskml.groups.preparation import Readable, kinds_of, refuse_options, told, with_names
+from tuskml.groups.contract.trainer import named, refuse_weights
+from tuskml.groups.preparation import (
+    Readable,
+    kinds_of,
+    refusal_of_rounded,
+    refuse_options,
+    told,
+    with_held_out,
+    with_names,
+)
 from tuskml.kernels.parts.sharded import Parts, ShardedPass
 from tuskml.kernels.passes import SQUARED
 from tuskml.learners.learner import Request

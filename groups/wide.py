@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import DataError
-from tuskml.groups.invalid import usable
+from tuskml.groups.preparation import usable
 from tuskml.kernels import passes
 from tuskml.kernels.rows.vocabulary import Ids, Numbered, numbered
 from tuskml.learners.learner import Learner, Request

@@ -1,11 +1,14 @@
-"""The C++ kernels over rows (`kernels/native/linear/api.h`), called with the GIL released.
+"""Passes over rows and the linear systems of Newton's method, by the kernels of
+`kernels/native/linear/api.h`, which are called with the GIL released.
 
 Arrays are C-contiguous float64 unless a name says otherwise.
 """
 
+import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Generic, Self, TypeVar, overload
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -27,11 +30,10 @@ from tuskml.kernels.library import (
     raise_if_cancelled,
     watching_sigint,
 )
-from tuskml.kernels.linear_systems import Solution, solve
 from tuskml.kernels.open_rows import Calling, Open
-from tuskml.kernels.rows.meter import Meter
-from tuskml.kernels.rows.once import once
-from tuskml.kernels.structures import GROUP, LABELS, WEIGHTS, Robust
+from tuskml.kernels.segments import dense_bytes, dense_row_bytes, value_size
+from tuskml.kernels.structures import GROUP, LABELS, SEGMENT, WEIGHTS, Robust, System
+from tuskml.schedule import budget
 
 __all__ = [
     "GROUP",
@@ -61,6 +63,60 @@ SQUARED = 0
 NEAR_ONE = 256.0
 """Sparse features are not scaled if their largest values are within this factor of 1."""
 KINDS = ("dense float32", "dense float64", "sparse float32", "sparse float64")
+T = TypeVar("T")
+
+
+class once(Generic[T]):
+    """Like `functools.cached_property`, which before Python 3.12 has one lock for all objects.
+
+    With that lock, a thread that waits for rows which lie elsewhere stops all others.
+    """
+
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        self.compute, self.__doc__ = compute, compute.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, one: None, owner: type) -> Self: ...
+
+    @overload
+    def __get__(self, one: object, owner: type) -> T: ...
+
+    def __get__(self, one: object | None, owner: type) -> "Self | T":
+        if one is None:
+            return self
+        found: T = self.compute(one)
+        return one.__dict__.setdefault(self.name, found)  # type: ignore[no-any-return]
+
+
+@dataclass
+class Meter:
+    """Passes that were made, in passes over all rows: one over every k-th chunk counts 1 / k.
+
+    gradients: for the loss and its gradient; losses: for the loss alone; curvatures: for the
+    curvature too; products: of the curvature with a direction; whole: whether each pass must be
+    counted. Kernels that make several in a call count none, and then they are not used.
+    """
+
+    gradients: float = 0.0
+    losses: float = 0.0
+    curvatures: float = 0.0
+    products: float = 0.0
+    whole: bool = True
+
+    def passed(self, stride: int, loss_only: bool = False) -> None:
+        """Counts a pass for the loss, and unless loss_only its gradient."""
+        if loss_only:
+            self.losses += 1 / stride
+        else:
+            self.gradients += 1 / stride
+
+
+def counts_all(meter: Meter | None) -> bool:
+    """Whether each pass must be counted, so that no kernel may make several in a call."""
+    return meter is not None and meter.whole
 
 
 def most_rows(groups: NDArray[np.void]) -> int:
@@ -101,16 +157,19 @@ class Pass:
     common: bool = False
     origin: Floats | None = None
 
-    @property
+    @once
     def n_groups(self) -> int:
+        """G."""
         return len(self.groups)
 
-    @property
+    @once
     def n_features(self) -> int:
+        """Features of each group, d."""
         return int(self.groups["dim"][0])
 
-    @property
+    @once
     def sparse(self) -> bool:
+        """Whether rows are ids and values."""
         return bool(self.groups["kind"][0] >= 2)
 
     @property
@@ -422,3 +481,136 @@ class OwnedRows:
 
     def __exit__(self, *_: object) -> None:
         library().tk_free_groups(pointer(self.groups), len(self.groups))
+
+
+# The linear systems of Newton's iterations: small, one per group, solved together.
+
+
+@dataclass(frozen=True)
+class Solution:
+    """step and inverse_diagonal are (G, p), rank and pivot (G,); see `tk_system`."""
+
+    step: Floats
+    rank: NDArray[np.int64]
+    pivot: Floats
+    inverse_diagonal: Floats | None
+
+
+def solve(
+    hessian: Triangles,
+    gradient: Floats,
+    threads: int,
+    inverse: bool = False,
+    *,
+    cancel_mark: int = -1,
+    deadline: float | None = None,
+) -> Solution:
+    """Solves hessian @ step = gradient for each group; hessian is (G, p(p+1)/2), packed.
+
+    Raises Interrupted, and OutOfTime where the deadline passes.
+    """
+    if not isinstance(hessian, np.ndarray) and not inverse:
+        solution: Solution = hessian.solve(gradient)
+        return solution
+    hessian = np.asarray(hessian)
+    n, p = gradient.shape
+    hessian, gradient = np.ascontiguousarray(hessian), np.ascontiguousarray(gradient)
+    step = np.empty((n, p))
+    rank = np.empty(n, np.int64)
+    pivot = np.empty(n)
+    diagonal = np.empty((n, p)) if inverse else None
+    system = System(
+        n,
+        p,
+        pointer(hessian),
+        hessian.shape[1],
+        pointer(gradient),
+        pointer(step),
+        pointer(rank),
+        pointer(pivot),
+        pointer(diagonal),
+        threads,
+        cancel_mark,
+        deadline or 0.0,
+    )
+    check_code(library().tk_solve(system))
+    return Solution(step, rank, pivot, diagonal)
+
+
+# Rows of many small groups that lie scattered over memory, moved side by side.
+
+LEAST_GROUPS = 64
+MOST_BYTES = 8 << 20
+"""Bytes of rows moved in one call, so that they about fit into a cache."""
+_threads = threading.local()
+
+
+def gathered(rows: Pass) -> Pass:
+    """The same rows side by side, where many small groups lie scattered over memory.
+
+    The copy belongs to this thread and is valid until the thread's next copy.
+    """
+    groups = rows.groups
+    if rows.sparse or len(groups) < LEAST_GROUPS:
+        return rows
+    row = dense_row_bytes(rows.n_features, int(groups["kind"][0]), int(groups["extras"][0]))
+    place = np.zeros(len(groups) + 1, np.int64)
+    np.cumsum((SEGMENT.itemsize + groups["n_rows"] * row + 8 + 63) // 64 * 64, out=place[1:])
+    struct = rows.struct
+    if place[-1] > MOST_BYTES or not library().tk_scattered(struct):
+        return rows
+    copy = np.empty_like(groups)
+    memory = _scratch(int(place[-1]))
+    given = pointer(memory), pointer(place), pointer(copy)
+    check_code(library().tk_gather(struct, *given), "a copy of the rows")
+    return replace(rows, groups=copy)
+
+
+def _scratch(size: int) -> NDArray[np.uint8]:
+    """Memory of this thread's own, up to MOST_BYTES: fresh pages would cost more than the copy."""
+    kept: NDArray[np.uint8] | None = getattr(_threads, "scratch", None)
+    if kept is None or len(kept) < size:
+        kept = _threads.scratch = np.empty(size, np.uint8)
+    return kept
+
+
+# What packed rows take and tell, and copies of them without some rows.
+
+
+def row_bytes(groups: NDArray[np.void]) -> int:
+    """Bytes that the packed rows of groups of one kind take."""
+    rows, kind = int(groups["n_rows"].sum()), int(groups["kind"][0])
+    if kind < 2:
+        return dense_bytes(groups)
+    entries = Pass(groups, SQUARED, None, None, True, 1).nonzeros()
+    return rows * 12 + entries * (4 + value_size(kind))
+
+
+def first_labels(groups: NDArray[np.void]) -> Floats:
+    """The least label of each group, (G,): the label of a group of one row."""
+    least = Pass(groups, SQUARED, None, None, True, 1).labels()["low"]
+    return np.ascontiguousarray(least)
+
+
+def leaks(groups: NDArray[np.void], least: int) -> NDArray[np.int32]:
+    """The index from 1 on of the first feature of each group that is the label in all rows, (G,),
+    or the label times a number plus a number; 0 where there is none, or there are fewer rows."""
+    rows = Pass(groups, SQUARED, None, None, True, budget.threads(), cancel_mark=cancel_mark())
+    found = np.zeros(len(groups), np.int32)
+    check_code(library().tk_leaks(rows.struct, least, pointer(found)))
+    return found
+
+
+def chosen_rows(
+    groups: NDArray[np.void], chosen: Sequence[NDArray[np.bool_]], memory: int
+) -> OwnedRows:
+    """The chosen rows of each group, (n,), in the order in which they lie.
+
+    memory: address of the account that the copies are charged to.
+    """
+    rows = Pass(groups, SQUARED, None, None, True, budget.threads(), cancel_mark=cancel_mark())
+    taken = np.ascontiguousarray(np.concatenate(chosen), np.uint8)
+    copies = np.zeros(len(groups), GROUP)
+    check_code(library().tk_choose(rows.struct, memory, pointer(taken), pointer(copies)))
+    copies["n_skipped"] = groups["n_skipped"]
+    return OwnedRows(copies)

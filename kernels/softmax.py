@@ -10,8 +10,7 @@ from tuskml.kernels import structures
 from tuskml.kernels.epochs import Epoch
 from tuskml.kernels.library import Floats, check_code, library, pointer
 from tuskml.kernels.parts.hopping import hopped
-from tuskml.kernels.parts.sharded import ShardedPass, least_or_most
-from tuskml.kernels.rows.reach import REACH_LEAST
+from tuskml.kernels.parts.sharded import REACH_LEAST, ShardedPass, least_or_most
 from tuskml.kernels.structures import Robust
 
 if TYPE_CHECKING:

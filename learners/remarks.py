@@ -159,9 +159,8 @@ def received(group: int = 0) -> Remarks:
     return _CURRENT.get({}).setdefault(group, Remarks())
 
 
-def at(places: NDArray[np.intp]) -> dict[int, Remarks]:
+def at(remarks: Mapping[int, Remarks], places: NDArray[np.intp]) -> dict[int, Remarks]:
     """Those on the groups at some places, by their number there."""
-    remarks = _CURRENT.get({})
     if not remarks:
         return {}
     numbers = {place: k for k, place in enumerate(places.tolist())}

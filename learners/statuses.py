@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.kernels.rows.choose import leaks
+from tuskml.kernels.passes import leaks
 from tuskml.learners.models import Models, Strings
 
 INVALID, LEAK = "invalid rows", "label among features"

@@ -112,7 +112,7 @@ def training(task: bytes, groups: int, host: Host | None = None) -> Iterator[Non
     TuskError where shares are to be replayed and cannot be read.
     """
     host = host or Host()
-    recorded = replay.asked()
+    recorded = replay.asked() if replay.SETTING in os.environ else None
     taking_part = host.shares and pool.library().ts_shares_open() == 0
     if not taking_part and recorded is None:
         yield
@@ -178,7 +178,7 @@ def now(wanted: int) -> int:
 
 def memory() -> float | None:
     """Bytes for files that are replayed for the calling thread's training; None: as they are."""
-    recorded = replay.asked()
+    recorded = replay.asked() if replay.SETTING in os.environ else None
     return None if recorded is None else recorded.memory_at(age())
 
 

@@ -7,36 +7,49 @@ import ctypes
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError, RowsError
+from tuskml.errors import DataError, OptionError, RowsError
 from tuskml.groups import last_training, training_log
 from tuskml.groups.contract.emission import Emission
-from tuskml.groups.contract.requests import made_for, options_of, refuse_weights
-from tuskml.groups.holding import with_held_out
-from tuskml.groups.invalid import invalid_models, rounded_in, trained_apart, usable
 from tuskml.groups.outgrown import outgrown
-from tuskml.groups.preparation import readable
+from tuskml.groups.preparation import (
+    invalid_models,
+    readable,
+    rounded_in,
+    trained_apart,
+    usable,
+    with_held_out,
+)
 from tuskml.groups.selection.asked import ANY_TASK, Search, search_of
 from tuskml.groups.selection.explaining import explained_search
 from tuskml.groups.selection.searching import searched
 from tuskml.groups.wide import narrow, refuse_wide
-from tuskml.kernels.charged import look_once
-from tuskml.kernels.passes import GROUP, KINDS
+from tuskml.kernels.charged import counted, look_at_limits, look_once
+from tuskml.kernels.passes import GROUP, KINDS, first_labels
 from tuskml.kernels.structures import FOLDS
-from tuskml.kernels.working import counted
+from tuskml.learners import registry
 from tuskml.learners.classes import named_as_booleans
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models, Names
-from tuskml.learners.options.table import MAX_TEXT, refuse_format
-from tuskml.learners.receiving import compared_of, invalid, is_token, receiver_of
+from tuskml.learners.options.table import MAX_TEXT, Options, refuse_format
+from tuskml.learners.receiving import (
+    compared_of,
+    finished_of,
+    invalid,
+    is_token,
+    numbered_of,
+    receiver_of,
+)
 from tuskml.learners.registry import learner_of, of_classes, task_named
-from tuskml.learners.remarks import at, current, noted, remarks_of
+from tuskml.learners.remarks import Remarks, at, current, noted, remarks_of
 from tuskml.learners.statuses import with_leaks
+from tuskml.learners.tasks import Task
 from tuskml.schedule import budget, phases, shares
 
 TRAIN, EXPLAIN = 0, 1
@@ -55,37 +68,30 @@ def groups_of(batch: Any) -> Groups:
     return np.frombuffer((ctypes.c_char * size).from_address(batch.groups), GROUP)
 
 
-@dataclass(frozen=True)
 class Call:
     """One call of the trainer: a batch, and the library of the database that takes the answers.
 
-    pointer: to the batch, as C has given it; account: of the database whose statement it is, where
-    that has rules for files.
+    pointer: to the batch, as C passes it; account: of the database whose statement it is, where
+    that has rules for files; batch: the structure, whose pointers are valid during the call;
+    groups: a view of its groups; memory: address of the account of memory, 0: there is none;
+    explains: whether plans are asked for, not models; remarks: of the packers, by the group's
+    place in the batch.
     """
 
-    library: ctypes.CDLL
-    pointer: Any
-    account: int | None = None
-
-    @property
-    def batch(self) -> Any:
-        """The structure, whose pointers are valid during the call."""
-        return self.pointer.contents
-
-    @property
-    def memory(self) -> int:
-        """Address of the account of memory; 0: there is none."""
-        return self.batch.memory or 0
+    def __init__(self, library: ctypes.CDLL, pointer: Any, account: int | None = None) -> None:
+        self.library, self.pointer, self.account = library, pointer, account
+        self.batch: Any = pointer.contents
+        self.groups = groups_of(self.batch)
+        self.memory: int = self.batch.memory or 0
+        self.explains: bool = self.batch.request == EXPLAIN
+        self.remarks: dict[int, Remarks] = {}
+        if self.batch.n_remarks:
+            self.remarks = remarks_of(self.batch.remarks, self.batch.n_remarks)
 
     @property
     def root(self) -> str | None:
         """The directory of all stores, if the database says where."""
         return os.fsdecode(self.batch.store_root) if self.batch.store_root else None
-
-    @property
-    def explains(self) -> bool:
-        """Whether plans are asked for, not models."""
-        return bool(self.batch.request == EXPLAIN)
 
     @property
     def reading(self) -> float | None:
@@ -102,12 +108,17 @@ class Call:
     @property
     def host(self) -> shares.Host:
         """Whose trainings those of the batch are."""
-        return shares.Host(self.batch.program, not self.batch.unshared, self.batch.weight or None)
+        batch = self.batch
+        return shares.Host(batch.program, not batch.unshared, batch.weight or None)
 
     def flaws(self, places: Places) -> dict[int, str]:
         """Why no model can be trained on some of the groups at these places, by their number."""
-        found = ((k, self.batch.flaws[place]) for k, place in enumerate(places.tolist()))
-        return {k: text.decode(errors="replace") for k, text in found if text is not None}
+        flaws, found = self.batch.flaws, {}
+        for k, place in enumerate(places.tolist()):
+            text = flaws[place]
+            if text is not None:
+                found[k] = text.decode(errors="replace")
+        return found
 
     def emit_models(self, places: Places, models: Models, given: bool = True) -> None:
         """Returns models of the groups of one spec; places: these groups' in the batch; given:
@@ -118,9 +129,9 @@ class Call:
             models = named_as_booleans(models)
         with phases.phase("emitting"):
             at_places = places[models.group]
-            if given:
-                before = groups_of(self.batch)["n_skipped"][at_places]
-                models = noted(models, at(at_places), before)
+            before = self.groups["n_skipped"][at_places]
+            if given and (self.remarks or (models.n_skipped > before).any()):
+                models = noted(models, at(self.remarks, at_places), before)
             emission = Emission(models.numbered(at_places))
             self.library.tusk_emit_models(self.pointer, ctypes.byref(emission.struct))
 
@@ -151,10 +162,9 @@ def answer(library: ctypes.CDLL, pointer: Any, account: int | None = None) -> No
     """Does what the batch asks for, spec by spec, and returns the results to the database."""
     call = Call(library, pointer, account)
     batch = call.batch
-    groups = groups_of(batch)
+    groups = call.groups
     spec = np.ctypeslib.as_array(batch.spec, (batch.n_groups,)) if len(groups) else np.empty(0)
-    remarks = remarks_of(batch.remarks, batch.n_remarks)
-    with counted(call.memory), budget.within(call.most_threads), current(remarks):
+    with counted(call.memory), budget.within(call.most_threads):
         for number in range(batch.n_specs):
             places, texts = np.flatnonzero(spec == number), batch.specs[number]
             if not len(places):
@@ -214,7 +224,7 @@ def answer_token(call: Call, some: Some, task: str) -> bool:
     groups, places, flaws = some.groups, some.places, some.flaws
     if call.explains and (receive := receiver_of(task)) is not None:
         refuse_wide(groups)
-        with current(at(places)):
+        with current(at(call.remarks, places)):
             said = invalid(task, flaws[0]) if flaws else receive(groups, call.batch.memory)
         call.emit_texts(places, [said] * len(places))
         return True
@@ -228,7 +238,9 @@ def answer_token(call: Call, some: Some, task: str) -> bool:
 def answer_flaws(call: Call, some: Some, requests: Sequence[Request[Any, Any]]) -> Some:
     """Answers for the groups whose rows are invalid, and returns the others; requests: what is to
     be trained on them, of which the first says what the models of invalid ones look like."""
-    some = replace(some, flaws={**some.flaws, **rounded_in(at(some.places), requests)})
+    if call.remarks:
+        rounded = rounded_in(at(call.remarks, some.places), requests)
+        some = replace(some, flaws={**some.flaws, **rounded})
     if not some.flaws:
         return some
     bad, why = np.array(list(some.flaws)), list(some.flaws.values())
@@ -421,3 +433,70 @@ def apart(
     for place, one in large.items():
         for models in stored(call, groups[place : place + 1], one):
             yield models.numbered(np.array([place]))
+
+
+# What a batch asks for: options as text, weights of rows, models that are finished already.
+
+READ_BYTES, KEPT_BYTES = 72, 32
+"""Of a number: two objects and their places in a list and a tuple; an object and its place."""
+PAIR_BYTES = 320
+"""Of a name and its value: both, a tuple of them, and places in a list and a dict."""
+
+
+@contextmanager
+def options_of(task: Task, text: bytes, memory: int) -> Iterator[Options]:
+    """The options, whose memory is in the account of the training (`charged.counted`) meanwhile.
+
+    memory: address of that account.
+    MemoryError where there is no room for them; OptionError for what they must not be.
+    """
+    if len(text) <= MAX_TEXT:
+        yield registry.options_of(task, text.decode())
+        return
+    look_at_limits(memory)
+    held = reserved(bytes_to_read(text), text)
+    options = registry.options_of(task, text.decode())
+    kept = len(options.warm_start.coef) if options.warm_start is not None else 0
+    del held
+    held = reserved(len(text) + kept * KEPT_BYTES, text)
+    yield options
+    del held
+
+
+def bytes_to_read(text: bytes) -> int:
+    """At most so many are taken at a time while a text is read, its copies in C and Python too."""
+    copies = 3 if text.isascii() else 9
+    return copies * len(text) + text.count(b",") * READ_BYTES + text.count(b":") * PAIR_BYTES
+
+
+def reserved(size: int, text: bytes) -> NDArray[Any]:
+    """Counts so many bytes until it goes; nothing is written to them."""
+    try:
+        return np.empty(size, np.uint8)
+    except MemoryError:
+        raise MemoryError(
+            f"no memory to read options of {len(text):,} characters, which take about "
+            f"{size >> 20:,} MB: raise memory_limit, or start from a model in a store"
+        ) from None
+
+
+def refuse_weights(groups: NDArray[np.void], request: Request[Any, Any]) -> None:
+    """OptionError where rows have weights or offsets that their learner or a store cannot take."""
+    if not groups["extras"].any():
+        return
+    if not learner_of(request.task).facts.weighs:
+        raise OptionError(
+            f"weight and offset are not available with task '{request.task.name}', expected "
+            "(task, label, features [, options])"
+        )
+    if request.options.store is not None:
+        raise OptionError("option 'store' is not available with weight, expected one of them")
+
+
+def made_for(task: str, groups: NDArray[np.void]) -> Models | None:
+    """Of a query's groups, whose rows say which; None for a task that is to be trained."""
+    made = finished_of(task)
+    if made is not None:
+        return made
+    numbered = numbered_of(task)
+    return None if numbered is None else numbered(first_labels(groups).astype(np.intp))

@@ -10,9 +10,8 @@ import numpy as np
 
 from tuskml.errors import OptionError, nearest
 from tuskml.groups.selection.drawing.draws import RANGES, Draw, draw_of
-from tuskml.learners.options.acting import IdleOption
 from tuskml.learners.options.kinds import Option
-from tuskml.learners.options.table import Options
+from tuskml.learners.options.table import IdleOption, Options
 from tuskml.learners.registry import learner_of, options_of, task_named
 from tuskml.learners.tasks import Task
 

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.groups.invalid import usable_by_all
-from tuskml.groups.preparation import Readable, preparing, readable
+from tuskml.groups.preparation import Readable, preparing, readable, usable_by_all
 from tuskml.groups.selection.asked import Search
 from tuskml.groups.selection.candidates import Candidate
 from tuskml.groups.selection.nearness import Nearness, path

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from tuskml.groups.selection.asked import Search
 from tuskml.groups.selection.candidates import Candidate
 from tuskml.groups.selection.prepared import Prepared
-from tuskml.kernels import passes, working
+from tuskml.kernels import charged, passes
 from tuskml.kvstore import hosting
 from tuskml.schedule import budget, shares
 from tuskml.schedule.placement.order import heaviest_first
@@ -168,14 +168,14 @@ def side_by_side(
     if len(lanes) == 1:
         train(lanes[0])
         return
-    mark, counting = passes.cancel_mark(), working.here()
+    mark, counting = passes.cancel_mark(), charged.here()
 
     def run(lane: Prepared, training: int | None) -> None:
         with (
             passes.begun_at(mark),
             budget.within(threads // len(lanes)),
             shares.within(training),
-            working.counted_as(counting),
+            charged.counted_as(counting),
         ):
             try:
                 train(lane)

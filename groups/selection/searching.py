@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import OptionError
-from tuskml.groups.holding import NOT_COMPARED, with_column
+from tuskml.groups.preparation import NOT_COMPARED, with_column
 from tuskml.groups.selection.asked import Search
 from tuskml.groups.selection.drawing.tpe import Estimate, axes_of, chosen
 from tuskml.groups.selection.halving import racing

@@ -29,6 +29,9 @@ PARTS = 4
 SLOW_DOUBLES = 8
 """Floats in the time of a double from which on `auto` leaves rows to the CPU: kernels add up in
 double, which a desktop's GPU does at 1/64 of the speed."""
+NEVER_BELOW = int(SHAPE * THREAD_BANDWIDTH / PASSES)
+"""Bytes of rows, below which `least_bytes` is never: even a GPU that is at hand has to compile
+kernels for them, while one thread trains."""
 Trained = TypeVar("Trained")
 
 

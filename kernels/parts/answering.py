@@ -14,11 +14,8 @@ from tuskml.kernels.parts.dealing import hashes, key_counts
 from tuskml.kernels.parts.hopping import epoch_of
 from tuskml.kernels.parts.keeping import Beside, PartRows
 from tuskml.kernels.parts.message import Array, packed, unpacked
-from tuskml.kernels.parts.sharded import ARRAYS
-from tuskml.kernels.passes import Pass
-from tuskml.kernels.rows.choose import leaks
-from tuskml.kernels.rows.entries import entry_sums
-from tuskml.kernels.rows.reach import margin_reach
+from tuskml.kernels.parts.sharded import ARRAYS, entry_sums, margin_reach
+from tuskml.kernels.passes import Pass, leaks
 from tuskml.kernels.softmax import Softmax, Steps, classes_of
 from tuskml.kernels.trees.parted import bagged_part, binning, part
 

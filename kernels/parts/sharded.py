@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 from tuskml.errors import DataError
 from tuskml.kernels import structures
 from tuskml.kernels.epochs import Epoch
+from tuskml.kernels.library import check_code, library, pointer
 from tuskml.kernels.open_rows import Open
 from tuskml.kernels.parts.hopping import hopped
 from tuskml.kernels.parts.merging import merged_labels, merged_moments
 from tuskml.kernels.parts.message import Array, packed, unpacked
-from tuskml.kernels.passes import SQUARED, Floats, OwnedRows, Pass
+from tuskml.kernels.passes import SQUARED, Floats, OwnedRows, Pass, once
 from tuskml.kernels.rows.census import Told
-from tuskml.kernels.rows.once import once
 from tuskml.kernels.structures import GROUP, LABELS
 
 SETTINGS = ("loss", "fit_intercept", "smoothing", "loss_only", "stride", "by_scores")
@@ -302,3 +302,46 @@ def of_parts(parts: Parts) -> NDArray[np.void] | None:
     group["n_skipped"] = parts.n_rows - rows.sum()
     parts.found, parts.counts = group, rows
     return group
+
+
+# Sums over rows that are asked of the parts too.
+
+
+def entry_sums(rows: Pass) -> tuple[Floats, Floats]:
+    """The sums (G, d + 1) of sparse features and of 1, and (G, d + 2) of their squares, of 1 and
+    of the weights of rows, by one pass over the entries.
+    """
+    if isinstance(rows, ShardedPass) and rows.n_groups:
+        found = rows.asked("entry_sums")
+        return added([one[0] for one in found]), added([one[1] for one in found])
+    n, d = rows.n_groups, rows.n_features
+    nothing, direction = np.zeros((n, d + 1)), np.zeros((n, d + 1))
+    direction[:, -1] = 1.0
+    sums, squares = np.empty((n, d + 1)), np.empty((n, d + 2))
+    offset = rows.first_rows
+    given = pointer(nothing), pointer(direction), pointer(offset), pointer(None)
+    call = library().tk_curvature_times
+    check_code(call(squared(rows).struct, *given, pointer(sums), pointer(squares)))
+    return sums, squares
+
+
+def margin_reach(rows: Pass, weights: Floats, direction: Floats, far: Floats) -> Floats:
+    """Over each group's rows, (G, 4): the least y m, the least and the largest move y (z.u) and
+    the largest (1 - q) |z.u|; weights, direction: (G, d + 1), in the caller's units.
+
+    Counts of 0 have y = -1 and the share |z.u|, others the move |z.u| alone. far (G,): margins
+    y m above which rows do not count.
+    """
+    if isinstance(rows, ShardedPass) and rows.n_groups:
+        found = rows.asked("margin_reach", weights, direction, far)
+        return least_or_most([one[0] for one in found], REACH_LEAST)
+    out = np.empty((rows.n_groups, 4))
+    weights, direction = np.ascontiguousarray(weights), np.ascontiguousarray(direction)
+    far = np.ascontiguousarray(far)
+    given = pointer(weights), pointer(direction), pointer(far), pointer(out)
+    check_code(library().tk_margin_reach(rows.struct, *given))
+    return out
+
+
+REACH_LEAST = (True, True, False, False)
+"""Which of the four is a least one."""

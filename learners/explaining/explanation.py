@@ -9,20 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.kernels.passes import KINDS, Pass
-from tuskml.kernels.segments import dense_bytes, value_size
+from tuskml.kernels.passes import KINDS, row_bytes
 
 VERSION = 1
 Document = dict[str, Any]
-
-
-def row_bytes(groups: NDArray[np.void]) -> int:
-    """Bytes that the packed rows of groups of one kind take."""
-    rows, kind = int(groups["n_rows"].sum()), int(groups["kind"][0])
-    if kind < 2:
-        return dense_bytes(groups)
-    entries = Pass(groups, 0, None, None, True, 1).nonzeros()
-    return rows * 12 + entries * (4 + value_size(kind))
 
 
 def sole_candidate(

@@ -6,6 +6,7 @@ from tuskml.learners.factorization.algorithms import ALGORITHMS
 from tuskml.learners.options.kinds import (
     BOOLEAN,
     PAIRS,
+    POWERS,
     STEP,
     Acts,
     Beside,
@@ -15,7 +16,6 @@ from tuskml.learners.options.kinds import (
     real,
     with_option,
 )
-from tuskml.learners.options.schedules import POWERS
 from tuskml.learners.options.table import SHARED, Options, OptionTable
 
 FALLING = "linear"

@@ -13,7 +13,7 @@ from tuskml.learners.factorization.options import (
     FactorizationOptions,
 )
 from tuskml.learners.models import FORMAT
-from tuskml.learners.options.schedules import POWERS
+from tuskml.learners.options.kinds import POWERS
 from tuskml.schedule import budget
 
 STORED_ALGORITHMS = ("auto", *(one.name for one in REGISTERED if one.stored))

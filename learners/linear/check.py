@@ -1,7 +1,6 @@
 """Checks of a linear training: its labels, weights and offsets, and what may go together."""
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +12,7 @@ from tuskml.learners.labels import Allowed
 from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
 from tuskml.learners.linear.operators import State
-from tuskml.learners.linear.own.operators import ALGORITHMS as OWN_ALGORITHMS
-from tuskml.learners.linear.own.operators import base_of, named, refuse_sampler
+from tuskml.learners.linear.own.operators import base_of, refuse_sampler
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import LinearOptions, Request
 from tuskml.learners.linear.tasks import LINEAR, POSITIVE, LinearTask
@@ -66,22 +64,6 @@ def refuse_lost(problem: Problem, state: State) -> None:
         )
 
 
-def loss_of_one_class(task: LinearTask, margin: Floats) -> Floats:
-    """The loss of a constant margin of the positive class, if it has a certain one 0."""
-    if task.own is None or task.own.loss is None:
-        return np.zeros(len(margin))
-    found = task.own.answer("loss", task.own.loss, margin, np.ones(len(margin)))
-    return np.array(np.broadcast_to(found, margin.shape))
-
-
-def task_members(task: LinearTask, options: LinearOptions) -> dict[str, Any]:
-    """What the options of a model say of its task: the parameter, and how the user's predicts."""
-    if task.own is not None:
-        return {"response": task.response}
-    given = None if task.parameter is None else getattr(options, task.parameter)
-    return {} if given is None else {str(task.parameter): given}
-
-
 # Rows with weights and offsets: which trainings take them, and what they make of them.
 #
 # The weighted objective is sum(w_i loss_i) / sum(w_i) + the penalty, so that a weight of 2 equals
@@ -100,7 +82,7 @@ def refuse_extras(groups: NDArray[np.void], request: Request) -> None:
         raise OptionError(
             f"offset is not available with task '{task.name}', expected {one_of(able)}"
         )
-    if set(named(options).values()) - DRAWN.keys() or options.algorithm in OWN_ALGORITHMS:
+    if options.custom:
         raise OptionError("weight is not available with an operator of your own")
 
 
@@ -111,14 +93,15 @@ def takes_offsets(task: LinearTask) -> bool:
 
 def refuse_together(task: LinearTask, options: LinearOptions) -> None:
     """An error where algorithm, task and sampler cannot go together."""
-    refuse_sampler(options)
+    if options.custom or options.sampler in DRAWN:
+        refuse_sampler(options)
     if options.sampler in DRAWN and task.general:
         raise OptionError(
             f"sampler '{options.sampler}' is not available with task '{task.name}', whose steps "
             "are not compiled, expected 'shuffled-partition' or a sampler of your own"
         )
     algorithm = options.algorithm
-    known = ALGORITHMS.get(base_of(algorithm))
+    known = ALGORITHMS.get(base_of(algorithm) if options.custom else algorithm)
     reason = None if known is None else known.refusal(task)
     if reason is not None:
         possible = ["auto", *(name for name, one in ALGORITHMS.items() if not one.refusal(task))]

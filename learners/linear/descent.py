@@ -1,14 +1,18 @@
-"""Runs a plan's stages on a batch of groups, each from where the one before it ended."""
+"""Runs a plan's stages on a batch of groups, each from where the one before it ended, and notes
+what they took.
+"""
 
-from collections.abc import Iterator
-from dataclasses import replace
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.library import OutOfTime
-from tuskml.kernels.passes import Floats
-from tuskml.kernels.rows.meter import Meter
+from tuskml.kernels.passes import Floats, Meter
 from tuskml.learners import events
 from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.algorithms.parts.epochs import finish as finish_epochs
@@ -16,14 +20,21 @@ from tuskml.learners.linear.algorithms.parts.kept import Beginning
 from tuskml.learners.linear.algorithms.parts.second_order.metric import in_metric
 from tuskml.learners.linear.check import refuse_lost
 from tuskml.learners.linear.gap import WithinGap, settle_gap, wants_gap
-from tuskml.learners.linear.operators import State, run
+from tuskml.learners.linear.operators import Loop, Operators, State, run
 from tuskml.learners.linear.own.assembled import operators_of
 from tuskml.learners.linear.plan import Plan
+from tuskml.learners.linear.planner.candidates import PlanCosts
+from tuskml.learners.linear.planner.choice import Choice
+from tuskml.learners.linear.planner.cost import LOSS_ALONE, Cost
 from tuskml.learners.linear.planner.guard import Watching
-from tuskml.learners.linear.planner.report import Timing, telling
+from tuskml.learners.linear.planner.iterations import Point, iterations_left
+from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import LinearOptions
-from tuskml.learners.linear.validation import EarlyStop
+from tuskml.learners.machine import constants
+from tuskml.learners.machine.constants import LEAST_SECONDS, key_of, layout_of, reports_file
+from tuskml.learners.validation import PATIENCE
+from tuskml.schedule import devices
 
 ROUNDING, WORSE = 1e-9, 0.1
 """Of objectives, as a share of them; and how far above the start a training has diverged."""
@@ -34,13 +45,46 @@ FINER, FINER_ITERATIONS = 1e-3, 60
 small gradient may lead far, but rounding may not let it become smaller."""
 
 
+@dataclass(frozen=True)
+class Run:
+    """How the plans of one training run; held: rows held out; began: of `time.monotonic()`."""
+
+    held: NDArray[np.void] | None
+    options: LinearOptions
+    began: float
+    timing: "Timing"
+
+    @property
+    def deadline(self) -> float | None:
+        return deadline_of(self.options, self.began)
+
+    def is_over(self) -> bool:
+        """Whether the time that the training may take has passed."""
+        return self.deadline is not None and time.monotonic() >= self.deadline
+
+    def __call__(
+        self,
+        problem: Problem,
+        begin: Beginning,
+        plan: Plan,
+        watch: Watching | None = None,
+    ) -> State:
+        """Runs a plan."""
+        held = self.held if self.options.validation else None
+        return descend(problem, begin, held, plan, self.deadline, self.timing, watch)
+
+    def again(self, plan: Plan) -> Callable[[Problem, Floats], State]:
+        """The same plan on a problem that has changed."""
+        return lambda problem, v: self(problem, Beginning(v), plan)
+
+
 def descend(
     problem: Problem,
     begin: Beginning,
     held: NDArray[np.void] | None,
     plan: Plan,
     deadline: float | None,
-    timing: Timing,
+    timing: "Timing",
     watch: Watching | None = None,
 ) -> State:
     """Runs the plan's stages, each from where the one before it ended.
@@ -112,7 +156,7 @@ def back_to_start(problem: Problem, state: State, start: Floats) -> None:
     state.violation[worse], state.stale[worse] = np.inf, True
 
 
-def settle_end(problem: Problem, plan: Plan, state: State, monitor: EarlyStop | None) -> None:
+def settle_end(problem: Problem, plan: Plan, state: State, monitor: "EarlyStop | None") -> None:
     """The weights that are the answer, their objective, and whether they are an optimum."""
     if monitor is not None:
         monitor.restore(state)
@@ -241,3 +285,241 @@ def report(problem: Problem, state: State) -> None:
         known = known[~np.isnan(known)]  # of those that moved
         objective = float(known.sum()) / max(1, len(known))
         events.tell(events.Event(0, 0, state.iteration, objective))
+
+
+# Early stopping: some rows are held out, and training ends when their loss stops falling.
+
+
+@dataclass
+class EarlyStop:
+    """Monitor: stops a group whose held-out loss has not fallen for PATIENCE iterations."""
+
+    problem: Problem
+    held: NDArray[np.void]
+    best: Floats = field(init=False)
+    best_v: Floats | None = field(init=False, default=None)
+    since: NDArray[np.int64] = field(init=False)
+    stopped: NDArray[np.bool_] = field(init=False)
+
+    def __post_init__(self) -> None:
+        n = len(self.held)
+        self.best = np.full(n, np.inf)
+        self.since = np.zeros(n, np.int64)
+        self.stopped = np.zeros(n, bool)
+
+    def __call__(self, problem: Problem, state: State) -> None:
+        watched = np.flatnonzero(state.running & (self.held["n_rows"] > 0))
+        if not len(watched):
+            return
+        rows = replace(problem.rows, groups=self.held).of(watched)
+        part = replace(problem.of(watched), rows=rows, l1=0.0, l2=0.0)
+        if self.best_v is None:
+            self.best_v = np.zeros_like(state.v)
+        loss = part.objective(state.v[watched])
+        better = loss < self.best[watched] * (1 - 1e-6)
+        self.best[watched[better]] = loss[better]
+        self.best_v[watched[better]] = state.v[watched[better]]
+        self.since[watched] = np.where(better, 0, self.since[watched] + 1)
+        done = watched[self.since[watched] >= PATIENCE]
+        self.stopped[done] = True
+        state.running[done] = False
+
+    def restore(self, state: State) -> None:
+        """Leaves stopped groups at the weights that did best on held-out rows."""
+        state.stopped = self.stopped
+        if self.best_v is None:
+            return
+        state.v[self.stopped] = self.best_v[self.stopped]
+        if state.current is not None:
+            state.current[self.stopped] = self.best_v[self.stopped]
+        state.known[self.stopped] = False
+
+
+# Iterations and seconds of a training, against those that were estimated.
+
+
+@dataclass
+class Stamped:
+    """Loop: as the inner one, noting when the first iteration began and the last one ended."""
+
+    inner: Loop
+    began: float = 0.0
+    ended: float = 0.0
+
+    def __call__(self, state: State) -> bool:
+        self.ended = time.monotonic()
+        if state.iteration == 0:
+            self.began = self.ended
+        return self.inner(state)
+
+
+@dataclass
+class Timing:
+    """Of one training: iterations and their seconds, on a sample of the rows and on all."""
+
+    planning: float = 0.0
+    iterations: int = 0
+    seconds: float = 0.0
+    on_sample: int = 0
+    sampled: float = 0.0
+    expected: Cost | None = None
+    given_up: list[dict[str, Any]] = field(default_factory=list)
+    """Plans before the one that ended the training."""
+
+    def watched(self, operators: Operators) -> tuple[Operators, Stamped]:
+        """The same operators, and the clock in their loop."""
+        clock = Stamped(operators.loop)
+        return replace(operators, loop=clock), clock
+
+    def add(self, state: State, clock: Stamped, on_sample: bool) -> None:
+        """Counts a stage that ended."""
+        took = clock.ended - clock.began
+        if on_sample:
+            self.on_sample += state.iteration
+            self.sampled += took
+        else:
+            self.iterations += state.iteration
+            self.seconds += took
+
+    @property
+    def each(self) -> float | None:
+        """Seconds of an iteration on all rows; None where there was none."""
+        return self.seconds / self.iterations if self.iterations else None
+
+    def planned(self, chosen: Choice, seconds: float) -> None:
+        """Notes what was expected of the plan, and what planning took."""
+        self.planning = seconds
+        if chosen.plan.estimated is not None:
+            self.expected = cost_of(chosen)
+
+    def switched(self, chosen: Choice, before: str, estimated: float | None = None) -> None:
+        """Begins again with another plan; keeps what the one before it took."""
+        took: dict[str, Any] = {
+            "algorithm": before,
+            "iterations": self.iterations + self.on_sample,
+        }
+        if estimated is not None:
+            took["iterations_estimated"] = round(estimated)
+        took["seconds"] = digits(self.seconds + self.sampled)
+        self.given_up.append(took)
+        self.iterations, self.seconds, self.on_sample, self.sampled = 0, 0.0, 0, 0.0
+        self.expected = cost_of(chosen)
+
+    def report(self, plan: Plan, question: Question | None) -> None:
+        """Tells the planner what an iteration took, where this host wants to know."""
+        if question is None or question.options.ordered or self.seconds < LEAST_SECONDS:
+            return
+        known = constants.of_host()
+        if not known.refine or not self.iterations:
+            return
+        seen, costs = question.seen, PlanCosts(question, known)
+        told = costs.unrefined(plan, self.iterations, self.on_sample).iteration
+        key = key_of(plan.algorithm, layout_of(seen.storage), seen.entries)
+        constants.report(
+            reports_file(Path(known.source)), key, self.seconds / self.iterations / told
+        )
+
+    def shown(self) -> dict[str, Any]:
+        """For a model's options, where there are estimates to compare with."""
+        if self.expected is None:
+            return {}
+        found: dict[str, Any] = {"planning": digits(self.planning)}
+        if self.given_up:
+            found["given_up"] = self.given_up
+        stages = (
+            ("all rows", self.iterations, self.seconds, self.expected.iteration),
+            ("sample", self.on_sample, self.sampled, self.expected.sampled),
+        )
+        for name, iterations, seconds, expected in stages:
+            if iterations:
+                found[name] = {
+                    "iterations": iterations,
+                    "each": digits(seconds / iterations),
+                    "each_estimated": digits(expected),
+                }
+        return {"actual": found}
+
+
+def cost_of(chosen: Choice) -> Cost:
+    """What the choice expects of its plan."""
+    name = chosen.plan.algorithm
+    return next(one.cost for one in chosen.candidates if one.plan.algorithm == name)
+
+
+def digits(seconds: float) -> float:
+    """Three digits."""
+    return float(f"{seconds:.3g}")
+
+
+# How far a stage of a linear training is, by its errors, for the host's list of trainings.
+
+FEWEST = 3
+"""Errors that tell something."""
+
+
+@dataclass
+class Telling:
+    """Loop: as the inner one, telling how far the stage is; before: iterations of earlier ones."""
+
+    inner: Loop
+    problem: Problem
+    plan: Plan
+    pace: events.Pace
+    meter: Meter
+    before: int
+    points: list[Point] = field(default_factory=list)
+    began: float = field(default_factory=time.monotonic)
+
+    def __call__(self, state: State) -> bool:
+        if state.running.any() and self.pace.is_due():
+            self.points.append((state.iteration, float(state.violation[state.active].max())))
+            self.tell(state)
+        return self.inner(state)
+
+    def tell(self, state: State) -> None:
+        """TurnError with the weights, where the training loses its turn at the GPU, or gets it."""
+        part = self.part(state)
+        try:
+            self.pace.tell(part, self.passes(state))
+            if devices.hopes():
+                devices.look(self.seconds_left(state, part))
+        except devices.TurnError as turn:
+            turn.weights = self.problem.to_caller(state.v)
+            turn.iterations = self.before + state.iteration
+            raise
+
+    def seconds_left(self, state: State, part: float) -> float:
+        """At the pace of this stage; 0 where nothing tells. part: of the work that is done."""
+        if not (state.iteration and part > 0):
+            return 0.0
+        each = (time.monotonic() - self.began) / state.iteration
+        return each * (self.before + state.iteration) * (1 - part) / part
+
+    def part(self, state: State) -> float:
+        """Of the iterations that the stage is expected to take, how many were made."""
+        made = self.before + state.iteration
+        if self.plan.epsilon == 0:
+            return made / self.plan.max_iter
+        if state.iteration and len(self.points) >= FEWEST:
+            goal = self.plan.epsilon
+            return made / (made + min(iterations_left(self.points, goal), self.plan.max_iter))
+        expected = self.plan.max_iter if self.plan.estimated is None else self.plan.estimated[0]
+        return made / max(expected, made + 1)
+
+    def passes(self, state: State) -> float:
+        """Over all rows, at least one an iteration: some kernels make several and count none."""
+        iterations = float(self.before + state.iteration)
+        if ALGORITHMS[self.plan.family].stochastic:
+            return iterations
+        made = self.meter
+        counted = made.gradients + LOSS_ALONE * made.losses + made.curvatures + made.products
+        return max(iterations, counted)
+
+
+def telling(operators: Operators, problem: Problem, plan: Plan, before: int) -> Operators:
+    """The same operators on a problem, whose rows have a meter, after so many iterations."""
+    rows, meter = problem.rows, problem.rows.meter
+    if rows.stride > 1 or meter is None:
+        return operators
+    pace = events.Pace(problem.n_groups, int(rows.groups["n_rows"].sum()))
+    return replace(operators, loop=Telling(operators.loop, problem, plan, pace, meter, before))

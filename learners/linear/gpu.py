@@ -12,7 +12,6 @@ from tuskml.kernels.gpu.placement import Answer
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.learners.linear.algorithms import ALGORITHMS as BUILT_IN
 from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
-from tuskml.learners.linear.own.operators import ALGORITHMS, named
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.candidates import corners
 from tuskml.learners.linear.request import Request
@@ -60,7 +59,7 @@ def without_kernels(request: Request) -> str | None:
         return f"task '{request.task.name}'"
     if request.options.sampler in DRAWN:
         return f"sampler '{request.options.sampler}'"
-    if request.options.algorithm in ALGORITHMS or named(request.options):
+    if request.options.custom:
         return "an operator of your own"
     known = BUILT_IN.get(request.options.algorithm)
     if known is not None and not known.on_gpu:

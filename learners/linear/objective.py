@@ -1,5 +1,9 @@
-"""The objective of a batch in coordinates that condition it, and where its descent starts."""
+"""The objective of a batch in coordinates that condition it, where its descent starts, and copies
+of rows that lie far from zero.
+"""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -9,15 +13,15 @@ from tuskml.errors import DataError, OptionError
 from tuskml.kernels import passes
 from tuskml.kernels.open_rows import Open
 from tuskml.kernels.passes import Floats, Pass
+from tuskml.kernels.structures import OFFSETS
 from tuskml.learners.linear.algorithms import ALGORITHMS
-from tuskml.learners.linear.algorithms.parts.second_order.begun import knowing, stepped
+from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
 from tuskml.learners.linear.check import constant
 from tuskml.learners.linear.inference.dispersion import by_moments
-from tuskml.learners.linear.inference.names import CLUSTERED
 from tuskml.learners.linear.own.assembled import transformed
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.problem import Problem
-from tuskml.learners.linear.request import LinearOptions, Request
+from tuskml.learners.linear.request import CLUSTERED, LinearOptions, Request
 from tuskml.learners.linear.tasks import LinearTask
 from tuskml.learners.near import Near
 from tuskml.learners.options.kinds import ByClass
@@ -52,7 +56,8 @@ def describe(rows: Pass, labels: NDArray[np.void], plan: Plan, request: Request)
     problem = Problem(rows, task, options.l1, options.l2, shift, scale, frequency, size)
     wanted = options.covariance if options.cluster is None else CLUSTERED
     problem = replace(problem, covariance=wanted)
-    return transformed(with_units(problem, labels), plan)
+    problem = with_units(problem, labels)
+    return problem if plan.is_plain else transformed(problem, plan)
 
 
 def moments(rows: Pass, near: Near | None) -> tuple[Floats, Floats]:
@@ -253,16 +258,6 @@ def start(
     return nearer(v, problem, near)
 
 
-def beginning(
-    problem: Problem, labels: NDArray[np.void], plan: Plan, request: Request
-) -> tuple[Plan, tuple[Problem, Floats]]:
-    """The plan, as fine as it has to be, and where it begins: the problem and weights (G, p)."""
-    v, near = start(problem, labels, request.options, request.near), request.near
-    if near is not None:
-        plan = replace(plan, epsilon=max(plan.epsilon, near.epsilon))
-    return plan, stepped(knowing(problem, near), v, near)
-
-
 def nearer(v: Floats, problem: Problem, near: Near | None) -> Floats:
     """The weights v (G, p) to start from, of groups of dense rows those that are known instead."""
     if near is None or problem.rows.sparse:
@@ -288,3 +283,77 @@ def best_constant(problem: Problem, labels: NDArray[np.void]) -> Floats:
             high, low = high * weight[:, 1], low * weight[:, 0]
         return np.asarray(np.log(high / low))
     return np.zeros(problem.n_groups)
+
+
+# Rows that lie far from zero, beside what they vary by, are trained on as copies near it.
+#
+# A margin w.x + b of such features is a small difference of large numbers, and so is a residual of
+# such labels: their rounding would hide what the model is to tell. A constant that is taken off
+# features and labels changes the intercept alone, so the model of the copies is one of the rows.
+
+FAR = 1e4
+"""Times what they vary by, from where on rows are moved."""
+FAR_SPARSE = 10.0
+"""The same of features of sparse rows, which nothing else centres."""
+
+
+def origins(
+    problem: Problem,
+    labels: NDArray[np.void],
+    options: LinearOptions,
+    held: NDArray[np.void] | None = None,
+) -> Floats | None:
+    """What to take off features and labels, (G, d + 1), 0 where they are near; None: nothing.
+
+    Of sparse rows, also of those held out, a feature is moved that occurs in all: zeros stay.
+    """
+    rows, task = problem.rows, problem.task
+    own = task.own is not None or options.custom or options.sampler in DRAWN
+    if type(rows) is not Pass or not options.fit_intercept or own:
+        return None
+    found = np.zeros((problem.n_groups, problem.d + 1))
+    if rows.sparse:
+        found[:] = as_stored(far_means(rows, held), rows)
+    else:
+        far = np.abs(problem.shift) * problem.scale > FAR
+        found[:, :-1] = np.where(far, as_stored(problem.shift, rows), 0.0)
+    if task.of_label and not (rows.groups["extras"] & OFFSETS).any():
+        mean, deviation = labels["mean"], np.sqrt(labels["variance"])
+        far = (np.abs(mean) > FAR * deviation) & (labels["low"] < labels["high"])
+        found[:, -1] = np.where(far, mean, 0.0)
+    found[~np.isfinite(found)] = 0.0
+    return found if found.any() else None
+
+
+def far_means(rows: Pass, held: NDArray[np.void] | None = None) -> Floats:
+    """What to take off the features of sparse rows, (G, d + 1), the last one 0."""
+    means = rows.far_means(FAR_SPARSE)
+    if held is None or not means.any():
+        return means
+    some = np.flatnonzero(held["n_rows"])
+    if len(some):
+        means[some] *= replace(rows, groups=held[some]).far_means(0.0) != 0
+    return means
+
+
+def as_stored(shift: Floats, rows: Pass) -> Floats:
+    """Numbers of the rows' own precision: near them, differences of the rows are exact."""
+    if rows.groups["kind"][0] & 1:
+        return shift
+    most = float(np.finfo(np.float32).max)
+    return np.asarray(np.clip(shift, -most, most).astype(np.float32), np.float64)
+
+
+@contextmanager
+def moved(
+    rows: Pass, held: NDArray[np.void] | None, origin: Floats
+) -> Iterator[tuple[Pass, NDArray[np.void] | None]]:
+    """Copies of the rows, and of those held out, less an origin; freed when the context ends."""
+    memory = 0 if rows.charges is None else rows.charges.memory
+    with rows.moved(memory, origin) as groups:
+        near = replace(rows, groups=groups, origin=origin)
+        if held is None:
+            yield near, None
+            return
+        with replace(rows, groups=held).moved(memory, origin) as out:
+            yield near, out

@@ -1,6 +1,5 @@
 """The options of linear models."""
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,14 +7,14 @@ from tuskml.errors import OptionError, one_of
 from tuskml.learners.linear.algorithms import ALGORITHMS, REGISTERED
 from tuskml.learners.linear.algorithms.parts.algorithm import Unfit
 from tuskml.learners.linear.algorithms.parts.drawn import DRAWN, EAGER
-from tuskml.learners.linear.inference.names import CLASSIC, COVARIANCES
-from tuskml.learners.linear.request import SPECULATE, LinearOptions
+from tuskml.learners.linear.request import CLASSIC, COVARIANCES, CUSTOM, SPECULATE, LinearOptions
 from tuskml.learners.linear.tasks import LINEAR
 from tuskml.learners.options.kinds import (
     ALONE,
     ANYWHERE,
     BOOLEAN,
     NAMED_START,
+    POWERS,
     ROW,
     ROW_GROUPS,
     SPARSE,
@@ -28,7 +27,6 @@ from tuskml.learners.options.kinds import (
     real,
     within,
 )
-from tuskml.learners.options.schedules import POWERS
 from tuskml.learners.options.table import OF_TEXT, SHARED, OptionTable
 
 IN_TURN = ("shuffled-partition", "sequential")
@@ -74,9 +72,6 @@ OF_STORES = ("cache", "partition", "layout", "sharing", "resume")
 """Options that say how weights lie in a store, and so that they do."""
 ENDING = "a training may end before, or in one step"
 
-OWN_NAMES: dict[str, Callable[[], Iterable[str]]] = {}
-"""By option, the names that users have given to operators and algorithms of their own."""
-
 
 @dataclass(frozen=True)
 class OpenChoice:
@@ -87,7 +82,7 @@ class OpenChoice:
 
     @property
     def all_names(self) -> tuple[str, ...]:
-        return (*self.names, *OWN_NAMES.get(self.option, tuple)())
+        return (*self.names, *CUSTOM.get(self.option, ()))
 
     @property
     def allowed(self) -> str:

@@ -134,7 +134,7 @@ class Problem:
 
     weight_unit and gradient_unit, (G,), None is 1: what a change of v and a gradient by v are
     measured in, so that convergence does not depend on the units of labels or of class weights.
-    covariance: which standard errors are wanted, `inference/robust.py` has the others. begun:
+    covariance: which standard errors are wanted, `inference/determined.py` has the others. begun:
     packed curvatures (G, p (p + 1) / 2) without a penalty, from near where a descent starts, NaN
     of groups that have none; before: what is known of the weights a step before the start. Both
     are None where groups are taken out.
@@ -157,11 +157,11 @@ class Problem:
 
     @property
     def n_groups(self) -> int:
-        return self.rows.n_groups
+        return len(self.shift)
 
     @property
     def d(self) -> int:
-        return self.rows.n_features
+        return self.shift.shape[1]
 
     def of(self, which: Index) -> "Problem":
         """The same for some of the groups."""

@@ -1,5 +1,6 @@
 """What a call of `train_model` asks for whose task is a linear model's."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,11 @@ from tuskml.learners.linear.tasks import LinearTask
 from tuskml.learners.options.kinds import TIME, Kind, integer, real
 from tuskml.learners.options.table import Options
 
+CLASSIC = "classic"
+CLUSTERED = "cluster"
+"""The covariance that the option `cluster` asks for."""
+COVARIANCES = (CLASSIC, "HC0", "HC1", "HC2", "HC3")
+"""The values of the option `covariance`."""
 SAMPLE = integer(10, 10**7)
 EPSILON = real(0, 1, open_low=True)
 MEMBERS = {"sample": SAMPLE, "time": TIME, "epsilon": EPSILON}
@@ -40,9 +46,6 @@ SPECULATE = Kind(
 )
 
 
-# What a call of `train_model` asks for whose task is a linear model's.
-
-
 @dataclass(frozen=True, kw_only=True)
 class LinearOptions(Options):
     """The options of a call whose task is a linear model's; None: the algorithm's default."""
@@ -66,5 +69,12 @@ class LinearOptions(Options):
     fit: bool
     likelihood_ratio: bool
 
+    @property
+    def custom(self) -> bool:
+        """Whether the algorithm or an operator is a user's own."""
+        return any(getattr(self, option) in names for option, names in CUSTOM.items() if names)
 
+
+CUSTOM: dict[str, Collection[str]] = {}
+"""By option, the names of the operators and algorithms that users have registered."""
 Request = learner.Request[LinearTask, LinearOptions]

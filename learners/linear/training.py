@@ -14,37 +14,37 @@ from numpy.typing import NDArray
 
 from tuskml.kernels import passes
 from tuskml.kernels.charged import FLOOR, Charges, look_at_limits, room_beside, wanted
+from tuskml.kernels.gpu import placement
 from tuskml.kernels.gpu.passes import DevicePass
-from tuskml.kernels.passes import Pass
-from tuskml.kernels.rows.gather import gathered
+from tuskml.kernels.passes import Pass, gathered
 from tuskml.kernels.rows.renumber import renumbered
+from tuskml.kernels.segments import dense_bytes
 from tuskml.learners import events
 from tuskml.learners.classes import check_classes
-from tuskml.learners.linear import gpu as devices
 from tuskml.learners.linear.algorithms.parts.epochs import TRIAL_ROWS
-from tuskml.learners.linear.algorithms.parts.second_order.begun import leave
+from tuskml.learners.linear.algorithms.parts.kept import Beginning
+from tuskml.learners.linear.algorithms.parts.second_order.begun import knowing, leave, stepped
 from tuskml.learners.linear.check import (
     many_classes,
     refuse_extras,
     refuse_labels,
     refuse_together,
-    task_members,
 )
-from tuskml.learners.linear.gpu import trained_in_turns
+from tuskml.learners.linear.descent import Run, Timing
+from tuskml.learners.linear.gpu import placed, trained_in_turns, wants_gpu
 from tuskml.learners.linear.inference import determined, limit, outcome
-from tuskml.learners.linear.inference.covariance import covariances
-from tuskml.learners.linear.inference.dispersed import estimates_dispersion, with_dispersion
+from tuskml.learners.linear.inference.dispersion import estimates_dispersion, with_dispersion
 from tuskml.learners.linear.inference.goodness import members
-from tuskml.learners.linear.inference.modelled import Ended, Inputs, models_of, one_class
+from tuskml.learners.linear.inference.outcome import covariances
 from tuskml.learners.linear.inference.ratios import Whole, likelihood_ratios, term_widths
-from tuskml.learners.linear.inference.threshold import has_threshold, with_threshold
-from tuskml.learners.linear.moved import moved, origins
+from tuskml.learners.linear.inference.threshold import with_threshold
 from tuskml.learners.linear.multinomial.training import train_many
 from tuskml.learners.linear.objective import (
-    beginning,
     counts_features,
     describe,
+    moved,
     needs_no_scale,
+    origins,
     start,
 )
 from tuskml.learners.linear.operators import State
@@ -53,11 +53,18 @@ from tuskml.learners.linear.planner.choice import Choice
 from tuskml.learners.linear.planner.explanation import explained
 from tuskml.learners.linear.planner.planning import decide, first_plan
 from tuskml.learners.linear.planner.question import Question
-from tuskml.learners.linear.planner.report import Timing, resolved
-from tuskml.learners.linear.planner.switching import Run, run_guarded
+from tuskml.learners.linear.planner.switching import run_guarded
 from tuskml.learners.linear.problem import Index, Problem
 from tuskml.learners.linear.renumbered import apart, own_request, restored
 from tuskml.learners.linear.request import LinearOptions, Request
+from tuskml.learners.linear.result import (
+    Ended,
+    Inputs,
+    models_of,
+    one_class,
+    resolved,
+    task_members,
+)
 from tuskml.learners.models import Models, Strings, joined
 from tuskml.learners.validation import parted_alike, shuffled
 from tuskml.schedule import shares
@@ -203,7 +210,8 @@ def train_alike(groups: NDArray[np.void], request: Request, memory: int) -> Mode
         groups = rows.groups
     labels = rows.labels()
     refuse_labels(request.task, labels)
-    given = Inputs(rows, labels, None, widths, term_widths(request, widths))
+    terms = term_widths(request, widths) if request.options.likelihood_ratio else None
+    given = Inputs(rows, labels, None, widths, terms)
     parts = by_classes(given, plan, request, memory, began, question)
     events.tell(events.Event(len(groups), int(groups["n_rows"].sum()), 0, float("nan")))
     return parts[0] if len(parts) == 1 else joined(parts)
@@ -220,9 +228,9 @@ def by_classes(
     """The models of groups of many classes, of two or of numbers, and of one class."""
     rows, labels, widths = given.rows, given.labels, given.widths
     many = many_classes(request.task, request.options, labels)
-    check_classes(request.task, request.options, labels[~many])
     two, parts = ~many, []
     if request.task.classifies:
+        check_classes(request.task, request.options, labels[two])
         two &= labels["low"] != labels["high"]
     if many.any():
         chosen = np.flatnonzero(many)
@@ -290,9 +298,11 @@ def fit_alike(
     def fit(rows: Pass, plan: Plan, request: Request) -> Models:
         return fit_placed(given, rows, plan, request, began, question)
 
-    if not devices.wants_gpu(given.rows.groups, request):
-        return fit(given.rows, plan, request)
-    return trained_in_turns(given.rows, plan, request, fit)
+    rows, device = given.rows, request.options.device
+    small = rows.sparse or dense_bytes(rows.groups) < placement.NEVER_BELOW
+    if device == "cpu" or (device == "auto" and small) or not wants_gpu(rows.groups, request):
+        return fit(rows, plan, request)
+    return trained_in_turns(rows, plan, request, fit)
 
 
 def fit_placed(
@@ -337,22 +347,30 @@ def fit_described(
     rows, labels, options = problem.rows, given.labels, request.options
     after, gpu = plan.after, isinstance(rows, DevicePass)
     timing, chosen = Timing(), Choice(plan, ())
+    v = start(problem, labels, options, request.near)
     if question is not None:
         question = replace(question, gpu=gpu)
         asked = time.monotonic()
-        chosen = decide(problem, start(problem, labels, options), plan, question)
+        chosen = decide(problem, v, plan, question)
         plan = replace(chosen.plan, after=after)
         timing.planned(chosen, time.monotonic() - asked)
     if gpu:
-        plan = devices.placed(plan, request.task)
-    run = Run(given.held, options, began, timing)
-    plan, begin = beginning(problem, labels, plan, request)
-    state, chosen = run_guarded(run, *begin, replace(chosen, plan=plan), question)
-    leave(problem, state, request.near)
-    plan = chosen.plan
+        plan = placed(plan, request.task)
+    begun = problem
+    if request.near is not None:
+        plan = replace(plan, epsilon=max(plan.epsilon, request.near.epsilon))
+        begun, v = stepped(knowing(problem, request.near), v, request.near)
+    run, chosen = Run(given.held, options, began, timing), replace(chosen, plan=plan)
+    if question is not None and chosen.candidates:  # there are other plans to go on by
+        state, chosen = run_guarded(run, begun, v, chosen, question)
+        plan = chosen.plan
+    else:
+        state = run(begun, Beginning(v, chosen.kept), plan)
+    if request.near is not None:
+        leave(problem, state, request.near)
     if estimates_dispersion(problem, options):
         problem, state = with_dispersion(problem, state, options, run.again(plan))
-    if has_threshold(problem) and not state.out_of_time:
+    if request.task.parameter == "delta" and not state.out_of_time:
         how = options.delta, plan, run.again(plan)
         problem, state = with_threshold(problem, state, *how)
     if not gpu:  # its seconds say nothing of the CPU's
@@ -373,12 +391,15 @@ def ended_at(given: Inputs, problem: Problem, state: State, plan: Plan, run: Run
     options, ratios = run.options, None
     limited = options.max_iter is not None
     seen = outcome.infer(problem, state, plan, run.deadline, limited)
-    greatest = limit.greatest(state, seen.parted, seen.runaways)
+    terms, greatest, likely, spread = given.terms, None, {}, None
+    if terms is not None:
+        greatest = limit.greatest(state, seen.parted, seen.runaways)  # what `soften` changes
     ridge = outcome.soften(problem, state, seen, plan, options, run.deadline)
-    likely = members(problem, state, seen, given.labels, options)
-    spread = covariances(problem, state, seen, plan.threads) if options.fit else None
-    if given.terms is not None and spread is not None:
+    if options.fit:
+        likely = members(problem, state, seen, given.labels, options)
+        spread = covariances(problem, state, seen, plan.threads)
+    if terms is not None and greatest is not None and spread is not None:
         whole = Whole(problem, seen, *greatest)
         again = replace(run, held=None).again(plan)  # no model without a term stops early
-        ratios = likelihood_ratios(whole, given.terms, options, again, run.is_over)
+        ratios = likelihood_ratios(whole, terms, options, again, run.is_over)
     return Ended(problem, state, plan, seen, ridge, likely, spread, ratios)

@@ -49,7 +49,7 @@ def not_cached(spilled: int, room: float | None = None) -> float:
     The kernel keeps them in memory as far as that is available. Where they are more, a pass over
     all of them finds that those which come next have just been given up: it reads all.
     """
-    if not spilled:  # as most rows are not, and to ask takes a moment
+    if not spilled:
         return 0.0
     return float(spilled) if spilled > (available() if room is None else room) else 0.0
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels import passes
-from tuskml.kernels.passes import Pass
-from tuskml.learners.explaining.explanation import Document, document, row_bytes, sole_candidate
+from tuskml.kernels.passes import Pass, row_bytes
+from tuskml.learners.explaining.explanation import Document, document, sole_candidate
 from tuskml.learners.learner import Request
 from tuskml.learners.nets.options import NetOptions
 from tuskml.learners.nets.outcome import plan_of

@@ -33,8 +33,7 @@ from tuskml.kernels.nets.visits import State, begun, centred, ended
 from tuskml.kernels.parts.hopping import order_of
 from tuskml.kernels.parts.merging import merged_moments
 from tuskml.kernels.parts.sharded import ShardedPass, added
-from tuskml.kernels.passes import Floats
-from tuskml.kernels.rows.once import once
+from tuskml.kernels.passes import Floats, once
 from tuskml.learners.nets.options import NetOptions
 from tuskml.learners.nets.outcome import Alike, head_of_net
 from tuskml.learners.nets.training import (

@@ -23,7 +23,7 @@ from tuskml.learners.nets.training import (
     kinds_of,
 )
 from tuskml.learners.offsets import refuse_offsets
-from tuskml.learners.options.acting import needs_one_place
+from tuskml.learners.options.table import needs_one_place
 from tuskml.learners.tasks import Task
 from tuskml.schedule import budget
 

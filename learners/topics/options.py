@@ -3,15 +3,7 @@
 from dataclasses import dataclass
 
 from tuskml.kernels.topics.sampling import MOST_TOPICS
-from tuskml.learners.options.kinds import (
-    SPARSE,
-    WORDS,
-    Option,
-    choice,
-    integer,
-    real,
-    with_option,
-)
+from tuskml.learners.options.kinds import SPARSE, WORDS, Option, choice, integer, real, with_option
 from tuskml.learners.options.table import Options, OptionTable
 
 MOST = 1e9

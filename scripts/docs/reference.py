@@ -20,7 +20,6 @@ from tuskml.groups.partition import FREQUENCY_OPTIONS, PARTITION_OPTIONS
 from tuskml.kvstore.roots.numbered import MOST_ID
 from tuskml.learners.learner import Learner
 from tuskml.learners.models import HISTORY_POINTS
-from tuskml.learners.options.acting import alternatives, joined
 from tuskml.learners.options.kinds import (
     CATEGORY,
     DATE,
@@ -38,7 +37,7 @@ from tuskml.learners.options.kinds import (
     Option,
     within,
 )
-from tuskml.learners.options.table import MAX_TEXT, MAX_WARM_START, SHARED
+from tuskml.learners.options.table import MAX_TEXT, MAX_WARM_START, SHARED, alternatives, joined
 from tuskml.learners.registry import TASKS, learners
 from tuskml.learners.statuses import MEANINGS
 from tuskml.partitioner.merging import MOST_FEATURES
@@ -168,7 +167,7 @@ def shown_values(allowed: str) -> str:
 
 
 def where_it_acts(option: Option) -> str:
-    """The cases of an option in words, as `tuskml.learners.options.acting` reads them; nothing
+    """The cases of an option in words, as `tuskml.learners.options.table` reads them; nothing
     where it acts everywhere.
     """
     cases = dict.fromkeys(within(option, IN_PARTS).acts)

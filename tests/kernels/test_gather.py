@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import tuskml
-from tuskml.kernels.rows import gather
+from tuskml.kernels import passes
 from tuskml.learners.linear import training as trainer
 
 pytestmark = pytest.mark.native
 
-MANY = 3 * gather.LEAST_GROUPS
+MANY = 3 * passes.LEAST_GROUPS
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def gathered(monkeypatch):
     moved = []
 
     def spy(rows):
-        result = gather.gathered(rows)
+        result = passes.gathered(rows)
         moved.append(result is not rows)
         return result
 
@@ -70,7 +70,7 @@ def test_least_squares_of_each_group(con, gathered) -> None:
 
 
 def test_large_batches_stay_where_they_are(con, gathered, monkeypatch) -> None:
-    monkeypatch.setattr(gather, "MOST_BYTES", 1000)
+    monkeypatch.setattr(passes, "MOST_BYTES", 1000)
     con.execute("SELECT g, train_model('linear', y, [a, b]) FROM t GROUP BY g").fetchall()
     assert not any(gathered)
 

@@ -10,9 +10,8 @@ import pytest
 from rows import block, rows_pass
 
 from tuskml.groups.selection.scheduled import side_by_side
-from tuskml.kernels.charged import FLOOR, memory_use
+from tuskml.kernels.charged import FLOOR, counted, here, memory_use
 from tuskml.kernels.hinge.interior import Interior
-from tuskml.kernels.working import counted, here
 
 MEGABYTE = 1 << 20
 

@@ -29,9 +29,8 @@ from tuskml.errors import RowsError
 from tuskml.groups.execution.choosing import Executor
 from tuskml.groups.execution.executor import Unit
 from tuskml.groups.execution.leading import Leader, Leaders
-from tuskml.groups.invalid import invalid_models
 from tuskml.groups.parted import trained_by_parts
-from tuskml.groups.preparation import preparing
+from tuskml.groups.preparation import invalid_models, preparing
 from tuskml.groups.selection.parted import AT_ONCE, searched_by_parts
 from tuskml.kernels.parts import sharded
 from tuskml.kernels.parts.message import packed

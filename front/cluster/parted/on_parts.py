@@ -24,7 +24,7 @@ from tuskml.errors import DataError, RowsError, TuskError
 from tuskml.groups.contract.attachment import library
 from tuskml.groups.execution.executor import Unit, attempt, each_of, encoded, several
 from tuskml.groups.execution.share import share
-from tuskml.groups.invalid import usable
+from tuskml.groups.preparation import usable
 from tuskml.groups.selection.parted import judgement, judges
 from tuskml.kernels import passes
 from tuskml.kernels.charged import memory_use

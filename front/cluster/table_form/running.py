@@ -19,8 +19,8 @@ from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.duckdb_rounds import Unloaded
 from tuskml.databases.limits import cursor_of
 from tuskml.errors import DataError, Interrupted, TuskError
-from tuskml.groups.contract.requests import first_labels
 from tuskml.kernels import passes
+from tuskml.kernels.passes import first_labels
 from tuskml.learners.models import Models, Strings
 from tuskml.learners.receiving import numbered
 from tuskml.model.execution import Execution

@@ -7,6 +7,7 @@ degrees of freedom for `gamma` and `tweedie` (McCullagh and Nelder, Generalized 
 mean(psi')^2 with psi the loss's derivative (Huber, Robust statistics, 1981, 7.6.1).
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.problem import Index, Problem
+from tuskml.learners.linear.request import LinearOptions
 
 LEAST, MOST = 1e-8, 1e8
 """Of the dispersion of counts; the least one is a Poisson distribution but for rounding, and is
@@ -115,3 +117,53 @@ def likeliest(rows: Pass, weights: Floats, dispersion: Floats) -> Floats:
         if not len(moving):
             break
     return np.exp(log)
+
+
+# Counts whose dispersion is not known: it is estimated between descents.
+#
+# The joint likelihood is maximised by turns, by the weights for a dispersion and by the
+# dispersion for the weights, until neither moves: both are asymptotically independent, so few
+# turns suffice (Lawless, Negative binomial and mixed Poisson regression, 1987; Venables and
+# Ripley, Modern applied statistics with S, 2002, 7.4).
+
+ENOUGH = 1e-3
+"""Of epsilon, to which the logarithm of the dispersion settles."""
+
+
+NOISE, SHRINKS = 1e-5, 0.5
+"""Change of that logarithm that may be rounding, which it is where it does not shrink so much."""
+
+
+def estimates_dispersion(problem: Problem, options: LinearOptions) -> bool:
+    """Whether the loss has a dispersion that nobody gave."""
+    return problem.task.parameter == "dispersion" and options.dispersion is None
+
+
+def with_dispersion(
+    problem: Problem,
+    state: State,
+    options: LinearOptions,
+    again: Callable[[Problem, NDArray[np.float64]], State],
+) -> tuple[Problem, State]:
+    """The problem with the likeliest dispersion, and where the descent for it ended.
+
+    state: of the descent for the first one; again: descends from weights v (G, p).
+    """
+    least, last = max(ENOUGH * options.epsilon, SETTLED), np.full(problem.n_groups, np.inf)
+    for _ in range(ROUNDS):
+        rows = problem.rows
+        assert rows.parameter is not None
+        before = rows.parameter[:, 0]
+        parameter = rows.parameter.copy()
+        parameter[:, 0] = likeliest(rows, problem.to_caller(state.v), before)
+        change = np.abs(np.log(parameter[:, 0] / before))
+        rounded = (change < NOISE) & (change > SHRINKS * last)
+        moved, last = (change > least) & ~rounded, change
+        if not moved.any() or state.out_of_time:
+            break
+        problem = problem.on(replace(rows, parameter=parameter))
+        iterations = state.iterations
+        state = again(problem, state.v)
+        state.iterations += iterations
+    state.converged &= ~moved
+    return problem, state

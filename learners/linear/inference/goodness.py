@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tuskml.kernels.passes import Floats
 from tuskml.kernels.segments import labels_of
-from tuskml.learners.linear.inference.dispersed import estimates_dispersion
+from tuskml.learners.linear.inference.dispersion import estimates_dispersion
 from tuskml.learners.linear.inference.outcome import Inference, Members
 from tuskml.learners.linear.objective import best_constant
 from tuskml.learners.linear.operators import State
@@ -131,9 +131,7 @@ def members(
     labels: NDArray[np.void],
     options: LinearOptions,
 ) -> Members:
-    """The members of a model's options that `model_fit` reads, where they are asked for."""
-    if not options.fit:
-        return {}
+    """The members of a model's options that `model_fit` reads."""
     task, rows, n = problem.task, problem.rows, problem.rows.weight
     weights = problem.to_caller(state.v)
     summed = replace(rows, loss_only=True)

@@ -9,24 +9,19 @@ from numpy.typing import NDArray
 from tuskml.kernels.library import OutOfTime
 from tuskml.kernels.passes import Floats, Solution, solve
 from tuskml.learners.linear.algorithms.newton import FLOATS, evaluate
-from tuskml.learners.linear.inference import determined, dispersion, robust, separation
+from tuskml.learners.linear.inference import determined, dispersion, separation
 from tuskml.learners.linear.inference.determined import MOST_WEIGHTS
 from tuskml.learners.linear.inference.limit import Limit, Runaways, runaways_of, softened
-from tuskml.learners.linear.inference.names import CLASSIC
-from tuskml.learners.linear.inference.rounded import lost_in_sums, rounded
 from tuskml.learners.linear.inference.tempered import strength, temper
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.problem import Index, Problem
-from tuskml.learners.linear.request import LinearOptions
+from tuskml.learners.linear.request import CLASSIC, LinearOptions
 from tuskml.learners.linear.tasks import LinearTask
-from tuskml.learners.models import Strings
-from tuskml.learners.statuses import MEANINGS
+from tuskml.learners.models import Lists
 
 Bools = NDArray[np.bool_]
 Members = dict[str, tuple[Bools, Floats]]
-STATUSES = tuple(MEANINGS)
-"""In rising order of what a person must know first."""
 
 NEARLY_DEPENDENT = 1e-9
 """Relative pivot below which double precision leaves too few digits."""
@@ -144,7 +139,7 @@ def _put_limit(problem: Problem, seen: Inference, places: Index, limit: Limit) -
     seen.scale[places] = 1.0
     if problem.covariance != CLASSIC:
         given = problem.of(places), limit.v, limit.by_v, limit.rank
-        spread, seen.clusters[places] = robust.sandwich_of(*given)
+        spread, seen.clusters[places] = determined.sandwich_of(*given)
         limit = limit.with_errors(spread)
     spread = limit.covariance(problem.rows.weight[places])
     seen.std_err[places] = np.roll(np.sqrt(np.einsum("gjj->gj", spread)), 1, axis=1)
@@ -234,6 +229,8 @@ def _infer_some(
     refine(problem, state, which[steep], lambda g: solve(end.hessian[steep], g, plan.threads).step)
     _put(problem, state, seen, which, solution, end.hessian)
     odd = np.flatnonzero(suspect & ~seen.parted[which])  # without an optimum there is no norm
+    if not len(odd):
+        return
     for block in determined.blocks(len(odd), problem.d + 1):
         some = odd[block]
         spanned = determined.span(part.of(some))
@@ -297,7 +294,9 @@ def noted(problem: Problem, seen: Inference, n_rows: NDArray[np.int64], ridge: B
     if problem.task.test == "t":
         freedom = np.where(clustered, seen.clusters - 1, freedom)
     odd = known.any(axis=1) & (freedom != n_rows - known.sum(axis=1))
-    found = {"freedom": (odd, freedom), "l2_standardized": (ridge, strength(problem))}
+    found = {"freedom": (odd, freedom)}
+    if ridge.any():
+        found["l2_standardized"] = ridge, strength(problem)
     found["clusters"] = (clustered, seen.clusters)
     parameter = problem.task.parameter
     if parameter in ESTIMATED and problem.rows.parameter is not None:
@@ -337,7 +336,7 @@ def _put(
     own = solution.inverse_diagonal[:, :-1]
     if problem.covariance != CLASSIC and wants_inference(problem):
         given = state.v[which], hessian, directions(part)
-        own, constant, seen.clusters[which] = robust.variances(part, *given)
+        own, constant, seen.clusters[which] = determined.variances(part, *given)
     _put_variances(problem, state, seen, which, own, constant, solution.rank)
 
 
@@ -477,30 +476,6 @@ def end_of(problem: Problem, state: State, which: Index, threads: int) -> End:
     return End(hessian, gradient)
 
 
-def judge(problem: Problem, state: State, plan: Plan, seen: Inference) -> Strings:
-    """One status a group; also withdraws `converged` where there is no optimum to converge to."""
-    code = np.zeros(len(state.v), np.int32)
-
-    def mark(where: Bools, status: str) -> None:
-        np.maximum(code, np.where(where, STATUSES.index(status), 0), out=code)
-
-    mark(seen.constant, "constant feature")
-    mark(state.converged & seen.dependent, "collinear features")
-    mark(rounded(problem) | lost_in_sums(problem, state.v), "rounded feature")
-    if plan.epsilon > 0:
-        mark(~state.converged, "not converged")
-    if state.out_of_time:
-        mark(~state.converged & state.running, "time limit")
-    code[state.stopped & ~state.converged] = STATUSES.index("early stop")
-    mark(state.diverged, "diverged")
-    if not problem.l2 and not problem.l1 and not problem.rows.sparse:
-        weights = problem.d + int(problem.rows.fit_intercept)
-        mark(problem.rows.groups["n_rows"] < weights, "too few rows")
-    mark(seen.parted, "separable")
-    state.converged[seen.parted] = False
-    return Strings(STATUSES, code)
-
-
 def may_part(task: LinearTask) -> bool:
     """Whether the loss is a likelihood of two classes or of counts, which has no optimum where
     rows separate.
@@ -509,3 +484,51 @@ def may_part(task: LinearTask) -> bool:
     """
     classes = task.classifies and "logistic" in (task.name, task.response)
     return task.counts or (classes and task.test is not None)
+
+
+# Covariances of a model's coefficients, for tests of several of them at once.
+#
+# They are those whose diagonal is the squared standard errors: s^2 (n H)^-1 of the mean curvature
+# H on the span of the rows (`determined.py`), or the sandwich.
+
+
+def covariances(problem: Problem, state: State, seen: Inference, threads: int) -> Lists | None:
+    """Matrices (d, d) of G groups, row by row, in the caller's units; NaN where a coefficient has
+    no standard error. None for too many features.
+    """
+    n, d = problem.n_groups, problem.d
+    if d >= determined.MOST_WEIGHTS:
+        return None
+    out = np.full((n, d, d), np.nan)
+    which = np.flatnonzero(np.isfinite(seen.std_err[:, 1:]).any(axis=1) & ~seen.parted)
+    for block in determined.blocks(len(which), d + 1):
+        out[which[block]] = _covariance_of(problem, state, seen, which[block], threads)
+    for places, limit in seen.runaways:
+        out[places] = limit.covariance(problem.rows.weight[places])[:, :-1, :-1]
+    lost = ~np.isfinite(seen.std_err[:, 1:])
+    out[lost] = np.nan
+    out.transpose(0, 2, 1)[lost] = np.nan
+    return Lists.of_rows(out.reshape(n, d * d), np.full(n, d * d))
+
+
+def _covariance_of(
+    problem: Problem, state: State, seen: Inference, which: Index, threads: int
+) -> Floats:
+    """The same of some groups, (n, d, d)."""
+    part, v = problem.of(which), state.v[which]
+    hessian = end_of(problem, state, which, threads).hessian
+    if problem.task.expected is not None:
+        hessian = dispersion.as_expected(part, v)
+    if problem.covariance == CLASSIC:
+        spanned = determined.span(part)
+        inverse = determined.curved(spanned, hessian, problem.rows.fit_intercept).inverse
+        sigma = spanned.sigma
+        unit = np.divide(part.scale, sigma, where=sigma > 0, out=np.zeros_like(sigma))
+        share = seen.scale[which] / part.rows.weight
+        found = inverse[:, :-1, :-1] * share[:, None, None]
+    else:
+        unit = part.scale
+        found = (
+            determined.covariance(part, v, hessian)[:, :-1, :-1] / part.rows.weight[:, None, None]
+        )
+    return np.asarray(found * unit[:, :, None] * unit[:, None, :])

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tuskml.kernels.passes import Floats
 from tuskml.learners.linear.inference import determined
-from tuskml.learners.linear.inference.dispersed import estimates_dispersion, with_dispersion
+from tuskml.learners.linear.inference.dispersion import estimates_dispersion, with_dispersion
 from tuskml.learners.linear.inference.goodness import log_likelihood, sums_of
 from tuskml.learners.linear.inference.outcome import Inference, free_weights, wants_inference
 from tuskml.learners.linear.operators import State

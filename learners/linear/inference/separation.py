@@ -27,10 +27,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.kernels.parts.sharded import squared
+from tuskml.kernels.parts.sharded import entry_sums, margin_reach, squared
 from tuskml.kernels.passes import Floats, Pass, solve
-from tuskml.kernels.rows.entries import entry_sums
-from tuskml.kernels.rows.reach import margin_reach
 from tuskml.learners.linear.objective import best_constant
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.tasks import LINEAR

@@ -44,11 +44,6 @@ WIDEST_STEP = 30.0
 Again = Callable[[Problem, Floats], State]
 
 
-def has_threshold(problem: Problem) -> bool:
-    """Whether the loss has a threshold beside its weights."""
-    return problem.task.parameter == "delta"
-
-
 def settled(plan: Plan) -> float:
     """How far the logarithm of an estimated threshold may be off, where a plan trains."""
     noise = 1.0 if ALGORITHMS[plan.family].stochastic else ENOUGH

@@ -7,19 +7,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.passes import Floats, solve
-from tuskml.learners.linear.inference.determined import MOST_WEIGHTS
+from tuskml.learners.linear.inference.determined import MOST_WEIGHTS, by_clusters
 from tuskml.learners.linear.inference.goodness import NAMES
 from tuskml.learners.linear.inference.limit import Limit, Runaways
-from tuskml.learners.linear.inference.names import CLASSIC
 from tuskml.learners.linear.inference.outcome import Members, polish
-from tuskml.learners.linear.inference.robust import by_clusters
-from tuskml.learners.linear.inference.rounded import lost_in_sums, rounded
 from tuskml.learners.linear.multinomial import separation
 from tuskml.learners.linear.multinomial.problem import SoftmaxProblem
 from tuskml.learners.linear.multinomial.terms import spread
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.problem import Index
+from tuskml.learners.linear.request import CLASSIC
+from tuskml.learners.linear.result import lost_in_sums, rounded
 from tuskml.learners.models import Strings
 from tuskml.learners.statuses import MEANINGS
 
@@ -73,8 +72,8 @@ def infer(
     spreads: bool = False,
 ) -> Errors:
     """Standard errors, the root of the diagonal of the inverse curvature, as in statsmodels'
-    MNLogit, or of the sandwich (`inference/robust.py`). NaN with a penalty or class weights, and
-    where a training did not converge or has nothing to converge to.
+    MNLogit, or of the sandwich (`inference/determined.py`). NaN with a penalty or class weights,
+    and where a training did not converge or has nothing to converge to.
     """
     n, k, p = problem.n_groups, problem.softmax.n_classes, problem.p
     lost = np.full((n, k, p), np.nan)

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from tuskml.kernels.passes import Floats, Triangles
 from tuskml.kernels.softmax import Softmax, Steps
-from tuskml.learners.linear.inference.names import CLUSTERED
-from tuskml.learners.linear.inference.robust import POWERS
+from tuskml.learners.linear.inference.determined import POWERS
 from tuskml.learners.linear.problem import Found, Index, Problem, add_to_diagonal
+from tuskml.learners.linear.request import CLUSTERED
 
 
 @dataclass(frozen=True)

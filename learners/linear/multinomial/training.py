@@ -16,21 +16,19 @@ from tuskml.kernels.softmax import Softmax, classes_of
 from tuskml.learners.classes import named_classes, refuse_large, refuse_no_classes
 from tuskml.learners.linear.algorithms import ALGORITHMS, FIRST_CHOICE, LAST_CHOICE
 from tuskml.learners.linear.algorithms.parts.kept import Beginning
-from tuskml.learners.linear.descent import deadline_of, descend
+from tuskml.learners.linear.descent import Timing, deadline_of, descend
 from tuskml.learners.linear.inference.limit import greatest
-from tuskml.learners.linear.inference.modelled import Inputs
 from tuskml.learners.linear.inference.tempered import strength
-from tuskml.learners.linear.moved import moved, origins
 from tuskml.learners.linear.multinomial import separation, terms
 from tuskml.learners.linear.multinomial.inference import Errors, infer, judge, members
 from tuskml.learners.linear.multinomial.problem import SoftmaxProblem
-from tuskml.learners.linear.objective import describe
+from tuskml.learners.linear.objective import describe, moved, origins
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.candidates import choose
 from tuskml.learners.linear.planner.planning import statistics
-from tuskml.learners.linear.planner.report import Timing, plan_line, resolved
 from tuskml.learners.linear.request import LinearOptions, Request
+from tuskml.learners.linear.result import Inputs, plan_line, resolved
 from tuskml.learners.models import Lists, Models, Strings, by_group, joined, thinned
 from tuskml.learners.options.kinds import ByClass, WarmStart
 from tuskml.learners.validation import shuffled

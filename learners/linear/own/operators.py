@@ -19,10 +19,9 @@ from tuskml.learners.linear.algorithms import ALGORITHMS as BUILT_IN_ALGORITHMS
 from tuskml.learners.linear.algorithms import BY_SAMPLER, SAMPLED
 from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
 from tuskml.learners.linear.operators import State
-from tuskml.learners.linear.options import OWN_NAMES
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.problem import Found, Problem
-from tuskml.learners.linear.request import LinearOptions
+from tuskml.learners.linear.request import CUSTOM, LinearOptions
 from tuskml.learners.names import check_new
 from tuskml.learners.options.table import forget_parsed
 
@@ -72,12 +71,8 @@ OPERATORS: dict[str, dict[str, Make]] = {kind: {} for kind in KINDS}
 ALGORITHMS: dict[str, OwnAlgorithm] = {}
 
 
-OWN_NAMES.update(
-    transform=lambda: OPERATORS["transform"],
-    sampler=lambda: OPERATORS["sample"],
-    converge=lambda: OPERATORS["converge"],
-    algorithm=lambda: ALGORITHMS,
-)
+CUSTOM.update({option: OPERATORS[kind] for kind, option in OPTION_OF.items()})
+CUSTOM["algorithm"] = ALGORITHMS
 
 
 def register_operator(kind: str, name: str, make: Make | None = None) -> Any:

@@ -17,14 +17,14 @@ from tuskml.kernels import passes
 from tuskml.kernels.parts.sharded import Parts, ShardedPass, of_parts
 from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.check import refuse_extras, refuse_labels, refuse_together
-from tuskml.learners.linear.inference.modelled import Inputs
 from tuskml.learners.linear.options import OPTIONS
 from tuskml.learners.linear.own.operators import named
 from tuskml.learners.linear.planner.planning import first_plan
 from tuskml.learners.linear.request import Request
+from tuskml.learners.linear.result import Inputs
 from tuskml.learners.linear.training import by_classes
 from tuskml.learners.models import Models, joined
-from tuskml.learners.options.acting import needs_one_place
+from tuskml.learners.options.table import needs_one_place
 
 
 def whole(request: Request) -> str | None:

@@ -76,13 +76,13 @@ def choose(
     only: the algorithm, whatever the options say; threads: 0 for what they say.
     """
     algorithm, reason = (only, "asked for") if only else choose_algorithm(options, seen, task)
-    family = base_of(algorithm)
+    family = algorithm if algorithm in ALGORITHMS else base_of(algorithm)
     known = ALGORITHMS[family]
     schedule = options.schedule or known.default_schedule(seen)
     smooth = task.smooth or not (known.smooths(task) or schedule == "line_search")
     drawn = options.sampler in DRAWN
     sampler = options.sampler if drawn or options.sampler in OPERATORS["sample"] else None
-    in_python = steps_in_python(algorithm, sampler, task.general)
+    in_python = family == SAMPLED.name and steps_in_python(algorithm, sampler, task.general)
     return Plan(
         algorithm=algorithm,
         max_iter=options.max_iter or known.most_iterations(task) * (1 if smooth else 5),

@@ -288,29 +288,6 @@ def unmet(question: Question, best: Candidate) -> str | None:
     )
 
 
-AMPLE = 1.0
-"""Seconds, within which what is trivial is done by any plan."""
-
-
-def constrained(question: Question) -> bool:
-    """Whether the request has limits that the plan of a trivial training may not keep."""
-    time, max_iter = question.options.time, question.options.max_iter
-    return max_iter is not None or (time is not None and time < AMPLE)
-
-
-TRIVIAL, TRIVIAL_AT_CORNERS = 1e7, 1e5
-"""Products of features; at the hinge another plan may take a third of the rule's."""
-
-
-def trivial(question: Question) -> bool:
-    """Whether even newton's products would be so few that not even costs need be estimated."""
-    seen = question.seen
-    rows = max(seen.most_rows, LEAST_ROWS) if question.options.ordered else seen.rows
-    products = rows * float(seen.n_features + 1) ** 2
-    most = TRIVIAL if question.task.smooth else TRIVIAL_AT_CORNERS
-    return seen.n_features <= 512 and products <= most
-
-
 def takes_less(candidates: tuple[Candidate, ...], own: Plan, seconds: float) -> bool:
     """Whether the rule's plan does."""
     mine = next(one for one in candidates if one.plan.algorithm == own.algorithm)

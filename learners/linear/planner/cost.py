@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tuskml.kernels.rows.meter import Meter
+from tuskml.kernels.passes import Meter
 from tuskml.learners.linear.planner.curves import Interval
 from tuskml.learners.linear.planner.question import Question, Statistics
 from tuskml.learners.machine.constants import Constants

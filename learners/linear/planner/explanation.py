@@ -29,8 +29,8 @@ from tuskml.learners.linear.planner.planning import (
     by_statistics,
 )
 from tuskml.learners.linear.planner.question import Question
-from tuskml.learners.linear.planner.report import plan_line
 from tuskml.learners.linear.request import Request
+from tuskml.learners.linear.result import plan_line
 
 CURVE_POINTS = 30
 

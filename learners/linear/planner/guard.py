@@ -20,7 +20,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from tuskml.kernels.rows.meter import Meter
+from tuskml.kernels.passes import Meter
 from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.operators import Loop, Operators, State
 from tuskml.learners.linear.planner.choice import Candidate

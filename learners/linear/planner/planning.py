@@ -10,12 +10,12 @@ from tuskml.kernels import passes
 from tuskml.kernels.charged import memory_use, room_beside
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.learners.linear.algorithms import ALGORITHMS, LAST_CHOICE
+from tuskml.learners.linear.algorithms.parts.drawn import DRAWN
 from tuskml.learners.linear.algorithms.parts.kept import Kept
-from tuskml.learners.linear.own.operators import named
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner import choice, sampling, trials
 from tuskml.learners.linear.planner.candidates import choose, families
-from tuskml.learners.linear.planner.choice import Candidate, Choice, assess_elsewhere
+from tuskml.learners.linear.planner.choice import LEAST_ROWS, Candidate, Choice, assess_elsewhere
 from tuskml.learners.linear.planner.question import Question, Statistics
 from tuskml.learners.linear.planner.sampling import with_rows_seen
 from tuskml.learners.linear.planner.trials import (
@@ -54,6 +54,7 @@ def statistics(groups: NDArray[np.void], memory: int = 0) -> Statistics:
     entries = rows * width
     if sparse:
         entries = Pass(groups, 0, None, None, True, 1).nonzeros()
+    spilled = memory_use(memory).spilled
     return Statistics(
         passes.most_rows(groups),
         width,
@@ -62,7 +63,7 @@ def statistics(groups: NDArray[np.void], memory: int = 0) -> Statistics:
         max(entries, 1),
         len(groups),
         bool(groups["kind"][0] % 2),
-        not_cached(memory_use(memory).spilled, shares.memory()),
+        not_cached(spilled, shares.memory()) if spilled else 0.0,
     )
 
 
@@ -83,7 +84,7 @@ def first_plan(
     plan = choose(request.task, options, seen)
     if request.near is not None:  # what the rule takes gains most by a start near the end
         return replace(plan, sample_stride=1), None
-    if options.algorithm != "auto" or named(options):
+    if options.algorithm != "auto" or options.custom or options.sampler in DRAWN:
         return plan, None
     seen = statistics(groups, memory)
     room = float(room_beside(memory))
@@ -173,11 +174,34 @@ def gain(one: Candidate, best: Candidate) -> float:
     return max(mine.point - other.low, mine.high - other.point)
 
 
+AMPLE = 1.0
+"""Seconds, within which what is trivial is done by any plan."""
+
+
+def constrained(question: Question) -> bool:
+    """Whether the request has limits that the plan of a trivial training may not keep."""
+    time, max_iter = question.options.time, question.options.max_iter
+    return max_iter is not None or (time is not None and time < AMPLE)
+
+
+TRIVIAL, TRIVIAL_AT_CORNERS = 1e7, 1e5
+"""Products of features; at the hinge another plan may take a third of the rule's."""
+
+
+def trivial(question: Question) -> bool:
+    """Whether even newton's products would be so few that not even costs need be estimated."""
+    seen = question.seen
+    rows = max(seen.most_rows, LEAST_ROWS) if question.options.ordered else seen.rows
+    products = rows * float(seen.n_features + 1) ** 2
+    most = TRIVIAL if question.task.smooth else TRIVIAL_AT_CORNERS
+    return seen.n_features <= 512 and products <= most
+
+
 @is_phase("planning")
 def decide(problem: Problem, start: Floats, own: Plan, question: Question) -> Choice:
     """The choice for rows at hand: by statistics, and where that pays by trying candidates."""
     asked = question.options.speculate
-    clear = choice.trivial(question) and not choice.constrained(question) and asked is None
+    clear = trivial(question) and not constrained(question) and asked is None
     if own.epsilon > 0 and clear:
         return Choice(own, ())
     kept = None

@@ -533,15 +533,13 @@ def considered(candidates: Sequence[Candidate], running: int) -> list[int]:
     return [i for i in places if kept[i] or i == running]
 
 
-def replanning_for(
-    problem: Problem, chosen: Choice, question: Question | None
-) -> Replanning | None:
+def replanning_for(problem: Problem, chosen: Choice, question: Question) -> Replanning | None:
     """What watches the share of a training; None where its plan must stay, or nothing is known.
 
     Deterministic trainings keep their plan, and so do batches of several groups, whose iterations
     say little of one group's, and those whose losses have corners, where errors are gaps.
     """
-    if question is None or question.options.ordered or question.gpu or problem.n_groups > 1:
+    if question.options.ordered or question.gpu or problem.n_groups > 1:
         return None
     if not problem.task.smooth or not chosen.candidates or not settled_by_gradient(chosen.plan):
         return None

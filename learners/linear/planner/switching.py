@@ -8,66 +8,26 @@ by its own errors. Trainings that have to be reproducible keep their plan, and s
 several groups, whose iterations say little of one group's.
 """
 
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-
-import numpy as np
-from numpy.typing import NDArray
 
 from tuskml.kernels.passes import Floats
 from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.algorithms.parts.kept import Beginning
-from tuskml.learners.linear.descent import deadline_of, descend
+from tuskml.learners.linear.descent import Run
 from tuskml.learners.linear.operators import State
-from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.choice import Candidate, Choice, dependable
 from tuskml.learners.linear.planner.curves import Interval
 from tuskml.learners.linear.planner.guard import GUESSED, SURE, Guard, Watching
 from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.planner.replanning import Replanning, replanning_for, solves
-from tuskml.learners.linear.planner.report import Timing
 from tuskml.learners.linear.problem import Problem
-from tuskml.learners.linear.request import LinearOptions
 from tuskml.schedule import shares
 
 MOST_SWITCHES = 4
 """Of plans, after which the last one trains to the end."""
 TOLD = 1.5
 """How many times more or less may be left of a plan that was given up."""
-
-
-@dataclass(frozen=True)
-class Run:
-    """How the plans of one training run; held: rows held out; began: of `time.monotonic()`."""
-
-    held: NDArray[np.void] | None
-    options: LinearOptions
-    began: float
-    timing: Timing
-
-    @property
-    def deadline(self) -> float | None:
-        return deadline_of(self.options, self.began)
-
-    def is_over(self) -> bool:
-        """Whether the time that the training may take has passed."""
-        return self.deadline is not None and time.monotonic() >= self.deadline
-
-    def __call__(
-        self,
-        problem: Problem,
-        begin: Beginning,
-        plan: Plan,
-        watch: Watching | None = None,
-    ) -> State:
-        """Runs a plan."""
-        held = self.held if self.options.validation else None
-        return descend(problem, begin, held, plan, self.deadline, self.timing, watch)
-
-    def again(self, plan: Plan) -> Callable[[Problem, Floats], State]:
-        """The same plan on a problem that has changed."""
-        return lambda problem, v: self(problem, Beginning(v), plan)
 
 
 @dataclass
@@ -92,11 +52,9 @@ class Before:
 
 
 def run_guarded(
-    run: Run, problem: Problem, v: Floats, chosen: Choice, question: Question | None
+    run: Run, problem: Problem, v: Floats, chosen: Choice, question: Question
 ) -> tuple[State, Choice]:
     """Where the training ended from weights v (G, p), and the choice with the last plan."""
-    if question is None or not chosen.candidates:  # there is no other plan to go on by
-        return run(problem, Beginning(v, chosen.kept), chosen.plan), chosen
     replanning = replanning_for(problem, chosen, question)
     try:
         return run_watched(run, problem, v, chosen, question, replanning)
@@ -110,7 +68,7 @@ def run_watched(
     problem: Problem,
     v: Floats,
     chosen: Choice,
-    question: Question | None,
+    question: Question,
     replanning: Replanning | None,
 ) -> tuple[State, Choice]:
     """The same, while plans are compared when the resources change."""
@@ -139,10 +97,10 @@ def run_watched(
 
 
 def guard_for(
-    problem: Problem, chosen: Choice, question: Question | None, before: Before
+    problem: Problem, chosen: Choice, question: Question, before: Before
 ) -> Guard | None:
     """The guard over a plan; None where there is nothing to go on by, or it must not be."""
-    if question is None or question.options.ordered or question.gpu or problem.n_groups > 1:
+    if question.options.ordered or question.gpu or problem.n_groups > 1:
         return None
     options, plan = question.options, chosen.plan
     if options.validation or options.max_iter or plan.epsilon == 0 or plan.converge != "gradient":

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from tuskml.errors import OperatorError
 from tuskml.kernels.hinge.tried import Corner
 from tuskml.kernels.library import OutOfTime
-from tuskml.kernels.passes import Floats
-from tuskml.kernels.rows.meter import Meter
+from tuskml.kernels.passes import Floats, Meter
 from tuskml.kernels.speculated import Method
 from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.algorithms import ALGORITHMS as BUILT_IN

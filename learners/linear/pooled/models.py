@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from tuskml.kernels.passes import Floats
 from tuskml.learners.classes import named_classes
-from tuskml.learners.linear.check import task_members
 from tuskml.learners.linear.planner.planning import first_plan
-from tuskml.learners.linear.planner.report import resolved
 from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import Request
+from tuskml.learners.linear.result import resolved, task_members
 from tuskml.learners.models import Lists, Models, Strings, joined
 
 NAMES = ("local", "complete", "partial")

@@ -26,7 +26,7 @@ from tuskml.learners.linear.problem import Problem
 from tuskml.learners.linear.request import Request
 from tuskml.learners.linear.training import train
 from tuskml.learners.models import Models
-from tuskml.learners.options.acting import refuse_pooled
+from tuskml.learners.options.table import refuse_pooled
 from tuskml.schedule import budget
 
 FOLDS = 5

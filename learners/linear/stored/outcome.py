@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from tuskml.kvstore import ModelStore
 from tuskml.learners.linear.plan import Plan
-from tuskml.learners.linear.planner.report import plan_line
+from tuskml.learners.linear.result import plan_line
 from tuskml.learners.linear.stored.estimate import StoreUse
 from tuskml.learners.linear.tasks import LinearTask
 from tuskml.learners.stored.progress import Counters, Progress

@@ -23,8 +23,7 @@ from tuskml.kvstore import StoreRoot
 from tuskml.learners import events
 from tuskml.learners.classes import check_classes, class_names, named_classes
 from tuskml.learners.linear.algorithms import STORED
-from tuskml.learners.linear.check import many_classes, refuse_labels, refuse_together, task_members
-from tuskml.learners.linear.inference.modelled import classes_of, one_class
+from tuskml.learners.linear.check import many_classes, refuse_labels, refuse_together
 from tuskml.learners.linear.multinomial.stored import Several, several_of, trains_in_store
 from tuskml.learners.linear.multinomial.training import plan_of_classes
 from tuskml.learners.linear.objective import class_weights
@@ -33,8 +32,8 @@ from tuskml.learners.linear.planner.choice import Choice, stored
 from tuskml.learners.linear.planner.curves import Interval
 from tuskml.learners.linear.planner.planning import plan_for, statistics
 from tuskml.learners.linear.planner.question import Question
-from tuskml.learners.linear.planner.report import resolved
 from tuskml.learners.linear.request import Request
+from tuskml.learners.linear.result import classes_of, one_class, resolved, task_members
 from tuskml.learners.linear.stored.estimate import expected_epochs
 from tuskml.learners.linear.stored.foreseen import foreseen
 from tuskml.learners.linear.stored.in_memory import train_in_memory

@@ -10,7 +10,7 @@ from tuskml.learners.explaining.text import plan_lines, written
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.explanation import objective
-from tuskml.learners.linear.planner.report import plan_line
+from tuskml.learners.linear.result import plan_line
 from tuskml.learners.linear.streamed.choosing import Chosen, candidate_document
 from tuskml.learners.row_groups import Reader
 

@@ -40,9 +40,7 @@ from tuskml.learners.linear.algorithms.parts.epochs import (
 )
 from tuskml.learners.linear.descent import deadline_of, report, settle_unknown
 from tuskml.learners.linear.gap import wants_gap
-from tuskml.learners.linear.inference.finite import settle_lost, with_lost
-from tuskml.learners.linear.inference.modelled import classes_of
-from tuskml.learners.linear.inference.outcome import Inference, judge, may_part
+from tuskml.learners.linear.inference.outcome import Inference, may_part
 from tuskml.learners.linear.inference.separation import completely
 from tuskml.learners.linear.objective import describe, start
 from tuskml.learners.linear.operators import (
@@ -58,9 +56,16 @@ from tuskml.learners.linear.options import OPTIONS
 from tuskml.learners.linear.own.operators import named
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.planning import plan_for
-from tuskml.learners.linear.planner.report import plan_line, resolved
 from tuskml.learners.linear.problem import Found, Problem
 from tuskml.learners.linear.request import LinearOptions, Request
+from tuskml.learners.linear.result import (
+    classes_of,
+    judge,
+    plan_line,
+    resolved,
+    settle_lost,
+    with_lost,
+)
 from tuskml.learners.linear.streamed import skipping
 from tuskml.learners.linear.streamed.choosing import Chosen, choose
 from tuskml.learners.linear.streamed.explanation import explained
@@ -68,8 +73,8 @@ from tuskml.learners.linear.streamed.plans import confirming
 from tuskml.learners.linear.streamed.proof import WithinProved, confirmed
 from tuskml.learners.linear.streamed.skipping import may_skip, most_chunks
 from tuskml.learners.models import Lists, Models, Strings, thinned
-from tuskml.learners.options.acting import AboutTraining, refuse_idle
 from tuskml.learners.options.kinds import LIST, ROW_GROUPS
+from tuskml.learners.options.table import AboutTraining, refuse_idle
 from tuskml.learners.row_groups import (
     FIRST_ROW_GROUPS,
     Chunk,

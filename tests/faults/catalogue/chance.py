@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from tuskml.errors import OptionError
-from tuskml.learners.options.acting import IdleOption
 from tuskml.learners.options.kinds import Option
+from tuskml.learners.options.table import IdleOption
 from tuskml.learners.registry import Learner, learners
 
 GOOD = (

@@ -11,8 +11,8 @@ import tuskml
 from tuskml.commands.cli import main
 from tuskml.databases.script import run
 from tuskml.learners.linear import tasks
-from tuskml.learners.linear.inference.outcome import STATUSES
 from tuskml.learners.linear.own import operators as own_operators
+from tuskml.learners.linear.result import STATUSES
 from tuskml.learners.options.table import forget_parsed
 
 SQL_PAGES = sorted((Path(__file__).resolve().parents[3] / "docs" / "sql").glob("*.md"))

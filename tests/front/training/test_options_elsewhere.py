@@ -17,8 +17,8 @@ from option_tries import ROWS, Try, tasks, tries
 import tuskml
 from tuskml.cluster import units
 from tuskml.learners.learner import Request
-from tuskml.learners.options.acting import acts_where
 from tuskml.learners.options.kinds import LIST, ONE_PLACE, PARTS, POOLED
+from tuskml.learners.options.table import acts_where
 from tuskml.learners.registry import learner_of, options_of, task_named
 
 FEATURES = ["a", "b", "n"]

@@ -153,6 +153,7 @@ def test_the_explanation_lists_the_gpu_as_refused(con, without):
 def test_auto_takes_a_gpu_for_large_data(con, standing_in, monkeypatch):
     put(con, X, labels_of("linear"), storage="FLOAT")
     assert "NumPy" not in fit(con, "linear").plan
+    monkeypatch.setattr(placement, "NEVER_BELOW", 0)
     monkeypatch.setattr(placement, "least_bytes", lambda: 1000)
     assert "on NumPy" in fit(con, "linear").plan
     (text,) = con.execute("SELECT explain_training('linear', y, x) FROM t").fetchone()
@@ -212,6 +213,7 @@ def of_ones_own(what):
 )
 def test_what_is_of_ones_own_is_said_and_trained_on_the_cpu(con, standing_in, monkeypatch, what):
     """Where the GPU would train the same rows without it."""
+    monkeypatch.setattr(placement, "NEVER_BELOW", 0)
     monkeypatch.setattr(placement, "least_bytes", lambda: 1000)
     task, options, name = of_ones_own(what)
     put(con, X, np.abs(labels_of("linear")).round(), storage="FLOAT")
@@ -231,6 +233,7 @@ def test_what_is_of_ones_own_is_said_and_trained_on_the_cpu(con, standing_in, mo
 
 def test_a_candidate_of_ones_own_trains_where_the_rows_are(con, standing_in, monkeypatch):
     """An algorithm that `auto` may choose does not keep the rows from the GPU."""
+    monkeypatch.setattr(placement, "NEVER_BELOW", 0)
     monkeypatch.setattr(placement, "least_bytes", lambda: 1000)
     put(con, X, labels_of("linear"), storage="FLOAT")
     usual = fit(con, "linear", l2=0.1)
@@ -244,6 +247,7 @@ def test_a_candidate_of_ones_own_trains_where_the_rows_are(con, standing_in, mon
 @pytest.mark.parametrize(("task", "algorithm"), [("svm", "dcd"), ("logistic", "newton_cg")])
 def test_algorithms_of_the_cpu_alone(con, standing_in, monkeypatch, task, algorithm):
     """Asked for, they keep the rows on the CPU; else the rows on the GPU leave them out."""
+    monkeypatch.setattr(placement, "NEVER_BELOW", 0)
     monkeypatch.setattr(placement, "least_bytes", lambda: 1000)
     put(con, X, labels_of(task), storage="FLOAT")
     options = {"algorithm": algorithm, "l2": 0.1}

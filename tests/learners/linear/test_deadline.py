@@ -16,6 +16,7 @@ from tuskml.kernels import passes
 from tuskml.kernels.hinge.interior import CORRECTED, DUAL_LOW, Interior
 from tuskml.kernels.library import OutOfTime, check_code, library
 from tuskml.kernels.passes import solve
+from tuskml.learners.linear import result
 from tuskml.learners.linear.algorithms.newton import ALGORITHM as NEWTON
 from tuskml.learners.linear.inference import outcome
 from tuskml.learners.linear.inference.tempered import temper
@@ -137,7 +138,7 @@ def test_a_group_that_found_no_better_point_before_time_was_over_is_not_ok(parte
 
 
 def statuses(problem, state, seen):
-    found = outcome.judge(problem, state, plan_of(), seen)
+    found = result.judge(problem, state, plan_of(), seen)
     return [found.pool[code] for code in found.code]
 
 

@@ -163,7 +163,7 @@ def test_what_was_tried_is_in_the_explanation(con, rows, monkeypatch):
     """Curves and errors of the candidates that ran on a sample."""
     monkeypatch.setattr(planning.choice, "WORTH_TRYING", 0.0)
     monkeypatch.setattr(planning.choice, "INSTANT", 0.0)
-    monkeypatch.setattr(planning.choice, "trivial", lambda question: False)
+    monkeypatch.setattr(planning, "trivial", lambda question: False)
     monkeypatch.setattr(planning, "worth_trying", lambda all_of_them: all_of_them[:3])
     monkeypatch.setattr(planning, "budget", lambda seconds: 30.0)
     (found,) = documents(con, {"epsilon": 1e-9})
@@ -274,7 +274,7 @@ def test_plans_are_told_apart(con, rows):
 def test_estimates_stand_beside_what_was(con, rows, monkeypatch):
     monkeypatch.setattr(planning.choice, "WORTH_TRYING", 0.0)
     monkeypatch.setattr(planning.choice, "INSTANT", 0.0)
-    monkeypatch.setattr(planning.choice, "trivial", lambda question: False)
+    monkeypatch.setattr(planning, "trivial", lambda question: False)
     ((model,),) = answer(con, "train_model('logistic', y, x)")
     (plan,) = tuskml.last_training()["plans"]
     told = json.loads(model["options"])["estimated"]

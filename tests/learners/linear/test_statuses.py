@@ -8,7 +8,7 @@ import pytest
 from by_group import ALGORITHMS, by_group
 from fitting import fit, put
 
-from tuskml.learners.linear.inference.outcome import STATUSES
+from tuskml.learners.linear.result import STATUSES
 
 pytestmark = pytest.mark.native
 

@@ -9,8 +9,8 @@ from rows import account, block, together
 from topic_blob import read
 
 from tuskml.errors import DataError, Interrupted, OptionError
+from tuskml.kernels.charged import counted
 from tuskml.kernels.library import cancel
-from tuskml.kernels.working import counted
 from tuskml.learners import events
 from tuskml.learners.learner import Request
 from tuskml.learners.registry import learner_of, options_of, task_named

@@ -15,8 +15,8 @@ import statsmodels.api as sm
 import statsmodels.formula.api as smf
 from scipy.stats import chi2
 
+from tuskml.learners.linear import descent
 from tuskml.learners.linear.inference import ratios as term_ratios
-from tuskml.learners.linear.planner import switching
 
 sys.path.append(str(Path(__file__).parent))
 
@@ -212,7 +212,7 @@ def test_no_model_is_trained_when_time_is_over(
     con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trained: list[int] = []
-    monkeypatch.setattr(switching.Run, "is_over", lambda _: True)
+    monkeypatch.setattr(descent.Run, "is_over", lambda _: True)
     monkeypatch.setattr(term_ratios, "statistics", lambda *_: trained.append(1))
     options = json.dumps({"fit": True, "likelihood_ratio": True})
     rows = "SELECT i % 7 < 3 AS y, [i % 5, i % 11] AS x FROM range(500) r(i)"

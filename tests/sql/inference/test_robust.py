@@ -12,7 +12,7 @@ sys.path.append(str(Path(__file__).parent))
 
 from databases import Client, client, here, there
 
-from tuskml.learners.linear.inference.names import COVARIANCES
+from tuskml.learners.linear.request import COVARIANCES
 
 __all__ = ["client", "here", "there"]
 

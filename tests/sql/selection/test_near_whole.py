@@ -12,7 +12,7 @@ import pytest
 from tuskml.groups.selection import nearness
 from tuskml.groups.selection.prepared import Prepared
 from tuskml.kernels.passes import Pass
-from tuskml.learners.linear import objective, training
+from tuskml.learners.linear import training
 from tuskml.learners.linear.algorithms.parts.second_order import chord
 from tuskml.learners.near import NearWhole
 
@@ -275,7 +275,7 @@ def test_the_first_step_of_a_fold_reads_no_row(
     here = sum(read)
     read.clear()
     with monkeypatch.context() as patch:
-        patch.setattr(objective, "stepped", lambda problem, v, near: (problem, v))
+        patch.setattr(training, "stepped", lambda problem, v, near: (problem, v))
         assert metrics(rows) == pytest.approx(found, abs=1e-7)
     assert here < sum(read) - 5 * 3 * 1700
 

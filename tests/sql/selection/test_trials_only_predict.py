@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tuskml.learners.linear import training
-from tuskml.learners.linear.inference import ratios, robust
+from tuskml.learners.linear.inference import determined, ratios
 
 N = 240
 RANDOM = np.random.default_rng(7)
@@ -103,7 +103,7 @@ def test_terms_and_sandwiches_are_computed_once(
 
     counted(ratios, "statistics")
     counted(training, "covariances")
-    counted(robust, "sandwich")
+    counted(determined, "sandwich")
     table(con)
     found("duck", con, SEARCH | DESCRIBED["terms"], "status")
     assert counts == {"statistics": 3, "sandwich": 0, "covariances": 1}

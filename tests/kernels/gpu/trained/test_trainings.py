@@ -146,6 +146,7 @@ def launches(device, monkeypatch, failing):
 @pytest.mark.parametrize("task", ["linear", "matrix_factorization"])
 def test_auto_trains_on_the_cpu_where_the_gpu_fails(on, device, monkeypatch, error, task):
     """And with 'gpu' the failure is one sentence."""
+    monkeypatch.setattr(placement, "NEVER_BELOW", 0)
     monkeypatch.setattr(placement, "least_bytes", lambda: 0)
     x, y = (X, NUMBERS) if task == "linear" else (PAIRS, RATINGS)
     groups = block(x, y, "dense float32")
@@ -184,6 +185,7 @@ def gpu_of_another_training(table, monkeypatch):
 
 
 def test_a_busy_gpu_is_waited_for_as_long_as_it_spares(on, device, monkeypatch, tmp_path):
+    monkeypatch.setattr(placement, "NEVER_BELOW", 0)
     monkeypatch.setattr(placement, "least_bytes", lambda: 0)
     monkeypatch.setattr(placement, "spared", lambda groups: 0.01)
     groups = block(X, NUMBERS, "dense float32")
@@ -196,6 +198,7 @@ def test_a_busy_gpu_is_waited_for_as_long_as_it_spares(on, device, monkeypatch, 
 @pytest.mark.parametrize("comes_back", [False, True])
 def test_a_training_follows_its_turn(on, device, monkeypatch, tmp_path, comes_back):
     """To the CPU, and back if the GPU is free, from the weights that it has reached."""
+    monkeypatch.setattr(placement, "NEVER_BELOW", 0)
     monkeypatch.setattr(placement, "least_bytes", lambda: 0)
     monkeypatch.setattr(placement, "spared", lambda groups: 0.01)
     monkeypatch.setattr(placement, "least_left", lambda groups: 0.0)
@@ -261,6 +264,7 @@ def test_bits_and_wishes_do_not_depend_on_others(monkeypatch, options, waits):
 
 
 def test_nets_too(on, device, monkeypatch):
+    monkeypatch.setattr(placement, "NEVER_BELOW", 0)
     monkeypatch.setattr(placement, "least_bytes", lambda: 0)
     rows = rows_pass(block(X, NUMBERS, "dense float32"))
     options = SimpleNamespace(device="auto", dropout=None, validation=None, time=None)

@@ -22,11 +22,11 @@ from tuskml.learners.linear.planner.choice import (
     dependable,
     rounded,
     select,
-    trivial,
 )
 from tuskml.learners.linear.planner.curves import Interval, fit
+from tuskml.learners.linear.planner.planning import trivial
 from tuskml.learners.linear.planner.question import Question, Statistics
-from tuskml.learners.linear.planner.report import plan_line
+from tuskml.learners.linear.result import plan_line
 from tuskml.learners.linear.tasks import LINEAR
 from tuskml.learners.machine import reading
 from tuskml.learners.machine.constants import shipped

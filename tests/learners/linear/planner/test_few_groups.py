@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tuskml.kernels.rows.meter import Meter
+from tuskml.kernels.passes import Meter
 from tuskml.learners.linear.algorithms import newton_cg
 from tuskml.learners.linear.options import parse
 from tuskml.learners.linear.planner import trials as few_groups

@@ -118,7 +118,7 @@ def test_auto_takes_it_where_it_is_best(con, counts, monkeypatch):
     monkeypatch.setattr(
         planning, "measured", lambda problem, start, question: replace(question, measured=fixed)
     )
-    monkeypatch.setattr(planning.choice, "trivial", lambda question: False)
+    monkeypatch.setattr(planning, "trivial", lambda question: False)
     monkeypatch.setattr(planning, "budget", lambda seconds: 60.0)
     monkeypatch.setattr(
         planning, "worth_trying", lambda them: [one for one in them if one.refusal is None]

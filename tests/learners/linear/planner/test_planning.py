@@ -9,9 +9,10 @@ import pytest
 from fitting import fit, put
 from rows import block, rows_pass
 
+from tuskml.learners.linear import descent
 from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.options import parse
-from tuskml.learners.linear.planner import calibration, choice, planning, report, trials
+from tuskml.learners.linear.planner import calibration, choice, planning, trials
 from tuskml.learners.linear.planner.choice import ELSEWHERE, assess
 from tuskml.learners.linear.planner.explanation import by_total
 from tuskml.learners.linear.planner.planning import (
@@ -32,7 +33,7 @@ pytestmark = pytest.mark.native
 @pytest.fixture
 def everything_pays(monkeypatch):
     """Small trainings are planned like large ones, and time is no reason to stop."""
-    monkeypatch.setattr(choice, "TRIVIAL", 0.0)
+    monkeypatch.setattr(planning, "TRIVIAL", 0.0)
     monkeypatch.setattr(choice, "INSTANT", 0.0)
     monkeypatch.setattr(choice, "WORTH_TRYING", 0.0)
     monkeypatch.setattr(planning, "gain", lambda one, best: 1.0)
@@ -160,7 +161,7 @@ def test_models_tell_what_iterations_took(con, everything_pays):
 
 @pytest.mark.parametrize("refine", [True, False])
 def test_trainings_report_where_the_host_wants_to_know(con, everything_pays, monkeypatch, refine):
-    monkeypatch.setattr(report, "LEAST_SECONDS", 0.0)
+    monkeypatch.setattr(descent, "LEAST_SECONDS", 0.0)
     wanted = json.loads(constants.SHIPPED.read_text()) | {"refine": refine}
     constants.save(wanted, constants.host_file())
     put(con, *data("svm"))

@@ -12,7 +12,7 @@ from tuskml.learners.learner import Request
 from tuskml.learners.linear import training
 from tuskml.learners.linear.algorithms import ALGORITHMS
 from tuskml.learners.linear.algorithms.parts.kept import Beginning
-from tuskml.learners.linear.descent import descend
+from tuskml.learners.linear.descent import Timing, descend
 from tuskml.learners.linear.objective import describe, start
 from tuskml.learners.linear.options import parse
 from tuskml.learners.linear.planner import planning, sampling
@@ -20,7 +20,6 @@ from tuskml.learners.linear.planner.calibration import groups_of
 from tuskml.learners.linear.planner.candidates import candidate, why_not
 from tuskml.learners.linear.planner.curves import decades
 from tuskml.learners.linear.planner.question import shrunk
-from tuskml.learners.linear.planner.report import Timing
 from tuskml.learners.linear.planner.trials import trial
 from tuskml.learners.linear.tasks import LINEAR
 

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.newton.chord import Arrived, Coordinates, Rules, descend
-from tuskml.kernels.passes import Pass, Triangles
-from tuskml.kernels.rows.meter import counts_all
+from tuskml.kernels.passes import Pass, Triangles, counts_all
 from tuskml.learners.linear.algorithms.parts.second_order.pairs import LastStep
 from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.problem import Found, Problem
