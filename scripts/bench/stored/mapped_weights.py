@@ -114,7 +114,8 @@ class MappedRun(Run):
         mapped = Mapped(self.root.path, self.start.dimension(), self.advice)
         with ExitStack() as stack:
             stack.callback(mapped.close)
-            online = Online(self, store, mapped, chunks, progress)  # type: ignore[arg-type]
+            parts = self._parts(chunks, mapped.access, progress.step)
+            online = Online(*parts, store, mapped, progress)  # type: ignore[arg-type]
             online.run()
             objective = online.objective()
             with self.clock.phase("seal"):
