@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import OptionError
-from tuskml.kernels.charged import look_at_limits
 from tuskml.kernels.passes import SQUARED, Floats, Pass
 from tuskml.learners import registry
 from tuskml.learners.learner import Request
@@ -17,6 +16,7 @@ from tuskml.learners.options.table import MAX_TEXT, Options
 from tuskml.learners.receiving import finished_of, numbered_of
 from tuskml.learners.registry import learner_of
 from tuskml.learners.tasks import Task
+from tuskml.schedule.budget import look_at_limits
 
 READ_BYTES, KEPT_BYTES = 72, 32
 """Of a number: two objects and their places in a list and a tuple; an object and its place."""

@@ -25,7 +25,6 @@ from tuskml.groups.selection.asked import ANY_TASK, Search, search_of
 from tuskml.groups.selection.explaining import explained_search
 from tuskml.groups.selection.searching import searched
 from tuskml.groups.wide import narrow, refuse_wide
-from tuskml.kernels.charged import look_once
 from tuskml.kernels.passes import GROUP, KINDS
 from tuskml.kernels.structures import FOLDS
 from tuskml.kernels.working import counted
@@ -38,6 +37,7 @@ from tuskml.learners.registry import learner_of, of_classes, task_named
 from tuskml.learners.remarks import at, current, noted, remarks_of
 from tuskml.learners.statuses import with_leaks
 from tuskml.schedule import budget, phases, shares
+from tuskml.schedule.budget import look_once
 
 TRAIN, EXPLAIN = 0, 1
 NUMBERS, BOOLEANS = 0, 1
