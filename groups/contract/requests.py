@@ -1,4 +1,4 @@
-"""What a batch asks for: options as text, weights of rows, models that are finished already."""
+"""What a batch asks for: options as text, and weights of rows."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,9 +11,7 @@ from tuskml.errors import OptionError
 from tuskml.kernels.passes import SQUARED, Floats, Pass
 from tuskml.learners import registry
 from tuskml.learners.learner import Request
-from tuskml.learners.models import Models
 from tuskml.learners.options.table import MAX_TEXT, Options
-from tuskml.learners.receiving import finished_of, numbered_of
 from tuskml.learners.registry import learner_of
 from tuskml.learners.tasks import Task
 from tuskml.schedule.budget import look_at_limits
@@ -75,18 +73,6 @@ def refuse_weights(groups: NDArray[np.void], request: Request[Any, Any]) -> None
         )
     if request.options.store is not None:
         raise OptionError("option 'store' is not available with weight, expected one of them")
-
-
-# Models that were made before a query asks for them, by the token in the place of its task.
-
-
-def made_for(task: str, groups: NDArray[np.void]) -> Models | None:
-    """Of a query's groups, whose rows say which; None for a task that is to be trained."""
-    made = finished_of(task)
-    if made is not None:
-        return made
-    numbered = numbered_of(task)
-    return None if numbered is None else numbered(first_labels(groups).astype(np.intp))
 
 
 def first_labels(groups: NDArray[np.void]) -> Floats:
