@@ -10,7 +10,7 @@ label of its first row. Where the handle names a comparison of plans, it trains 
 the options that it has as `train_model` has them, and explains what was compared with that.
 """
 
-import secrets
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -73,7 +73,7 @@ _compared: dict[str, Compared] = {}
 
 def new_handle() -> str:
     """A handle that names nothing yet, and that nobody can guess."""
-    return secrets.token_hex(16)
+    return os.urandom(16).hex()
 
 
 def _keep(items: dict[str, Item], handle: str, item: Item, most: int) -> str:

@@ -23,8 +23,6 @@ from tuskml.groups.invalid import invalid_models, rounded_in, trained_apart, usa
 from tuskml.groups.outgrown import outgrown
 from tuskml.groups.preparation import readable
 from tuskml.groups.selection.asked import ANY_TASK, Search, search_of
-from tuskml.groups.selection.explaining import explained_search
-from tuskml.groups.selection.searching import searched
 from tuskml.groups.wide import narrow, refuse_wide
 from tuskml.kernels.passes import GROUP, KINDS
 from tuskml.kernels.structures import FOLDS
@@ -279,6 +277,9 @@ def answer_search(call: Call, some: Some, search: Search) -> None:
     groups = some.groups
     if not len(groups):
         return
+    from tuskml.groups.selection.explaining import explained_search  # slow to import
+    from tuskml.groups.selection.searching import searched
+
     refuse_wide(groups, "a model that a search chooses")
     search = search.with_threads(call.batch.threads) if call.batch.threads else search
     for request in requests:
