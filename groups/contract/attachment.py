@@ -72,9 +72,11 @@ def trainer(library: ctypes.CDLL) -> Callable[..., int]:
 
 
 P_VALUES = ctypes.CFUNCTYPE(
-    ctypes.c_int, ctypes.c_int64, *[ctypes.POINTER(ctypes.c_double)] * 3,
+    ctypes.c_int,
+    ctypes.c_int64,
+    *[ctypes.POINTER(ctypes.c_double)] * 3,
     ctypes.POINTER(ctypes.c_int32),
-)  # fmt: skip
+)
 
 
 def p_values(n: int, statistic: Any, freedom: Any, p: Any, answered: Any) -> int:

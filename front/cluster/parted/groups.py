@@ -167,9 +167,14 @@ class PartedGroups:
         """The workers that train a group together."""
         name = self.units.named(batch)
         return Crew(
-            leaders.ask, lambda: [one.payload for one in parts.units], self.run,
-            executor.workers, batch.rows, name, executor.notes,
-        )  # fmt: skip
+            leaders.ask,
+            lambda: [one.payload for one in parts.units],
+            self.run,
+            executor.workers,
+            batch.rows,
+            name,
+            executor.notes,
+        )
 
     def parts_of(self, batch: Batch, ask: Ask) -> Shards:
         """The parts of a group. Those of rows with names know what these become in all parts."""

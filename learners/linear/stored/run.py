@@ -249,10 +249,17 @@ class Run:
     def _training(self, chunks: Chunks, access: int, step: float) -> Training:
         plan, options = self.plan, self.options
         return Training(
-            chunks, access, step, plan.power, plan.batch_size,
-            options.l1, options.l2, plan.seed, plan.shuffle,
+            chunks,
+            access,
+            step,
+            plan.power,
+            plan.batch_size,
+            options.l1,
+            options.l2,
+            plan.seed,
+            plan.shuffle,
             classes=None if self.classes is None else self.classes.softmax,
-        )  # fmt: skip
+        )
 
     def _parts(
         self, chunks: Chunks, access: int, step: float
@@ -349,10 +356,18 @@ class Run:
         )
         done = Counters.of_frames(counted, saved + counted.wanted, saved, self.clock)
         return Trained(
-            version.reference, progress.dimension, progress.model.intercept, objective,
-            progress.history, progress.epoch, online.converged, online.status, progress.step,
-            description, done,
-        )  # fmt: skip
+            version.reference,
+            progress.dimension,
+            progress.model.intercept,
+            objective,
+            progress.history,
+            progress.epoch,
+            online.converged,
+            online.status,
+            progress.step,
+            description,
+            done,
+        )
 
     def _epochs(
         self, store: ModelStore, chunks: Chunks, progress: Progress
