@@ -1,6 +1,7 @@
 """The exceptions of tuskml. A message is one sentence: what was given and what is allowed."""
 
 import difflib
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -79,3 +80,11 @@ def one_of(names: Iterable[str]) -> str:
     """`'a', 'b' or 'c'`."""
     quoted = [f"'{name}'" for name in names]
     return quoted[0] if len(quoted) == 1 else ", ".join(quoted[:-1]) + " or " + quoted[-1]
+
+
+def memory_for(text: str) -> str:
+    """What memory was missing for, from the text of a MemoryError of NumPy or of this project."""
+    if own := re.match("no memory for ([^:]+)", text):
+        return own[1]
+    found = re.match(r"Unable to allocate ([\d.]+ \w+) for an array", text)
+    return f"an array of {found[1]}" if found else "the training"

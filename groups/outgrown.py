@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from tuskml.kvstore import file_rules
 from tuskml.kvstore.file_rules import FilesRefused
-from tuskml.kvstore.roots.names import ROOT_VARIABLE, default_root
 from tuskml.learners.learner import Learner, Request
 from tuskml.learners.options.kinds import LEAST_CACHE
 from tuskml.learners.stored.defaults import CACHE
@@ -47,6 +46,8 @@ def root_is_known(root: str | None, account: int | None) -> bool:
 
     The user's data folder, where stores are unless told, does not count.
     """
+    from tuskml.kvstore.roots.names import ROOT_VARIABLE, default_root  # slow to import
+
     if root is None or (ROOT_VARIABLE not in os.environ and root == str(default_root())):
         return False
     try:

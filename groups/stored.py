@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from tuskml.errors import RowsError
 from tuskml.groups import wide
 from tuskml.kernels import passes
-from tuskml.kernels.charged import look_at_limits
 from tuskml.kvstore import StoreRoot, access, file_rules, hosting
 from tuskml.kvstore.files.locks import interruptible
 from tuskml.kvstore.roots.names import default_root
@@ -24,6 +23,7 @@ from tuskml.learners.options.kinds import LEAST_CACHE
 from tuskml.learners.registry import learner_of
 from tuskml.learners.stored.defaults import CACHE
 from tuskml.schedule import budget
+from tuskml.schedule.budget import look_at_limits
 
 
 def train_stored(

@@ -7,10 +7,9 @@ runs (`counted`).
 import ctypes
 import functools
 import gc
-import re
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -24,49 +23,12 @@ FLOOR = 32 << 20
 """Bytes that a training may take whatever the limit is."""
 
 
-LIMITS: dict[int, Callable[[], None]] = {}
-"""For each account, a function that updates its limits from the database."""
-
-
-_looked: dict[int, int] = {}
-"""For each account, the last statement that updated its limits."""
-
-
-def look_at_limits(memory: int) -> None:
-    """Updates the limits before a large allocation: they may have changed since the last look."""
-    with suppress(Exception):
-        LIMITS.get(memory, lambda: None)()
-
-
-def look_once(memory: int, statement: int) -> None:
-    """The same, but only once per statement. 0: an unknown statement."""
-    if not statement or _looked.get(memory) != statement:
-        look_at_limits(memory)
-        if memory in LIMITS:
-            _looked[memory] = statement
-
-
-def forget(memory: int) -> None:
-    """Forgets a closed database's account, because another may get the same address."""
-    LIMITS.pop(memory, None)
-    _looked.pop(memory, None)
-
-
 def memory_use(memory: int) -> MemoryUse:
     """Limits and use of an account. Without an account there is no limit."""
     use = MemoryUse(budget=(1 << 63) - 1)
     if memory:
         library().tk_memory_use(memory, use)
     return use
-
-
-def wanted(text: str) -> str:
-    """What an error without memory was about, from the words of NumPy, which has most of them, or
-    from this project's own."""
-    if own := re.match("no memory for ([^:]+)", text):
-        return own[1]
-    found = re.match(r"Unable to allocate ([\d.]+ \w+) for an array", text)
-    return f"an array of {found[1]}" if found else "the training"
 
 
 def room_beside(memory: int) -> int:

@@ -1,7 +1,4 @@
-"""The kernels' library: which of its builds is loaded, how it gets arrays, and how to cancel it.
-
-Three builds of the same sources lie beside this file; the best that the processor runs is loaded.
-"""
+"""The kernels' library: how it gets arrays, and how to cancel it."""
 
 import ctypes
 import functools
@@ -9,14 +6,13 @@ import importlib
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import Interrupted, TuskError
-from tuskml.kernels.instruction_sets import instruction_sets
+from tuskml.kernels import kernels_path
 from tuskml.kernels.structures import KERNELS
 from tuskml.schedule import pool
 
@@ -33,23 +29,12 @@ WITH_STRUCTURES = ("fm", "nets", "newton", "paths", "rows", "topics", "trees")
 @functools.cache
 def library() -> ctypes.CDLL:
     """The kernels' library."""
-    folder = Path(__file__).parent
     for part in WITH_STRUCTURES:
         importlib.import_module(f"tuskml.kernels.{part}.structures")
-    for suffix in instruction_sets():
-        path = folder / f"_native{suffix}.so"
-        if path.exists():
-            lib = KERNELS.declare(ctypes.CDLL(str(path)))
-            lib.tk_use_pool(pool.functions())
-            lib.tk_use_progress(pool.progress())
-            return lib
-    others = ", ".join(sorted(path.name for path in folder.glob("_native*.so")))
-    if others:
-        raise TuskError(
-            f"tuskml was compiled for another processor: this one does not run {others}; "
-            "install it here, or from a wheel that was built with TUSKML_ISA=all"
-        )
-    raise TuskError(f"the kernels are not built: no _native*.so in {folder}, reinstall tuskml")
+    lib = KERNELS.declare(ctypes.CDLL(str(kernels_path())))
+    lib.tk_use_pool(pool.functions())
+    lib.tk_use_progress(pool.progress())
+    return lib
 
 
 def address_of(array: NDArray[np.generic]) -> int:

@@ -428,10 +428,14 @@ class Pass:
         """
         check_code(
             library().tk_copy_rows(
-                self.struct, pointer(start), first,
-                len(labels), pointer(values), pointer(labels),
+                self.struct,
+                pointer(start),
+                first,
+                len(labels),
+                pointer(values),
+                pointer(labels),
             )
-        )  # fmt: skip
+        )
 
     def moved(self, memory: int, origin: Floats) -> "OwnedRows":
         """Copies the rows less an origin (G, d + 1) of the features, in sparse rows of those that

@@ -6,7 +6,6 @@ the system's. Arrays are C-contiguous and of the dtype that the header says.
 
 import contextlib
 import ctypes
-import ctypes.util
 import functools
 import importlib
 from pathlib import Path
@@ -134,7 +133,7 @@ def _leveldb_libraries() -> list[str]:
     names = []
     with contextlib.suppress(ImportError):  # linked against LevelDB: its symbols lead there
         names.append(str(importlib.import_module("plyvel._plyvel").__file__))
-    system = ctypes.util.find_library("leveldb")
+    system = importlib.import_module("ctypes.util").find_library("leveldb")  # slow to import
     return [*names, system] if system else names
 
 

@@ -256,7 +256,7 @@ class Layout:
     chunk_rows: int
     drawn: bool = False
 
-    def chunks(self, rng: np.random.Generator) -> Iterator[list[Piece]]:
+    def chunks(self, rng: "np.random.Generator") -> Iterator[list[Piece]]:
         """Pieces of chunks, without end: every piece once, then all again in another order."""
         while self.drawn:
             yield self._draw(rng)
@@ -272,7 +272,7 @@ class Layout:
             if chunk:
                 yield chunk
 
-    def _draw(self, rng: np.random.Generator) -> list[Piece]:
+    def _draw(self, rng: "np.random.Generator") -> list[Piece]:
         """A chunk of runs of rows, each at a random place of a random piece.
 
         Random-partition sampling (section 6.2 of the paper), with a run of neighbours in the place
@@ -299,7 +299,7 @@ def lay_out(
     held: int,
     chunk_rows: int,
     most_rows: int,
-    rng: np.random.Generator,
+    rng: "np.random.Generator",
     least: int = FIRST_ROW_GROUPS,
 ) -> Layout | None:
     """Which row groups to hold rows out of; None where reading by row group would skip little.

@@ -10,8 +10,8 @@ The build reads this file too, before anything is installed: it imports the stan
 import math
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 
@@ -32,6 +32,10 @@ LOOK_EVERY = 1.0
 
 _host: ContextVar[int] = ContextVar("tuskml threads of the host", default=0)
 _databases: dict[int, int] = {}
+readers: dict[int, Callable[[], None]] = {}
+"""For each database, by the address of its rows' memory, what reads its memory limit anew."""
+_looked: dict[int, int] = {}
+"""For each database, the last statement for which that was done."""
 _seen: list[tuple[float, float]] = []
 
 
@@ -59,8 +63,24 @@ def tell(account: int, limit: int) -> None:
 
 
 def forget(account: int) -> None:
-    """Of a database that is closed, at whose address another one may come to lie."""
+    """Forgets a closed database, because another may get the same address."""
     _databases.pop(account, None)
+    readers.pop(account, None)
+    _looked.pop(account, None)
+
+
+def look_at_limits(account: int) -> None:
+    """Updates the limits before a large allocation: they may have changed since the last look."""
+    with suppress(Exception):
+        readers.get(account, lambda: None)()
+
+
+def look_once(account: int, statement: int) -> None:
+    """The same, but only once per statement. 0: an unknown statement."""
+    if not statement or _looked.get(account) != statement:
+        look_at_limits(account)
+        if account in readers:
+            _looked[account] = statement
 
 
 def of_database(account: int) -> int:

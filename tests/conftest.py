@@ -141,7 +141,7 @@ def change_examples(functions: Iterable[Any]) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Prints how tests failed that passed when they ran again, which is a fault of theirs or ours."""
+    """Prints how tests failed that `--reruns` ran again: a fault of theirs, or of ours."""
     for report in terminalreporter.stats.get("rerun", []):
         terminalreporter.section(f"failed once: {report.nodeid}")
         terminalreporter.write_line(report.longreprtext)

@@ -124,7 +124,7 @@ class Training:
 
     n_features: None where they are one array, 0 where they are a row with names; label_kind: of
     `kind_of`, such as `category` for text; extras: SQL of the weight, or of the weight and the
-    offset.
+    offset; compared: the handle of the plans that it is compared with (`learners/receiving.py`).
     """
 
     asked: Asked
@@ -137,6 +137,7 @@ class Training:
     given: Given
     label_kind: str = "number"
     extras: tuple[str, ...] = ()
+    compared: str | None = None
 
     @property
     def text_label(self) -> bool:
@@ -147,19 +148,22 @@ class Training:
         """Models that were trained on the labels as numbers, with the names of their classes."""
         return named_as_booleans(models) if self.label_kind == "boolean" else models
 
-    def instead_of_its_task(self, token: str) -> "Training":
-        """The same, which will explain what plans were compared (`learners/receiving.py`)."""
-        return replace(self, asked=replace(self.asked, task=token))
+    def after(self, handle: str) -> "Training":
+        """The same training after a comparison of plans, which it explains."""
+        return replace(self, compared=handle)
 
     def query(self, database: Database, aggregate: str = "train_model") -> str:
         """The query that trains: the keys' columns, and the model's.
 
         aggregate: another with the same arguments, such as explain_training.
         """
+        first = self.asked.task
+        if self.compared is not None:
+            aggregate, first = "_tusk_take_model", self.compared
         plain = self.options == "{}" and not self.extras
         given = "" if plain else ", ".join(["", database.text(self.options), *self.extras])
         model = (
-            f"{database.function(aggregate)}({database.text(self.asked.task)}, {self.label}, "
+            f"{database.function(aggregate)}({database.text(first)}, {self.label}, "
             f"{self.features}{given})"
         )
         keys = [f"{sql} AS {quoted(name)}" for name, sql in self.keys]

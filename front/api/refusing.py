@@ -14,8 +14,18 @@ from tuskml.learners.registry import all_options
 from tuskml.text.expressions import column_named, one, plain_form
 
 KEYWORDS = (
-    *("source", "label", "features", "weight", "offset", "group_by", "into", "replace"),
-    *("executor", "placement", "finished", "worker_timeout"),
+    "source",
+    "label",
+    "features",
+    "weight",
+    "offset",
+    "group_by",
+    "into",
+    "replace",
+    "executor",
+    "placement",
+    "finished",
+    "worker_timeout",
 )
 """What `train` takes besides options."""
 

@@ -41,7 +41,7 @@ from tuskml.groups import last_training
 from tuskml.late import late
 from tuskml.learners.options.by_name import by_name
 from tuskml.learners.options.table import MAX_TEXT
-from tuskml.learners.receiving import COMPARED, compared
+from tuskml.learners.receiving import compared
 from tuskml.learners.registry import learner_of, of_classes
 from tuskml.learners.row_groups import RowGroups
 from tuskml.model.by_group import Models
@@ -250,17 +250,17 @@ def sampled(database: Postgres, training: Training) -> Model | Training | None:
     """
     given = (training.asked.task, training.label, training.features, training.options)
     source = f"{database.text(training.source.sql)}::pg_catalog.regclass"
-    token = database.fetch(
-        f"SELECT {database.function('_tuskml_sampled')}({source}, "
+    handle, is_trained = database.fetch(
+        f"SELECT handle, trained FROM {database.function('_tuskml_sampled')}({source}, "
         f"{', '.join(map(database.text, given))}, pg_catalog.current_setting('search_path'))"
-    )[0][0]
-    if token is None:
+    )[0]
+    if handle is None:
         return None
-    if token.startswith(COMPARED):
-        return training.instead_of_its_task(token)
+    if not is_trained:
+        return training.after(handle)
     query = (
-        f"SELECT {database.function('train_model')}({database.text(token)}, 0.0::float8, "
-        "ARRAY[0.0::float8]) AS model"
+        f"SELECT {database.function('_tusk_take_model')}({database.text(handle)}, 0.0::float8, "
+        "ARRAY[0.0::float8], '') AS model"
     )
     ((_, value),) = database.models(query)
     return None if value is None else Model.of(value)
@@ -279,7 +279,7 @@ def by_row_group(
         if request.options.explain:
             plans = learner.streamed.plans(groups.storage, request, n_features)
         task = training.asked.task
-        return None if plans is None else training.instead_of_its_task(compared(task, plans))
+        return None if plans is None else training.after(compared(task, plans))
     last_training.note(models, None)
     return Model.of_batch(training.classes_named(models), 0)
 

@@ -20,7 +20,7 @@ from tuskml.groups.execution.share import share
 from tuskml.schedule.forks import held_in_forks
 
 TASK = "the rows of a part"
-"""In the query of a part (`parted/on_parts.py`), where the token of who gets its rows comes."""
+"""Stands for the handle of the receiver in the query of a part (`parted/on_parts.py`)."""
 WORK = "tuskml.cluster.on_worker:trained"
 _lock = held_in_forks(threading.Lock())
 _connections: dict[int, duckdb.DuckDBPyConnection] = {}

@@ -136,7 +136,7 @@ class Units:
         checks = not several and (self.training.asked.search is None or options.invalid == "skip")
         return {
             **({"usable": [first.task.name, self.training.options]} if checks else {}),
-            "query": training.query(self.database, "explain_training"),
+            "query": training.query(self.database, "_tusk_send_rows"),
             "shards": [asdict(shard)],
             "settings": self.settings,
             "storages": self.storages,

@@ -11,7 +11,8 @@ round runs only if the caller sees a table of that size.
 import json
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import duckdb
@@ -20,10 +21,10 @@ from tuskml.databases.database import Row, kind_of
 from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.duckdb_row_groups import DuckRowGroups, row_groups_of, width
 from tuskml.errors import DataError
-from tuskml.learners.learner import DONE, MORE, Request, Rounds
+from tuskml.learners.learner import ALL, DONE, MORE, Request, Rounds
 from tuskml.learners.models import Names
 from tuskml.learners.options.by_name import ByName, by_name
-from tuskml.learners.receiving import FINISHED, compared, finished, standing
+from tuskml.learners.receiving import compared, new_handle, ready, standing
 from tuskml.learners.registry import learner_of, options_of, task_named
 from tuskml.text.expressions import QUOTED, column_named, quoted, split, unquoted
 
@@ -89,20 +90,21 @@ def written(
     None where all rows are to be read and nothing is to be explained.
     """
     learner, (task, n_features, options) = learner_of(request.task), asked
-    rounds, whole = None, task
+    rounds, whole = None, Whole(task, options)
     if learner.streamed.wanted(request):
         rounds = learner.streamed.rounds(groups.storage, request, n_features)
     if request.options.explain:
         plans = learner.streamed.plans(groups.storage, request, n_features)
-        whole = task if plans is None else compared(task, plans)
+        if plans is not None:
+            whole = replace(whole, handle=compared(task, plans))
     if rounds is not None:
         names = request.options.feature_names
-        return Text(database, groups, rounds, texts, names).whole(whole, options)
-    if whole == task:
+        return Text(database, groups, rounds, texts, names).whole(whole)
+    if not whole.handle:
         return None
     source, label, features = texts
-    given = f"{database.text(whole)}, {label}, {features}, {database.text(options)}"
-    return f"SELECT train_model({given}) AS _tusk_trained FROM {relation_of(source)}"
+    trained = whole.call(database, label, features)
+    return f"SELECT {trained} AS _tusk_trained FROM {relation_of(source)}"
 
 
 def named(database: DuckDB, given: Sequence[str]) -> str | None:
@@ -187,6 +189,21 @@ class Unloaded(DuckDB):
         return super().fetch(query)
 
 
+@dataclass(frozen=True)
+class Whole:
+    """The training on all rows. handle: of the plans that it is compared with."""
+
+    task: str
+    options: str
+    handle: str = ""
+
+    def call(self, database: DuckDB, label: str, features: str) -> str:
+        """The call of the aggregate."""
+        name = "_tusk_take_model" if self.handle else "train_model"
+        first, options = (database.text(text) for text in (self.handle or self.task, self.options))
+        return f"{name}({first}, {label}, {features}, {options})"
+
+
 class Text:
     """The statement's parts; source: what all rows are read from, and label and features."""
 
@@ -201,8 +218,7 @@ class Text:
         self.database, self.groups, self.rounds, self.names = database, groups, rounds, names
         self.rows = sum(groups.sizes)
         self.relation, self.label, self.features = source
-        self.token = standing(self._take)
-        self.model = FINISHED + self.token
+        self.model = new_handle()
 
     def _take(self, number: int, groups: Any, memory: int) -> str:
         said = self.rounds.take(number, groups, memory)
@@ -210,10 +226,10 @@ class Text:
         if said == DONE and models is not None:
             if self.names is not None:
                 models = replace(models, features=Names.same(self.names, 1))
-            finished(models, self.model)
+            ready(models, self.model)
         return said
 
-    def whole(self, task: str, options: str) -> str:
+    def whole(self, whole: Whole) -> str:
         """All of it, with one column, _tusk_trained."""
         text = self.database.text
         parts = [self.first_gate()]
@@ -226,13 +242,13 @@ class Text:
         parts.append(f"tusk_done AS MATERIALIZED ({done})")
         parts.append(
             "tusk_some AS MATERIALIZED (SELECT "
-            f"train_model({text(self.model)}, 0.0::DOUBLE, [0.0::DOUBLE]) AS m FROM tusk_done)"
+            f"_tusk_take_model({text(self.model)}, 0.0::DOUBLE, [0.0::DOUBLE]) AS m "
+            "FROM tusk_done)"
         )
         parts.append("tusk_rest AS MATERIALIZED (SELECT NOT EXISTS (FROM tusk_done) AS tusk_open)")
         parts.append(
             "tusk_all AS MATERIALIZED (SELECT "
-            f"train_model({text(task)}, {self.label}, {self.features}, {text(options)}) AS m "
-            f"FROM {self.all_rows()})"
+            f"{whole.call(self.database, self.label, self.features)} AS m FROM {self.all_rows()})"
         )
         return (
             f"WITH {', '.join(parts)} SELECT coalesce(tusk_some.m, tusk_all.m) AS _tusk_trained "
@@ -268,10 +284,10 @@ class Text:
         pieces = " UNION ALL ".join(
             self.groups.rows_of(piece, gate, "tusk_open") for piece in self.rounds.rounds[number]
         )
-        task = self.database.text(f"{self.token}/{number}")
+        handle = self.database.text(standing(partial(self._take, number), ALL))
         return (
             f"tusk_round{number} AS MATERIALIZED (SELECT "
-            f"explain_training({task}, {self.label}, {self.features}) AS said "
+            f"_tusk_send_rows({handle}, {self.label}, {self.features}) AS said "
             f"FROM ({pieces}) AS tusk_rows), "
             f"tusk_gate{number + 1} AS MATERIALIZED "
             f"(SELECT coalesce(said = '{MORE}', false) AS tusk_open FROM tusk_round{number})"

@@ -49,9 +49,9 @@ class DuckRowGroups:
     def read(self, pieces: Sequence[Piece], receiver: Receiver) -> None:
         """Packs the rows of the pieces, one range of one row group each."""
         parts = " UNION ALL ".join(map(self.select, pieces))
-        with receiving(receiver) as token:
-            text = self.database.text(token)
-            self.database.fetch(f"SELECT explain_training({text}, y, x) FROM ({parts})")
+        with receiving(receiver) as handle:
+            text = self.database.text(handle)
+            self.database.fetch(f"SELECT _tusk_send_rows({text}, y, x) FROM ({parts})")
 
     def select(self, piece: Piece) -> str:
         """Label and features of one piece's rows."""

@@ -13,7 +13,6 @@ from typing import Any
 
 import duckdb
 
-from tuskml.kernels.passes import cancel
 from tuskml.schedule.forks import held_in_forks
 
 _lock = held_in_forks(threading.Lock())
@@ -34,6 +33,8 @@ def _ending_trainings(real: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return real(*given, **named)
         finally:
+            from tuskml.kernels.library import cancel  # slow to import
+
             cancel()
 
     interrupt.ends_trainings = True  # type: ignore[attr-defined]

@@ -16,7 +16,6 @@ from typing import Any
 
 import duckdb
 
-from tuskml.kernels import charged
 from tuskml.kvstore import file_rules
 from tuskml.schedule import budget
 
@@ -130,9 +129,7 @@ def _forget() -> None:
 
 def _drop(account: int) -> None:
     """Nothing stays of a database: another one may come to lie at its addresses."""
-    memory = _databases.pop(account).memory
-    charged.forget(memory)
-    budget.forget(memory)
+    budget.forget(_databases.pop(account).memory)
 
 
 os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_forget)
@@ -226,7 +223,7 @@ def share_limits(connection: duckdb.DuckDBPyConnection, library: ctypes.CDLL) ->
         _databases[account] = limits
         for other in [a for a, seen in _databases.items() if not seen.connections]:
             _drop(other)
-        charged.LIMITS[limits.memory] = limits.look
+        budget.readers[limits.memory] = limits.look
 
 
 def _memory_of(account: int) -> int:

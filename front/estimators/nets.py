@@ -50,8 +50,14 @@ class _Net(Estimator):
 
     sparse_rows = False
     parameters = (
-        *("activation", "algorithm", "max_iter", "batch_size", "learning_rate"),
-        *("weight_decay", "dropout", "validation"),
+        "activation",
+        "algorithm",
+        "max_iter",
+        "batch_size",
+        "learning_rate",
+        "weight_decay",
+        "dropout",
+        "validation",
     )
 
     def _settings(self) -> dict[str, Any]:

@@ -70,8 +70,17 @@ class _Boosted(_Trees):
 
     task = "gbdt"
     parameters = (
-        *("trees", "num_leaves", "max_depth", "learning_rate", "min_child_rows", "l1", "l2"),
-        *("feature_fraction", "row_fraction", "validation", "patience"),
+        "trees",
+        "num_leaves",
+        "max_depth",
+        "learning_rate",
+        "min_child_rows",
+        "l1",
+        "l2",
+        "feature_fraction",
+        "row_fraction",
+        "validation",
+        "patience",
     )
 
     @known_names
@@ -112,7 +121,11 @@ class _Forest(_Trees):
 
     task = "random_forest"
     parameters = (
-        *("trees", "num_leaves", "max_depth", "min_child_rows", "feature_fraction"),
+        "trees",
+        "num_leaves",
+        "max_depth",
+        "min_child_rows",
+        "feature_fraction",
         "row_fraction",
     )
 

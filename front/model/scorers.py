@@ -14,9 +14,13 @@ from tuskml.udas.refusal import Refusal
 
 Floats = NDArray[np.float64]
 ANSWERS = (
-    "predict", "predict_proba", "decision", "predict_class", "predict_probas",
+    "predict",
+    "predict_proba",
+    "decision",
+    "predict_class",
+    "predict_probas",
     "explain_prediction",
-)  # fmt: skip
+)
 """In the order of C's `tusk_answer`."""
 
 
@@ -78,17 +82,30 @@ def _library() -> ctypes.CDLL:
     refusal = ctypes.POINTER(Refusal)
     library.tusk_make_payload.restype = ctypes.c_int64
     library.tusk_make_payload.argtypes = [
-        ctypes.POINTER(_Fields), ctypes.c_char_p, ctypes.c_int64, refusal,
-    ]  # fmt: skip
+        ctypes.POINTER(_Fields),
+        ctypes.c_char_p,
+        ctypes.c_int64,
+        refusal,
+    ]
     library.tusk_class_names_are_text.restype = ctypes.c_bool
     library.tusk_class_names_are_text.argtypes = [ctypes.POINTER(_Names), _Numbers]
     library.tusk_answer_rows.argtypes = [
-        _Text, ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(_Rows), ctypes.c_void_p, refusal,
-    ]  # fmt: skip
+        _Text,
+        ctypes.c_int,
+        ctypes.c_char_p,
+        ctypes.POINTER(_Rows),
+        ctypes.c_void_p,
+        refusal,
+    ]
     library.tusk_answer_named.argtypes = [
-        _Text, ctypes.c_int, ctypes.POINTER(_Column), ctypes.c_int32, ctypes.c_int64,
-        ctypes.c_void_p, refusal,
-    ]  # fmt: skip
+        _Text,
+        ctypes.c_int,
+        ctypes.POINTER(_Column),
+        ctypes.c_int32,
+        ctypes.c_int64,
+        ctypes.c_void_p,
+        refusal,
+    ]
     return library
 
 

@@ -69,8 +69,10 @@ class Summary:
             return "\n".join(facts)
         rows = [self.cells(term) for term in self.terms]
         widths = [max(len(row[k]) for row in rows) for k in range(len(self.head()))]
-        padded = [[row[0], *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]
-                  for row in rows]  # fmt: skip
+        padded = [
+            [row[0], *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]
+            for row in rows
+        ]
         text = "\n".join([*facts, "", table(self.head(), padded, width=200)])
         for line in self.below():
             text += f"\n  {line}"

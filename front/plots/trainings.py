@@ -90,8 +90,16 @@ def plot_convergence(
     curves = {name: gaps(model, optimum) for name, model in named(models).items()}
     colors = colors or palette(len(curves))
     for (name, curve), color in zip(curves.items(), colors, strict=False):
-        ax.plot(np.arange(len(curve)), curve, color=color, linewidth=1.6, label=name or None,
-                marker="o", markersize=3, clip_on=False)  # fmt: skip
+        ax.plot(
+            np.arange(len(curve)),
+            curve,
+            color=color,
+            linewidth=1.6,
+            label=name or None,
+            marker="o",
+            markersize=3,
+            clip_on=False,
+        )
     ax.set(yscale="log", xlabel=xlabel, ylabel=ylabel)
     if title:
         ax.set_title(title, loc="left", fontweight="bold")
@@ -154,8 +162,16 @@ def plot_coefficients(
     places = np.arange(n)[::-1]
     names = model.feature_names
     bars = None if errors is None else 1.96 * errors[kept]
-    ax.errorbar(estimates[kept], places, xerr=bars, fmt="o", color=color, markersize=4.5,
-                elinewidth=1.6, capsize=0)  # fmt: skip
+    ax.errorbar(
+        estimates[kept],
+        places,
+        xerr=bars,
+        fmt="o",
+        color=color,
+        markersize=4.5,
+        elinewidth=1.6,
+        capsize=0,
+    )
     ax.axvline(0, color="0.5", linewidth=1, zorder=1)
     ax.set_yticks(places, [shortened(names[k]) for k in kept])
     ax.set(xlabel=xlabel + ("" if bars is None else ", 95 % interval"), ylim=(-0.7, n - 0.3))
@@ -243,8 +259,16 @@ def curve_axes(
 def draw_curves(ax: "Axes", curves: Mapping[str, tuple[Any, Any]], marker: str) -> "Axes":
     """Lines of x and y by name, with a legend where there are names."""
     for (name, (x, y)), color in zip(curves.items(), palette(len(curves)), strict=True):
-        ax.plot(x, y, color=color, linewidth=1.6, marker=marker, markersize=4, label=name or None,
-                clip_on=False)  # fmt: skip
+        ax.plot(
+            x,
+            y,
+            color=color,
+            linewidth=1.6,
+            marker=marker,
+            markersize=4,
+            label=name or None,
+            clip_on=False,
+        )
     if any(curves):
         ax.legend(frameon=False, fontsize="small", ncols=1 + (len(curves) > MOST_NAMED))
     return ax
@@ -387,7 +411,12 @@ def draw_candidate(ax: "Axes", one: Mapping[str, Any], epsilon: float, color: An
         ax.plot(np.arange(len(measured)), measured, "o", markersize=5 if chosen else 3, **strong)
         label = ""
     ax.plot(
-        [ends["low"], ends["high"]], [epsilon, epsilon], "|-", markersize=9,
-        linewidth=2.2 if chosen else 1.0, label=label or None, **strong,
-    )  # fmt: skip
+        [ends["low"], ends["high"]],
+        [epsilon, epsilon],
+        "|-",
+        markersize=9,
+        linewidth=2.2 if chosen else 1.0,
+        label=label or None,
+        **strong,
+    )
     ax.plot([ends["point"]], [epsilon], "D", markersize=6 if chosen else 4, **strong)

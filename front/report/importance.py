@@ -22,9 +22,10 @@ def importance(groups: Sequence[Group], names: Sequence[str]) -> str:
     """
     there = [group for group in groups if group.has_trees]
     some = [
-        (group.terms(names), shares) for group in some_of(there, MODELS)
+        (group.terms(names), shares)
+        for group in some_of(there, MODELS)
         if (shares := shares_of(group)).any()
-    ]  # fmt: skip
+    ]
     if not some:
         return ""
     rows = spans_of(some)

@@ -73,8 +73,15 @@ def of_group(group: Group) -> str:
     best = None if chosen is None else trials[chosen]
     order = sorted(trials, key=lambda one: place(one, best))[:CANDIDATES]
     head = (
-        "candidate", metric, "standard error", "of the rows", "folds", "epochs", "status", "",
-    )  # fmt: skip
+        "candidate",
+        metric,
+        "standard error",
+        "of the rows",
+        "folds",
+        "epochs",
+        "status",
+        "",
+    )
     rows = [row_of(one, one is best) for one in order]
     words = f"{group.name}: {NOBODY}"
     if best is not None:

@@ -273,10 +273,12 @@ def stores(groups: Sequence[Group]) -> str:
     for group in some:
         total.update({name: int(group.counters[name]) for name in [*kinds, "features"]})
     bar = charts.shares(
-        [(f"fill-{k + 1}", total[name], f"{text}: {total[name]:,}")
-         for k, (name, text) in enumerate(kinds.items())],
+        [
+            (f"fill-{k + 1}", total[name], f"{text}: {total[name]:,}")
+            for k, (name, text) in enumerate(kinds.items())
+        ],
         "; ".join(f"{text}: {total[name]:,}" for name, text in kinds.items()),
-    )  # fmt: skip
+    )
     words = "".join(
         f'<li><svg class="mark fill-{k + 1}" viewBox="0 0 10 10" aria-hidden="true">'
         f'<rect width="10" height="10" rx="2"/></svg>{text} {total[name]:,}</li>'
@@ -289,9 +291,13 @@ def stores(groups: Sequence[Group]) -> str:
         f"ways; together they are the {total['features']:,} features asked for."
     )
     return section(
-        "stores", "Store", note(text), bar, f'<ul class="legend">{words}</ul>',
+        "stores",
+        "Store",
+        note(text),
+        bar,
+        f'<ul class="legend">{words}</ul>',
         table(head, rows, "What each training asked of its store"),
-    )  # fmt: skip
+    )
 
 
 def store_row(group: Group, kinds: Sequence[str]) -> list[str]:

@@ -52,10 +52,12 @@ EXPECTED = {
         "the names a list of texts, the values one of numbers, the bits 1 to 30",
     ),
     **dict.fromkeys(
-        ("auc", "average_precision", "roc_curve", "precision_recall_curve", "lift"), SCORE),
+        ("auc", "average_precision", "roc_curve", "precision_recall_curve", "lift"), SCORE
+    ),
     **dict.fromkeys(
         ("ndcg", "precision_at_k", "recall_at_k", "average_precision_at_k"),
-        ("(label, score [, k])", "numbers, or the label a boolean")),
+        ("(label, score [, k])", "numbers, or the label a boolean"),
+    ),
     **dict.fromkeys(("rmse", "mae", "r2", "mape", "poisson_deviance", "gamma_deviance"), SUM),
     **dict.fromkeys(("log_loss", "brier"), PROBABILITIES),
     **dict.fromkeys(("accuracy", "confusion"), ("(label, predicted [, weight])", CLASSES)),
@@ -63,9 +65,10 @@ EXPECTED = {
     "calibration": ("(label, p [, bins [, weight]])", "numbers, or the label a boolean"),
     "pinball": ("(label, predicted, quantile [, weight])", "numbers, or the label a boolean"),
     "tweedie_deviance": (
-        "(label, predicted, power [, weight])", "numbers, or the label a boolean"
+        "(label, predicted, power [, weight])",
+        "numbers, or the label a boolean",
     ),
-}  # fmt: skip
+}
 
 
 def explained(message: str) -> str:

@@ -4,15 +4,13 @@ What trains is imported for the first batch, so that a connection without a trai
 """
 
 import ctypes
+import os
 import threading
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from tuskml.groups import training_log
 from tuskml.groups.contract.refusal import refuse
-from tuskml.kernels import passes
+from tuskml.kernels import kernels_path
 from tuskml.schedule.forks import held_in_forks
 
 
@@ -60,9 +58,10 @@ def trainer(library: ctypes.CDLL) -> Callable[..., int]:
     def call(pointer: Any) -> int:
         try:
             from tuskml.groups.contract.trainer import answer  # slow to import
+            from tuskml.kernels.library import begun_at
 
             account = library.tusk_batch_account(pointer)
-            with passes.begun_at(library.tusk_batch_born(pointer)):
+            with begun_at(library.tusk_batch_born(pointer)):
                 answer(library, pointer, account)
             pointer.contents.answered = 1
         except BaseException as error:
@@ -73,9 +72,11 @@ def trainer(library: ctypes.CDLL) -> Callable[..., int]:
 
 
 P_VALUES = ctypes.CFUNCTYPE(
-    ctypes.c_int, ctypes.c_int64, *[ctypes.POINTER(ctypes.c_double)] * 3,
+    ctypes.c_int,
+    ctypes.c_int64,
+    *[ctypes.POINTER(ctypes.c_double)] * 3,
     ctypes.POINTER(ctypes.c_int32),
-)  # fmt: skip
+)
 
 
 def p_values(n: int, statistic: Any, freedom: Any, p: Any, answered: Any) -> int:
@@ -84,7 +85,8 @@ def p_values(n: int, statistic: Any, freedom: Any, p: Any, answered: Any) -> int
     answered: set to 1 at the end, whatever happens on the way.
     """
     try:
-        from scipy.special import stdtr  # slow to import, seldom needed
+        import numpy as np  # slow to import, seldom needed
+        from scipy.special import stdtr
 
         t, df, out = (np.ctypeslib.as_array(pointer, (n,)) for pointer in (statistic, freedom, p))
         with np.errstate(invalid="ignore"):
@@ -95,6 +97,8 @@ def p_values(n: int, statistic: Any, freedom: Any, p: Any, answered: Any) -> int
     return 0
 
 
+LOGGED = {"TUSKML_LOG_LEVEL", "TUSKML_TRACES"}
+"""Variables of the environment that `training_log` follows."""
 _attached: dict[str, Any] = {}
 _lock = held_in_forks(threading.RLock())
 
@@ -108,16 +112,19 @@ def library() -> ctypes.CDLL:
 
 def attach(library: ctypes.CDLL, path: str) -> None:
     """Gives the database's library the trainer, once a process."""
-    training_log.to_standard_error()
-    training_log.follow_environment()
+    if not LOGGED.isdisjoint(os.environ):
+        from tuskml.groups import training_log
+
+        training_log.to_standard_error()
+        training_log.follow_environment()
     with _lock:
         if path not in _attached:
             callback = trainer(library)
             library.tusk_set_trainer(callback)
             distribution = P_VALUES(p_values)
             library.tusk_set_p_values(distribution)
-            native = passes.library()
+            kernels = ctypes.CDLL(str(kernels_path()))
             library.tusk_set_interrupts(
-                native.tk_cancel_count, native.tk_watch_sigint, native.tk_cancel
+                kernels.tk_cancel_count, kernels.tk_watch_sigint, kernels.tk_cancel
             )
             _attached[path] = (library, callback, distribution)

@@ -8,8 +8,7 @@ import errno
 import os
 from typing import Any
 
-from tuskml.errors import TuskError
-from tuskml.kernels.charged import wanted
+from tuskml.errors import TuskError, memory_for
 
 ROOM = 1000
 """Bytes of a sentence."""
@@ -59,7 +58,7 @@ def _of_memory(text: str) -> str:
     """NumPy's and Python's own errors do not say what to do."""
     if "memory_limit" in text:
         return text
-    return f"no memory for {wanted(text)}: raise memory_limit"
+    return f"no memory for {memory_for(text)}: raise memory_limit"
 
 
 def _text(error: BaseException) -> str:

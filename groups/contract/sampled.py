@@ -14,7 +14,7 @@ from tuskml.groups.contract import backend
 from tuskml.groups.contract.refusal import sentence, shown, state
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models, Names
-from tuskml.learners.receiving import Receiver, compared, finished, receiving
+from tuskml.learners.receiving import Receiver, compared, ready, receiving
 from tuskml.learners.registry import learner_of, options_of, task_named
 from tuskml.learners.row_groups import Piece, Storage
 
@@ -67,9 +67,9 @@ class Blocks:
     def read(self, pieces: Sequence[Piece], receiver: Receiver) -> None:
         """Packs the rows of the pieces, a part of a range by its share of the blocks."""
         parts = " UNION ALL ".join(map(self.select, pieces))
-        with receiving(receiver) as token:
+        with receiving(receiver) as handle:
             self.ask(
-                f"SELECT {self.schema}.explain_training('{token}', y, x) FROM ({parts}) AS packed"
+                f"SELECT {self.schema}._tusk_send_rows('{handle}', y, x) FROM ({parts}) AS packed"
             )
 
     def select(self, piece: Piece) -> str:
@@ -122,9 +122,8 @@ def width(ask: Ask, asked: Asked) -> int | None:
 
 
 def trained(ask: Ask, schema: str, asked: Asked) -> Models | str | None:
-    """A model that has read some of the table; None where all rows are to be read.
-
-    Where these are to explain what they were compared with, what then stands for the task.
+    """A model that has read some of the table; None where all rows are to be read. Where these
+    are to explain what they were compared with, the handle of the comparison.
     """
     try:
         task = task_named(asked.task)
@@ -149,11 +148,13 @@ def trained(ask: Ask, schema: str, asked: Asked) -> Models | str | None:
     return None if plans is None else compared(asked.task, plans)
 
 
-def trainer(version: str) -> Callable[..., str | None]:
-    """What the PL/Python function calls: the token of a model, or None; version: the package's."""
+def trainer(version: str) -> Callable[..., tuple[str | None, bool]]:
+    """The function that PL/Python calls: the handle of a model that is trained, or of a comparison
+    before the training on all rows, and which of them; None for neither. version: the package's.
+    """
     backend.trainer(version)  # lets kernels see when the statement is cancelled
 
-    def call(plpy: Any, schema: str, asked: Asked) -> str | None:
+    def call(plpy: Any, schema: str, asked: Asked) -> tuple[str | None, bool]:
         def ask(query: str) -> list[dict[str, Any]]:
             return [dict(row) for row in plpy.cursor(query)]
 
@@ -167,7 +168,7 @@ def trainer(version: str) -> Callable[..., str | None]:
         except plpy.SPIError as error:  # a query's, in its own words
             plpy.error(str(error), sqlstate=error.sqlstate)
         else:
-            return finished(models) if isinstance(models, Models) else models
-        return None
+            return (ready(models), True) if isinstance(models, Models) else (models, False)
+        return None, False
 
     return call

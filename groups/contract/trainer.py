@@ -27,32 +27,23 @@ from tuskml.groups.preparation import (
     with_held_out,
 )
 from tuskml.groups.selection.asked import ANY_TASK, Search, search_of
-from tuskml.groups.selection.explaining import explained_search
-from tuskml.groups.selection.searching import searched
 from tuskml.groups.wide import narrow, refuse_wide
-from tuskml.kernels.charged import counted, look_at_limits, look_once
+from tuskml.kernels.charged import counted
 from tuskml.kernels.passes import GROUP, KINDS, first_labels
 from tuskml.kernels.structures import FOLDS
-from tuskml.learners import registry
+from tuskml.learners import receiving, registry
 from tuskml.learners.classes import named_as_booleans
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models, Names
 from tuskml.learners.options.table import MAX_TEXT, Options, refuse_format
-from tuskml.learners.receiving import (
-    compared_of,
-    finished_of,
-    invalid,
-    is_token,
-    numbered_of,
-    receiver_of,
-)
 from tuskml.learners.registry import learner_of, of_classes, task_named
 from tuskml.learners.remarks import Remarks, at, current, noted, remarks_of
 from tuskml.learners.statuses import with_leaks
 from tuskml.learners.tasks import Task
 from tuskml.schedule import budget, phases, shares
+from tuskml.schedule.budget import look_at_limits, look_once
 
-TRAIN, EXPLAIN = 0, 1
+TRAIN, EXPLAIN, SEND_ROWS, TAKE_MODEL = 0, 1, 4, 5
 NUMBERS, BOOLEANS = 0, 1
 """What labels are: `tusk_labels`."""
 Groups = NDArray[np.void]
@@ -169,40 +160,78 @@ def answer(library: ctypes.CDLL, pointer: Any, account: int | None = None) -> No
             places, texts = np.flatnonzero(spec == number), batch.specs[number]
             if not len(places):
                 check_spec(call, texts)
+            elif batch.request == SEND_ROWS:
+                send_rows(call, texts.task.decode(), groups[places], places)
+            elif batch.request == TAKE_MODEL:
+                take_model(call, texts, groups[places], places)
             elif batch.request == TRAIN:
-                with (
-                    shares.training(texts.task, len(places), call.host),
-                    training_log.training(batch, texts.task, len(places), call.reading),
-                ):
-                    answer_training(call, texts, groups[places], places)
+                with reported(call, texts.task, len(places)):
+                    answer_training(call, texts.task, texts.options, groups[places], places)
             elif batch.request == EXPLAIN:
-                answer_training(call, texts, groups[places], places)
+                answer_training(call, texts.task, texts.options, groups[places], places)
             else:
                 answer_offline(call, texts, groups[places], places)
 
 
 def check_spec(call: Call, texts: Any) -> None:
     """OptionError for a task and options of groups without a usable row that could train none."""
-    task = texts.task.decode()
-    if call.batch.request not in (TRAIN, EXPLAIN) or is_token(task):
+    if call.batch.request not in (TRAIN, EXPLAIN):
         return
-    task, _ = compared_of(task)
+    task = texts.task.decode()
     if search_in(task, texts.options) is None:
         with options_of(task_named(task), texts.options, call.memory) as options:
             if not call.explains:
                 refuse_format(options)
 
 
-def answer_training(call: Call, texts: Any, groups: Groups, places: Places) -> None:
-    """Trains, or explains, the groups of one spec; places: theirs in the batch."""
-    task = texts.task.decode()
-    some = Some(groups, places, call.flaws(places))
-    source = None
-    if " " in task:  # no task's name has one
-        if answer_token(call, some, task):
+@contextmanager
+def reported(call: Call, task: bytes, groups: int) -> Iterator[None]:
+    """A training that takes its share of the host's cores, and has a line in the log."""
+    with (
+        shares.training(task, groups, call.host),
+        training_log.training(call.batch, task, groups, call.reading),
+    ):
+        yield
+
+
+def send_rows(call: Call, handle: str, groups: Groups, places: Places) -> None:
+    """Gives the rows of the groups to a receiver in Python, and returns its answer."""
+    refuse_wide(groups)
+    flaws = call.flaws(places)
+    with current(at(call.remarks, places)):
+        said = receiving.send(handle, groups, call.batch.memory, flaws[0] if flaws else None)
+    call.emit_texts(places, [said] * len(places))
+
+
+def take_model(call: Call, texts: Any, groups: Groups, places: Places) -> None:
+    """Returns models that are ready, or trains after a comparison of plans."""
+    handle = texts.task.decode()
+    found = receiving.named(handle)
+    task = found.task.encode()
+    with reported(call, task, len(places)):
+        if isinstance(found, receiving.Compared):
+            answer_training(call, task, texts.options, groups, places, found.plans)
             return
-        task, source = compared_of(task)
-    text: bytes = texts.options
+        models = receiving.taken(handle, first_labels(groups).astype(np.intp))
+        last_training.note(models, None, call.batch.statement)
+        call.emit_models(places, models, given=False)
+
+
+def answer_training(
+    call: Call,
+    name: bytes,
+    text: bytes,
+    groups: Groups,
+    places: Places,
+    source: Mapping[str, Any] | None = None,
+) -> None:
+    """Trains, or explains, the groups of one spec.
+
+    name, text: its task and options; places: of the groups in the batch; source: a comparison of
+    plans that the explanation of the training includes.
+    """
+    task = name.decode()
+    some = Some(groups, places, call.flaws(places))
     labels = call.batch.labels
     if labels != NUMBERS and len(text) <= MAX_TEXT:
         text = of_classes(task, text.decode(), labels == BOOLEANS).encode()
@@ -217,22 +246,6 @@ def answer_training(call: Call, texts: Any, groups: Groups, places: Places) -> N
         answer_request(call, some, replace(request, held_out=search.dealt))
     else:
         answer_search(call, some, search)
-
-
-def answer_token(call: Call, some: Some, task: str) -> bool:
-    """Hands rows to their receiver, or returns models that are finished; False for other texts."""
-    groups, places, flaws = some.groups, some.places, some.flaws
-    if call.explains and (receive := receiver_of(task)) is not None:
-        refuse_wide(groups)
-        with current(at(call.remarks, places)):
-            said = invalid(task, flaws[0]) if flaws else receive(groups, call.batch.memory)
-        call.emit_texts(places, [said] * len(places))
-        return True
-    if not call.explains and (made := made_for(task, groups)) is not None:
-        last_training.note(made, None, call.batch.statement)
-        call.emit_models(places, made, given=False)
-        return True
-    return False
 
 
 def answer_flaws(call: Call, some: Some, requests: Sequence[Request[Any, Any]]) -> Some:
@@ -268,6 +281,9 @@ def answer_search(call: Call, some: Some, search: Search) -> None:
     groups = some.groups
     if not len(groups):
         return
+    from tuskml.groups.selection.explaining import explained_search  # slow to import
+    from tuskml.groups.selection.searching import searched
+
     refuse_wide(groups, "a model that a search chooses")
     search = search.with_threads(call.batch.threads) if call.batch.threads else search
     for request in requests:
@@ -435,7 +451,7 @@ def apart(
             yield models.numbered(np.array([place]))
 
 
-# What a batch asks for: options as text, weights of rows, models that are finished already.
+# What a batch asks for: options as text, and weights of rows.
 
 READ_BYTES, KEPT_BYTES = 72, 32
 """Of a number: two objects and their places in a list and a tuple; an object and its place."""
@@ -491,12 +507,3 @@ def refuse_weights(groups: NDArray[np.void], request: Request[Any, Any]) -> None
         )
     if request.options.store is not None:
         raise OptionError("option 'store' is not available with weight, expected one of them")
-
-
-def made_for(task: str, groups: NDArray[np.void]) -> Models | None:
-    """Of a query's groups, whose rows say which; None for a task that is to be trained."""
-    made = finished_of(task)
-    if made is not None:
-        return made
-    numbered = numbered_of(task)
-    return None if numbered is None else numbered(first_labels(groups).astype(np.intp))

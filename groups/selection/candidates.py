@@ -129,7 +129,7 @@ def candidates_of(
     plain: Mapping[str, Any],
     strategy: str,
     trials: int | None,
-    random: np.random.Generator,
+    random: "np.random.Generator",
 ) -> tuple[Candidate, ...]:
     """All combinations of each task, or as many draws, spread evenly over the tasks."""
     classes = any(task_named(spec["task"]).classifies for spec in specs)
@@ -191,7 +191,7 @@ class _Several:
 
     values: list[Any] | Draw
 
-    def one(self, random: np.random.Generator) -> Any:
+    def one(self, random: "np.random.Generator") -> Any:
         if isinstance(self.values, Draw):
             return self.values.one(random)
         return self.values[int(random.integers(len(self.values)))]
@@ -212,7 +212,7 @@ def grid(space: Space) -> list[dict[str, Any]]:
     return [dict(zip(names, values, strict=True)) for values in combinations]
 
 
-def drawn(space: Space, trials: int, random: np.random.Generator) -> list[dict[str, Any]]:
+def drawn(space: Space, trials: int, random: "np.random.Generator") -> list[dict[str, Any]]:
     """So many combinations that differ, or fewer where there are not so many."""
     names = [name for name, value in space.items() if isinstance(value, _Several)]
     found: dict[str, dict[str, Any]] = {}

@@ -49,8 +49,17 @@ JUDGED = "judged"
 """The message to a part that judges a model by its rows of some folds."""
 AT_ONCE = 12
 """Trainings of a group that are led at the same time, unless the placement says fewer."""
-MEANS = ("log_loss", "brier", "accuracy", "mae", "mape", "pinball", "poisson_deviance",
-         "gamma_deviance", "tweedie_deviance")  # fmt: skip
+MEANS = (
+    "log_loss",
+    "brier",
+    "accuracy",
+    "mae",
+    "mape",
+    "pinball",
+    "poisson_deviance",
+    "gamma_deviance",
+    "tweedie_deviance",
+)
 """Metrics that are means over rows; `rmse` is the root of one."""
 
 

@@ -46,9 +46,15 @@ class Interactions:
         self.cancel_mark = rows.cancel_mark
         self._handle = ctypes.c_void_p()
         spec = structures.FactorSpec(
-            shape.n_users, shape.n_items, shape.rank, shape.biases, shape.l2,
-            seed & (2**64 - 1), 0, alpha,
-        )  # fmt: skip
+            shape.n_users,
+            shape.n_items,
+            shape.rank,
+            shape.biases,
+            shape.l2,
+            seed & (2**64 - 1),
+            0,
+            alpha,
+        )
         code = library().tk_interactions_new(rows.struct, memory, spec, ctypes.byref(self._handle))
         check_code(code)
         self.n_pairs = int(library().tk_interactions_pairs(self._handle))

@@ -53,9 +53,13 @@ class StoredFactorization(Ratings):
         sizes = np.ascontiguousarray(per_key, np.int32)
         keys = np.zeros(len(sizes), np.int64)
         code = library().tk_factor_count(
-            self._handle, pointer(sizes), len(sizes), self.threads,
-            self.cancel_mark, pointer(keys),
-        )  # fmt: skip
+            self._handle,
+            pointer(sizes),
+            len(sizes),
+            self.threads,
+            self.cancel_mark,
+            pointer(keys),
+        )
         check_code(code)
         return keys
 
@@ -65,9 +69,14 @@ class StoredFactorization(Ratings):
         """
         self._free_keys()
         code = library().tk_factor_keys_new(
-            self._handle, per_key, key_bytes, most_bytes,
-            self.threads, self.cancel_mark, ctypes.byref(self._keys),
-        )  # fmt: skip
+            self._handle,
+            per_key,
+            key_bytes,
+            most_bytes,
+            self.threads,
+            self.cancel_mark,
+            ctypes.byref(self._keys),
+        )
         self._check(code)
 
     def start(self) -> None:

@@ -41,9 +41,14 @@ def add_wide(visit: Visit, shift: Any, scale: Any, precise: bool) -> Any:
         group, total = int(own["group"][0]), xp.zeros((d + 1, d + 1), np.float64)
         for first, n in panels(own, rows):
             arguments = [
-                visit.part.values, np.int64(first), curvature, shift[group], scale[group],
-                np.int64(d), panel,
-            ]  # fmt: skip
+                visit.part.values,
+                np.int64(first),
+                curvature,
+                shift[group],
+                scale[group],
+                np.int64(d),
+                panel,
+            ]
             device.launch(kernel, (n, -(-(d + 1) // 256)), arguments)
             some = panel[:n]
             total += some.T @ some

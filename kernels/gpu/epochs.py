@@ -42,12 +42,21 @@ def run_epoch(
     moved, loss = put(weights), device.xp.zeros(n, np.float64)
     mean: Any = None if average is None else device.xp.empty((n, d + 1), np.float64)
     arguments = [
-        part.values, part.labels, *place, *runs, *rows.losses_on_device(),
-        np.int32(rows.fit_intercept), np.int32(d), np.int32(epoch.batch_size),
-        np.int32(epoch.power), np.float64(epoch.epochs_done), np.float64(epoch.l1),
-        np.float64(epoch.l2), *(put(a) for a in (epoch.step, epoch.shift, epoch.scale)),
+        part.values,
+        part.labels,
+        *place,
+        *runs,
+        *rows.losses_on_device(),
+        np.int32(rows.fit_intercept),
+        np.int32(d),
+        np.int32(epoch.batch_size),
+        np.int32(epoch.power),
+        np.float64(epoch.epochs_done),
+        np.float64(epoch.l1),
+        np.float64(epoch.l2),
+        *(put(a) for a in (epoch.step, epoch.shift, epoch.scale)),
         *(put(a) for a in anchored or (np.zeros(1), np.zeros(1))),
-    ]  # fmt: skip
+    ]
     each = max(epoch.batch_size, PIECE_VALUES // d)
     carried = device.xp.empty((n, 2 * d + 7), np.float64)
     for piece in range(-(-int(held.n_rows[rows.which].max()) // each)):

@@ -42,8 +42,10 @@ class DevicePass(PlacedPass):
         if kernel is None or kernel.shared > self.device.shared_bytes:
             visit.wide(None)
             return
-        visit.launch(kernel, [*visit.rows, visit.weights, *visit.losses,
-                              np.int32(self.loss_only), visit.out])  # fmt: skip
+        visit.launch(
+            kernel,
+            [*visit.rows, visit.weights, *visit.losses, np.int32(self.loss_only), visit.out],
+        )
 
     def curvature(self, weights: Floats, shift: Floats, scale: Floats, precise: bool) -> Floats:
         if not self.at_hand:

@@ -106,10 +106,17 @@ def gradient(d: int, size: int, rows: int, tiles: Tiles = Tiles()) -> Source:
     tile = tile_rows * stride * size
     shared = max(-(-each * lanes // 2) * 16 + warps * tiles.stages * tile, warps * (d + 3) * 8)
     macros: dict[str, int | str] = {
-        "D": d, "T": type_name(size), "VEC": vec, "LANES": lanes, "STEPS": steps,
-        "STRIDE": stride, "FLAT": flat, "STAGES": tiles.stages, "WARPS": warps,
+        "D": d,
+        "T": type_name(size),
+        "VEC": vec,
+        "LANES": lanes,
+        "STEPS": steps,
+        "STRIDE": stride,
+        "FLAT": flat,
+        "STAGES": tiles.stages,
+        "WARPS": warps,
         "KEEP_WEIGHTS": int(lanes > 1 and each <= LANES_FEATURES),
-    }  # fmt: skip
+    }
     return Source("gradient", ("gradient.cu",), tuple(macros.items()), 32 * warps, shared)
 
 
@@ -142,8 +149,10 @@ def epoch(d: int, size: int, batch_size: int, anchored: bool) -> Source:
     """A stochastic epoch, with variance reduction when anchored; see `fits_epoch`."""
     threads = 32 if batch_size <= 4 and d <= 64 else 128
     macros: dict[str, int | str] = {
-        "T": type_name(size), "THREADS": threads, "ANCHORED": int(anchored),
-    }  # fmt: skip
+        "T": type_name(size),
+        "THREADS": threads,
+        "ANCHORED": int(anchored),
+    }
     return Source(
         "epoch", ("epoch.cu",), tuple(macros.items()), threads, 8 * d * (5 + 2 * anchored)
     )

@@ -129,11 +129,20 @@ class Room:
         gradient = np.empty(self.layers if gradients else 0, np.float32)
         by_vectors = np.empty(len(weights) - self.layers if gradients else 0, np.float32)
         given = Pieces(
-            pointer(weights), pointer(batch.rows.x), pointer(batch.rows.y),
-            pointer(batch.rows.weight), pointer(batch.begin), self.pieces, batch.first,
-            max(batch.total, 1), batch.epoch, batch.step,
-            pointer(gradient) if gradients else None, pointer(by_vectors), pointer(loss),
-        )  # fmt: skip
+            pointer(weights),
+            pointer(batch.rows.x),
+            pointer(batch.rows.y),
+            pointer(batch.rows.weight),
+            pointer(batch.begin),
+            self.pieces,
+            batch.first,
+            max(batch.total, 1),
+            batch.epoch,
+            batch.step,
+            pointer(gradient) if gradients else None,
+            pointer(by_vectors),
+            pointer(loss),
+        )
         width = self.plain + int(sum(levels))
         about = net, width, self.threads, self.mark
         check_code(library().tk_net_pieces_pass(self.handle, *about, ctypes.byref(given)))

@@ -22,8 +22,16 @@ from tuskml.kernels.parts.message import Array
 from tuskml.kernels.structures import WEIGHTS
 
 SCALARS = (
-    *("batch_size", "power", "epochs_done", "l1", "l2", "seed", "shuffle"),
-    *("rows_before", "rows_of_all", "mean_weight"),
+    "batch_size",
+    "power",
+    "epochs_done",
+    "l1",
+    "l2",
+    "seed",
+    "shuffle",
+    "rows_before",
+    "rows_of_all",
+    "mean_weight",
 )
 ARRAYS = ("step", "shift", "scale", "frequency")
 

@@ -156,9 +156,16 @@ def publish(
     with locked(folder), reporting("publishing a model"):
         number = _next_number(folder)
         version = Version(
-            folder.name, number, made.digest, time.time(), made.dimension, made.nonzero, made.size,
-            _origin(folder, number, training or secrets.token_hex(8), continues), access.owner(),
-        )  # fmt: skip
+            folder.name,
+            number,
+            made.digest,
+            time.time(),
+            made.dimension,
+            made.nonzero,
+            made.size,
+            _origin(folder, number, training or secrets.token_hex(8), continues),
+            access.owner(),
+        )
         os.replace(made.path, version.path(folder))
         sync_directory(folder / "sealed")
         record = _record(version)

@@ -191,8 +191,15 @@ class _Blocks:
         out, entries = np.empty(n * (size + 10), np.uint8), np.empty(most, ENTRY)
         n_entries = ctypes.c_int64()
         written = native.library().ks_seal(
-            address(ids), address(weights), n, self.out.size, SHIFT, size,
-            address(out), address(entries), ctypes.byref(n_entries),
-        )  # fmt: skip
+            address(ids),
+            address(weights),
+            n,
+            self.out.size,
+            SHIFT,
+            size,
+            address(out),
+            address(entries),
+            ctypes.byref(n_entries),
+        )
         self.out.write(out[:written].data)
         self._entries.append(entries[: n_entries.value])

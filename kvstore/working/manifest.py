@@ -17,8 +17,15 @@ BLOCK = 32_768
 HEADER = struct.Struct("<IHB")  # masked CRC, length, type
 FULL, FIRST, MIDDLE, LAST = 1, 2, 3, 4
 COMPARATOR, LOG, NEXT_FILE, LAST_SEQUENCE, COMPACT, DELETED, ADDED, PREVIOUS_LOG = (
-    1, 2, 3, 4, 5, 6, 7, 9,
-)  # fmt: skip
+    1,
+    2,
+    3,
+    4,
+    5,
+    6,
+    7,
+    9,
+)
 
 
 def live_files(database: Path) -> list[str]:

@@ -124,9 +124,14 @@ class Records:
         size = self.dtype.itemsize
         places, counts = (np.ascontiguousarray(a[some] * size, np.int64) for a in (at, lengths))
         runs = native.Runs(
-            self.file.fileno(), REQUESTS, writes,
-            address(items), address(places), address(counts), len(places),
-        )  # fmt: skip
+            self.file.fileno(),
+            REQUESTS,
+            writes,
+            address(items),
+            address(places),
+            address(counts),
+            len(places),
+        )
         error = ctypes.create_string_buffer(ERROR_BYTES)
         if native.library().ks_move_runs(ctypes.byref(runs), error):
             raise StoreError(f"a file of a training's plan: {error.value.decode()}")

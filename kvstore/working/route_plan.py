@@ -191,9 +191,12 @@ def ordered(around: Counts, takes: Counts, gives: Counts) -> tuple[Array, Array]
     places, going = pages.empty((2, len(around)), np.int32)
     copies = takes.astype(np.uint32), gives.astype(np.uint32)
     native.library().ks_route_order(
-        native.address(around), len(around), *map(native.address, copies),
-        native.address(places), native.address(going),
-    )  # fmt: skip
+        native.address(around),
+        len(around),
+        *map(native.address, copies),
+        native.address(places),
+        native.address(going),
+    )
     return places, going
 
 
@@ -211,9 +214,13 @@ def resting(
     with room for one more.
     """
     n: int = native.library().ks_route_resting(
-        native.address(around), len(around), chunk,
-        native.address(takes), native.address(region), native.address(out),
-    )  # fmt: skip
+        native.address(around),
+        len(around),
+        chunk,
+        native.address(takes),
+        native.address(region),
+        native.address(out),
+    )
     return n
 
 

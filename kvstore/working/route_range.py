@@ -82,9 +82,13 @@ class Range:
         ids, found = np.empty(room, np.int64), np.empty(room, np.float32)
         given = self._native()
         rest = native.Rest(
-            ctypes.addressof(given), address(weights), address(next_), address(table),
-            len(table), room,
-        )  # fmt: skip
+            ctypes.addressof(given),
+            address(weights),
+            address(next_),
+            address(table),
+            len(table),
+            room,
+        )
         by_id = native.library().ks_route_by_id
         while n := by_id(ctypes.byref(rest), address(ids), address(found)):
             yield ids[:n].copy(), found[:n].copy()

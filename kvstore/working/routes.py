@@ -41,11 +41,17 @@ class Routes:
         try:
             os.ftruncate(self._file.fileno(), int(plan.region[-1]))
             given = native.RoutePlan(
-                plan.n_chunks, plan.weight_size,
-                address(plan.region), address(plan.first),
-                self._file.fileno(), moves.fileno(), plan.links.file.fileno(),
-                plan.piece, plan.behind, plan.several,
-            )  # fmt: skip
+                plan.n_chunks,
+                plan.weight_size,
+                address(plan.region),
+                address(plan.first),
+                self._file.fileno(),
+                moves.fileno(),
+                plan.links.file.fileno(),
+                plan.piece,
+                plan.behind,
+                plan.several,
+            )
             self._keep = given, moves
             error = ctypes.create_string_buffer(ERROR_BYTES)
             opened = ctypes.byref(self._handle)
@@ -72,9 +78,17 @@ class Routes:
             numbers = (ctypes.c_int64 * 10)()
             self._native.ks_routes_count(self._handle, numbers)
             names = (
-                "wanted", "hits", "requests", "found", "written", "bytes_read", "bytes_written",
-                "reading", "writing", "waiting",
-            )  # fmt: skip
+                "wanted",
+                "hits",
+                "requests",
+                "found",
+                "written",
+                "bytes_read",
+                "bytes_written",
+                "reading",
+                "writing",
+                "waiting",
+            )
             self._last = FrameCounters(**dict(zip(names, numbers, strict=True)))
         return self._last
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tuskml.errors import DataError, RowsError
 from tuskml.kernels import passes
-from tuskml.kernels.charged import FLOOR, look_at_limits, memory_use
+from tuskml.kernels.charged import FLOOR, memory_use
 from tuskml.kernels.factorization import Factorization, Ids, Shape, rating_ids
 from tuskml.kernels.gpu.cuda import failures, unless_it_fails
 from tuskml.kernels.passes import Floats, Pass
@@ -29,6 +29,7 @@ from tuskml.learners.factorization.settings import Settings
 from tuskml.learners.list_size import bytes_of_lists
 from tuskml.learners.models import Lists, Models, Strings, thinned
 from tuskml.learners.validation import shuffled
+from tuskml.schedule.budget import look_at_limits
 from tuskml.schedule.devices import gpu_in_turn
 
 WORSE = 1.1

@@ -12,8 +12,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from tuskml.errors import memory_for
 from tuskml.kernels import passes
-from tuskml.kernels.charged import FLOOR, Charges, look_at_limits, room_beside, wanted
+from tuskml.kernels.charged import FLOOR, Charges, room_beside
 from tuskml.kernels.gpu import placement
 from tuskml.kernels.gpu.passes import DevicePass
 from tuskml.kernels.passes import Pass, gathered
@@ -68,6 +69,7 @@ from tuskml.learners.linear.result import (
 from tuskml.learners.models import Models, Strings, joined
 from tuskml.learners.validation import parted_alike, shuffled
 from tuskml.schedule import shares
+from tuskml.schedule.budget import look_at_limits
 
 MOST_WEIGHTS = 1 << 20
 """Weights, or entries of curvature, that train together: copies of them stay in a cache."""
@@ -145,8 +147,8 @@ def too_large(error: MemoryError, groups: NDArray[np.void], request: Request) ->
     if "memory_limit" in text or groups["kind"][0] < 2 or request.options.store is not None:
         return error
     return MemoryError(
-        f"no memory for {wanted(text)}: raise memory_limit, or give option 'store', which keeps "
-        "the weights on disk"
+        f"no memory for {memory_for(text)}: raise memory_limit, or give option 'store', which "
+        "keeps the weights on disk"
     )
 
 

@@ -17,8 +17,9 @@ from functools import cache
 from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
-from statistics import median
 from typing import Any
+
+import numpy as np
 
 REPORTS_VERSION = 1
 LEAST_REPORTS, MOST_REPORTS = 5, 15
@@ -62,7 +63,7 @@ def usable(ratios: object) -> list[float]:
 def factors(reports: Reports) -> dict[str, float]:
     """By key; none for those with too few reports."""
     return {
-        key: min(max(median(ratios), 1 / MOST_FACTOR), MOST_FACTOR)
+        key: min(max(float(np.median(ratios)), 1 / MOST_FACTOR), MOST_FACTOR)
         for key, ratios in reports.items()
         if len(ratios) >= LEAST_REPORTS
     }

@@ -100,10 +100,12 @@ class Arranging:
 
     def _sized(self, places: Slots, cost: Cost, size: int = 0) -> tuple[int, float]:
         """Block size and blocks per chunk, by some chunks; size: where it is known."""
-        chunks = _joined([
-            SparseRows(np.array([0, len(one)]), one.astype(np.int64))
-            for one in (np.unique(places[numbers]) for numbers in self._chunks())
-        ])  # fmt: skip
+        chunks = _joined(
+            [
+                SparseRows(np.array([0, len(one)]), one.astype(np.int64))
+                for one in (np.unique(places[numbers]) for numbers in self._chunks())
+            ]
+        )
         if not size:
             return choose_size(chunks, cost, self.most)
         asked = SparseRows(chunks.starts, chunks.ids // size).distinct()

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from tuskml.errors import DataError
 from tuskml.kernels import passes
-from tuskml.kernels.charged import look_at_limits
 from tuskml.kernels.library import OutOfTime
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.topics.online import Online, Steps
@@ -27,6 +26,7 @@ from tuskml.learners.tasks import Task
 from tuskml.learners.topics.options import TopicOptions
 from tuskml.learners.topics.outcome import models_of
 from tuskml.schedule import budget
+from tuskml.schedule.budget import look_at_limits
 
 LOOK = 10
 """Passes between two looks at the likelihood."""

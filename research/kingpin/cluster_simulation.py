@@ -40,9 +40,14 @@ SELECT (exp(ln({groups}) * (hash(i, {seed}) % 1000003) / 1000003))::INTEGER AS g
 FROM (SELECT i, {columns} FROM range({rows}) t(i))
 """
 GIVEN: dict[str, Any] = {
-    "label": "y", "features": [f"x{k}" for k in range(FEATURES)], "group_by": "g",
-    "algorithm": "lbfgs", "l2": 1e-3, "max_iter": 10, "epsilon": 1e-12,
-}  # fmt: skip
+    "label": "y",
+    "features": [f"x{k}" for k in range(FEATURES)],
+    "group_by": "g",
+    "algorithm": "lbfgs",
+    "l2": 1e-3,
+    "max_iter": 10,
+    "epsilon": 1e-12,
+}
 PASSES = 10
 
 

@@ -130,8 +130,10 @@ def hand_optimised(judge: Judge, prefetched: bool = False) -> Reached:
     chosen: Options = fastest(judge)
     every = list(permutations(judge.dag.exchanges))
     for _ in range(2):
-        rules = [Rules(_ranked({p: k for k, p in enumerate(order)}), (), True, prefetched)
-                 for order in every]  # fmt: skip
+        rules = [
+            Rules(_ranked({p: k for k, p in enumerate(order)}), (), True, prefetched)
+            for order in every
+        ]
         some = min(rules, key=lambda each: judge.seconds(chosen, each))
         found = oracle(chosen, lambda tried, some=some: judge.seconds(tried, some))  # type: ignore[misc]
         best, chosen = min(best, found, key=lambda each: each.seconds), found.options

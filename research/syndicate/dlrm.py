@@ -69,13 +69,18 @@ def operations(model: Model, assumed: Assumed = Assumed()) -> Dag:
     a, b = "all_to_all", "all_reduce"
     return Dag(
         [
-            Operation("data_prep", kind=a, size=ids, submitted=("bwd_emb",),
-                      after_previous=("fwd_emb",)),
+            Operation(
+                "data_prep", kind=a, size=ids, submitted=("bwd_emb",), after_previous=("fwd_emb",)
+            ),
             Operation("fwd_bottom", dense * (1 - top) / 3, after_previous=("ar_bottom",)),
             Operation("fwd_emb", looked, after=("data_prep",), after_previous=("bwd_emb",)),
             Operation("emb_fwd", kind=a, size=vectors, after=("fwd_emb",)),
-            Operation("fwd_top", dense * top / 3, after=("emb_fwd", "fwd_bottom"),
-                      after_previous=("ar_top",)),
+            Operation(
+                "fwd_top",
+                dense * top / 3,
+                after=("emb_fwd", "fwd_bottom"),
+                after_previous=("ar_top",),
+            ),
             Operation("bwd_top", dense * top * 2 / 3, after=("fwd_top",)),
             Operation("ar_top", kind=b, size=parameters * top, after=("bwd_top",)),
             Operation("emb_bwd", kind=a, size=vectors, after=("bwd_top",)),
@@ -83,4 +88,4 @@ def operations(model: Model, assumed: Assumed = Assumed()) -> Dag:
             Operation("ar_bottom", kind=b, size=parameters * (1 - top), after=("bwd_bottom",)),
             Operation("bwd_emb", 2 * looked, after=("emb_bwd",)),
         ]
-    )  # fmt: skip
+    )

@@ -217,8 +217,9 @@ def operations(shape: Shape, workers: int) -> Dag:
     a, b = "all_to_all", "all_reduce"
     return Dag(
         [
-            Operation("data_prep", kind=a, size=ids, submitted=("bwd_emb",),
-                      after_previous=("fwd_emb",)),
+            Operation(
+                "data_prep", kind=a, size=ids, submitted=("bwd_emb",), after_previous=("fwd_emb",)
+            ),
             Operation("fwd_bottom", after_previous=("ar_bottom",)),
             Operation("fwd_emb", after=("data_prep", "fwd_bottom"), after_previous=("bwd_emb",)),
             Operation("emb_fwd", kind=a, size=vectors, after=("fwd_emb",)),
@@ -230,7 +231,7 @@ def operations(shape: Shape, workers: int) -> Dag:
             Operation("ar_bottom", kind=b, size=4.0 * bottom, after=("bwd_bottom",)),
             Operation("bwd_emb", after=("emb_bwd", "bwd_bottom")),
         ]
-    )  # fmt: skip
+    )
 
 
 def planted(shape: Shape, seed: int, rank: int) -> Callable[[int], Batch]:

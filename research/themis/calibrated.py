@@ -75,13 +75,32 @@ def child(source: str, batch: int) -> None:
     with tuskml.connect() as con:
         names = [f"x{k}" for k in range(FEATURES)]
         began = time.monotonic()
-        tuskml.train(con, "logistic", source=source, label="y", features=names, group_by="g",
-                     executor="ray", algorithm="lbfgs", epsilon=0.0, max_iter=PASSES)  # fmt: skip
+        tuskml.train(
+            con,
+            "logistic",
+            source=source,
+            label="y",
+            features=names,
+            group_by="g",
+            executor="ray",
+            algorithm="lbfgs",
+            epsilon=0.0,
+            max_iter=PASSES,
+        )
         took = time.monotonic() - began
     run = runs[0]
     sizes = [unit.size for unit in run.units]
-    print(json.dumps({"took": took, "units": len(sizes), "rows": mean(sizes), "starts": starts,
-                      "pace": run.profile.pace}))  # fmt: skip
+    print(
+        json.dumps(
+            {
+                "took": took,
+                "units": len(sizes),
+                "rows": mean(sizes),
+                "starts": starts,
+                "pace": run.profile.pace,
+            }
+        )
+    )
 
 
 def begin(source: str, batch: int) -> subprocess.Popen[str]:

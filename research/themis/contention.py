@@ -103,8 +103,9 @@ def plots(found: list[Any], folder: Path) -> None:
         hours = [np.median([r.gpu_hours for r in mine if r.workers == w]) for w in WORKERS]
         style = {"color": colors[name], "lw": 2.5 if name == "Themis" else 1.3, "label": name}
         axes[0].plot([1, 2, 4], middle, marker="o", **style)
-        rho = np.sort([x for row, rhos, _ in found
-                       if (row.policy, row.workers) == (name, 64) for x in rhos])  # fmt: skip
+        rho = np.sort(
+            [x for row, rhos, _ in found if (row.policy, row.workers) == (name, 64) for x in rhos]
+        )
         axes[1].plot(rho, np.arange(1, len(rho) + 1) / len(rho), **style)
         axes[2].plot([1, 2, 4], hours, marker="o", **style)
     axes[0].set(yscale="log", xlabel="contention", ylabel="greatest rho, median of seeds")

@@ -134,8 +134,9 @@ def main() -> None:
     parser.add_argument("--plots", type=Path)
     given = parser.parse_args()
     found: dict[str, Any] = {}
-    networks = [(name, part) for name in ("Themis", "Gavel", "Tiresias", "Gandiva")
-                for part in NETWORKS]  # fmt: skip
+    networks = [
+        (name, part) for name in ("Themis", "Gavel", "Tiresias", "Gandiva") for part in NETWORKS
+    ]
     for kind, values in (
         ("f", KNOBS),
         ("lease", LEASES),

@@ -41,10 +41,12 @@ def main() -> None:
         for app in LIARS if factor == 1.0 else [liar]:
             took.setdefault((app, world, factor), []).append(seconds[app])  # by seed
     for factor in FACTORS:
-        gains = np.array([
-            np.mean(1 - np.array(took[liar, world, factor]) / np.array(took[liar, world, 1.0]))
-            for liar, world in cases
-        ])  # fmt: skip
+        gains = np.array(
+            [
+                np.mean(1 - np.array(took[liar, world, factor]) / np.array(took[liar, world, 1.0]))
+                for liar, world in cases
+            ]
+        )
         error = gains.std(ddof=1) / np.sqrt(len(gains))
         at = np.percentile(100 * gains, [0, 10, 50, 90, 100])
         print(

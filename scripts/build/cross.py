@@ -73,8 +73,17 @@ def command(target: str, source: Path, flags: list[str]) -> list[str]:
     _, _, standard = native.LANGUAGES[source.suffix]
     name = os.environ.get("CLANG", "clang") + ("++" if source.suffix == ".cpp" else "")
     common = [flag for flag in native.COMMON_FLAGS if flag != "-O3"]
-    return [name, f"--target={target}", *standard, *common, *flags, *WARNINGS[source.suffix],
-            *FORGIVEN, "-O0", "-c"]  # fmt: skip
+    return [
+        name,
+        f"--target={target}",
+        *standard,
+        *common,
+        *flags,
+        *WARNINGS[source.suffix],
+        *FORGIVEN,
+        "-O0",
+        "-c",
+    ]
 
 
 def refusal(tried: list[str], source: Path, scratch: Path) -> str:

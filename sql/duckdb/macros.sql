@@ -337,9 +337,8 @@ CREATE OR REPLACE TEMP MACRO _tusk_trees_of(asked, model) AS
          WHEN model IS NOT NULL THEN error(asked || ': the model is ''' || model.task || ''', expected a model of trees') END;
 
 -- One row a node: splits send rows of up to `threshold`, or of the levels in `levels`, to the left, and leaves add `value` to the margin.
--- asked: the function that was called, which the error for another model names. A node is a list
--- (udas/duckdb/summaries/tree_numbers.c); no step joins them, since each row of a join would have a copy of the model.
-CREATE OR REPLACE TEMP MACRO _tusk_nodes_of(asked, model) AS TABLE
+-- A node is a list (udas/duckdb/summaries/tree_numbers.c); no step joins them, since each row of a join would have a copy of the model.
+CREATE OR REPLACE TEMP MACRO tree_dump(model) AS TABLE
 SELECT _tusk_node[1]::BIGINT AS tree, _tusk_node[2]::BIGINT AS node,
        CASE WHEN _tusk_node[3] >= 0 THEN coalesce(_tusk_name, 'x' || (_tusk_node[3]::BIGINT + 1)) END AS feature,
        CASE WHEN _tusk_node[3] >= 0 AND _tusk_node[8] < 2 THEN _tusk_node[4] END AS threshold,
@@ -360,12 +359,12 @@ FROM (
                CASE WHEN _tusk_node[3] >= 0 THEN _tusk_names[_tusk_node[3]::BIGINT + 1] END AS _tusk_name
         FROM (
             SELECT _tusk_m.features AS _tusk_names, _tusk_m.class_names AS _tusk_class_names, _tusk_levels,
-                   list_transform(_tusk_levels, lambda _tusk_c: _tusk_c.name) AS _tusk_columns, unnest(_tusk_tree_nodes(_tusk_trees_of(asked, _tusk_m))) AS _tusk_node
+                   list_transform(_tusk_levels, lambda _tusk_c: _tusk_c.name) AS _tusk_columns, unnest(_tusk_tree_nodes(_tusk_trees_of('tree_dump', _tusk_m))) AS _tusk_node
             FROM (
                 SELECT _tusk_m, list_filter(from_json(json_extract(_tusk_m.preparation, '$.columns'), '[{"name": "VARCHAR", "kind": "VARCHAR", "levels": ["VARCHAR"]}]'),
                                             lambda _tusk_c: _tusk_c.kind = 'levels') AS _tusk_levels
-                FROM (SELECT _tusk_model(model) AS _tusk_m)))));
-CREATE OR REPLACE TEMP MACRO tree_dump(model) AS TABLE FROM _tusk_nodes_of('tree_dump', model) ORDER BY tree, node;
+                FROM (SELECT _tusk_model(model) AS _tusk_m)))))
+ORDER BY tree, node;
 
 -- What the splits by each feature gained in all, and how many they are; the most important first.
 CREATE OR REPLACE TEMP MACRO feature_importance(model) AS TABLE
@@ -434,9 +433,10 @@ CREATE OR REPLACE TEMP MACRO _tusk_row_loss(_tusk_m, _tusk_answer, label) AS
     CASE WHEN _tusk_m._tusk_probable THEN -ln(CASE WHEN _tusk_answer < 1e-15 THEN 1e-15 ELSE _tusk_answer END)
          WHEN _tusk_m.class_names IS NOT NULL THEN 1 - _tusk_answer ELSE (_tusk_answer - TRY_CAST(label AS DOUBLE)) ** 2 END;
 CREATE OR REPLACE TEMP MACRO _tusk_loss_sql(features) AS
-    '_tusk_row_loss(_tusk_m, CASE WHEN _tusk_m._tusk_probable THEN ' || _tusk_answer_sql(features, 'predict_proba(_tusk_m, %, _tusk_class_of(_tusk_m.class_names, CAST(_tusk_y AS VARCHAR)))')
-    || ' WHEN _tusk_m.class_names IS NOT NULL THEN CAST(CAST(' || _tusk_answer_sql(features, 'predict_class(_tusk_m, %)')
-    || ' = _tusk_class_of(_tusk_m.class_names, CAST(_tusk_y AS VARCHAR)) AS INTEGER) AS DOUBLE) ELSE ' || _tusk_answer_sql(features, 'predict(_tusk_m, %)') || ' END, _tusk_y)';
+    '_tusk_row_loss(_tusk_m, ' || _tusk_answer_sql(features,
+        'CASE WHEN _tusk_m._tusk_probable THEN predict_proba(_tusk_m, %, _tusk_class_of(_tusk_m.class_names, CAST(_tusk_y AS VARCHAR)))'
+        || ' WHEN _tusk_m.class_names IS NOT NULL THEN CAST(CAST(predict_class(_tusk_m, %) = _tusk_class_of(_tusk_m.class_names, CAST(_tusk_y AS VARCHAR)) AS INTEGER) AS DOUBLE)'
+        || ' ELSE predict(_tusk_m, %) END') || ', _tusk_y)';
 -- The columns after feature j took its values from the row d.
 CREATE OR REPLACE TEMP MACRO _tusk_permuted_sql(features) AS
     CASE WHEN len(_tusk_expression_names(features)) = 0

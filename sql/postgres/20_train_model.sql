@@ -15,6 +15,10 @@ CREATE FUNCTION _tuskml_train(internal) RETURNS tuskml_model
 AS 'MODULE_PATHNAME', 'tuskml_train' LANGUAGE C VOLATILE PARALLEL SAFE SUPPORT _tuskml_support;
 CREATE FUNCTION _tuskml_explain(internal) RETURNS text
 AS 'MODULE_PATHNAME', 'tuskml_explain' LANGUAGE C VOLATILE PARALLEL SAFE SUPPORT _tuskml_support;
+CREATE FUNCTION _tuskml_send_rows(internal) RETURNS text
+AS 'MODULE_PATHNAME', 'tuskml_send_rows' LANGUAGE C VOLATILE PARALLEL SAFE SUPPORT _tuskml_support;
+CREATE FUNCTION _tuskml_take_model(internal) RETURNS tuskml_model
+AS 'MODULE_PATHNAME', 'tuskml_take_model' LANGUAGE C VOLATILE PARALLEL SAFE SUPPORT _tuskml_support;
 
 CREATE FUNCTION _tuskml_combine(internal, internal) RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_combine' LANGUAGE C VOLATILE PARALLEL SAFE;
@@ -44,6 +48,10 @@ CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, feature
 CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, features anyarray) (
     SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE,
     COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
+-- The package's own (learners/receiving.py): rows for Python, and models of Python; handle: of an object there.
+CREATE AGGREGATE @extschema@._tusk_send_rows(handle text, label anycompatible, features anyarray) (
+    SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_send_rows, FINALFUNC_MODIFY = READ_WRITE,
+    COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
 CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, features tuskml_sparse_real) (
     SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_train, FINALFUNC_MODIFY = READ_WRITE,
     COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
@@ -61,6 +69,9 @@ CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, feature
     COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
 CREATE AGGREGATE @extschema@.explain_training(task text, label anycompatible, features anyarray, options text) (
     SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_explain, FINALFUNC_MODIFY = READ_WRITE,
+    COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
+CREATE AGGREGATE @extschema@._tusk_take_model(handle text, label anycompatible, features anyarray, options text) (
+    SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_take_model, FINALFUNC_MODIFY = READ_WRITE,
     COMBINEFUNC = _tuskml_combine, SERIALFUNC = _tuskml_serialize, DESERIALFUNC = _tuskml_deserialize, PARALLEL = SAFE);
 CREATE AGGREGATE @extschema@.train_model(task text, label anycompatible, features tuskml_sparse_real, options text) (
     SFUNC = _tuskml_collect, STYPE = internal, SSPACE = 256, FINALFUNC = _tuskml_train, FINALFUNC_MODIFY = READ_WRITE,

@@ -1,8 +1,9 @@
--- A training that reads some blocks of a table, where its options allow that: the text under which train_model returns its
--- model once, or NULL where all rows are to be read, or what then stands for the task where it is to explain why.
+-- A training that reads some blocks of a table, where its options allow that: the handle with which _tusk_take_model returns
+-- its model, which is trained, or trains on all rows and explains why; NULL where all rows are to be read.
 -- Queries run with the rights of the caller and in its transaction.
 -- path: the search_path for the expressions. The query loads the library, which the first lines of Python look for.
-CREATE FUNCTION _tuskml_sampled(source regclass, task text, label text, features text, options text, path text) RETURNS text
+CREATE FUNCTION _tuskml_sampled(source regclass, task text, label text, features text, options text, path text,
+    OUT handle text, OUT trained boolean)
 LANGUAGE plpython3u VOLATILE SET search_path = pg_catalog, pg_temp AS $python$
     if "trainer" not in SD:
         plpy.execute("SELECT @extschema@.hash_features(ARRAY['x'], 1)")
@@ -138,22 +139,24 @@ CREATE FUNCTION @extschema@.train(source regclass, task text, label text, featur
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     given record;
-    sampled text;
+    sampled record;
+    aggregate text := 'train_model';
     model @extschema@.tuskml_model;
 BEGIN
     SELECT * INTO given FROM @extschema@._tuskml_train_sql(source, task, label, features, options, weight, "offset");
     IF given.extras = '' THEN
-        sampled := @extschema@._tuskml_sampled(source, task, given.y, given.x, given.options, current_setting('search_path'));
-    END IF;
-    IF sampled LIKE 'plans for %' THEN
-        task := sampled;
-    ELSIF sampled IS NOT NULL THEN
-        SELECT (t.m).* INTO model FROM (SELECT @extschema@.train_model(sampled, 0.0::float8, ARRAY[0.0::float8]) AS m OFFSET 0) AS t;
-        RETURN model;
+        SELECT * INTO sampled FROM @extschema@._tuskml_sampled(source, task, given.y, given.x, given.options, current_setting('search_path'));
+        IF sampled.trained THEN
+            SELECT (t.m).* INTO model FROM (SELECT @extschema@._tusk_take_model(sampled.handle, 0.0::float8, ARRAY[0.0::float8], '') AS m OFFSET 0) AS t;
+            RETURN model;
+        ELSIF sampled.handle IS NOT NULL THEN
+            aggregate := '_tusk_take_model';
+            task := sampled.handle;
+        END IF;
     END IF;
     FOR model IN EXECUTE format(
-        'SELECT (t.m).* FROM (SELECT @extschema@.train_model($1, %s, %s, $2%s) AS m FROM %s OFFSET 0) AS t',
-        given.y, given.x, given.extras, source) USING task, given.options LOOP
+        'SELECT (t.m).* FROM (SELECT @extschema@.%I($1, %s, %s, $2%s) AS m FROM %s OFFSET 0) AS t',
+        aggregate, given.y, given.x, given.extras, source) USING task, given.options LOOP
     END LOOP;
     RETURN CASE WHEN model IS NULL THEN NULL ELSE model END;
 END

@@ -10,7 +10,7 @@ BEGIN
     FOR routine IN
         SELECT p.oid FROM pg_catalog.pg_proc AS p
         WHERE p.pronamespace OPERATOR(pg_catalog.=) '@extschema@'::pg_catalog.regnamespace
-          AND p.proname OPERATOR(pg_catalog.=) ANY (ARRAY['train', '_tuskml_train_sql', '_tuskml_train_groups_sql', '_tuskml_sampled', '_tuskml_by_name', '_tuskml_with_names', '_tuskml_plain', 'train_model', 'explain_training', 'feature_frequencies', 'partition_model', 'partitionings']::pg_catalog.name[])
+          AND p.proname OPERATOR(pg_catalog.=) ANY (ARRAY['train', '_tuskml_train_sql', '_tuskml_train_groups_sql', '_tuskml_sampled', '_tuskml_by_name', '_tuskml_with_names', '_tuskml_plain', 'train_model', 'explain_training', '_tusk_send_rows', '_tusk_take_model', 'feature_frequencies', 'partition_model', 'partitionings']::pg_catalog.name[])
           AND p.prokind OPERATOR(pg_catalog.=) ANY (ARRAY['a', 'f']::pg_catalog."char"[])
     LOOP
         EXECUTE pg_catalog.format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', routine);
@@ -27,7 +27,7 @@ BEGIN
     FOR routine IN
         SELECT p.oid FROM pg_catalog.pg_proc AS p
         WHERE p.pronamespace OPERATOR(pg_catalog.=) '@extschema@'::pg_catalog.regnamespace
-          AND p.proname OPERATOR(pg_catalog.~) '^_tuskml_(collect|collect_ids|combine|serialize|deserialize|train|explain|frequencies|partition|answer|support|support_serialize|row_columns|row_expression)$'
+          AND p.proname OPERATOR(pg_catalog.~) '^_tuskml_(collect|collect_ids|combine|serialize|deserialize|train|explain|send_rows|take_model|frequencies|partition|answer|support|support_serialize|row_columns|row_expression)$'
     LOOP
         EXECUTE pg_catalog.format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', routine);
     END LOOP;

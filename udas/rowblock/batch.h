@@ -16,18 +16,34 @@
 extern "C" {
 #endif
 
-enum tusk_request { TUSK_TRAIN = 0, TUSK_EXPLAIN = 1, TUSK_FREQUENCIES = 2, TUSK_PARTITION = 3 };
+/* SEND_ROWS and TAKE_MODEL are the package's own: in the place of a task they have the handle of
+ * an object in Python that gets the rows, or has the models. */
+enum tusk_request {
+    TUSK_TRAIN = 0,
+    TUSK_EXPLAIN = 1,
+    TUSK_FREQUENCIES = 2,
+    TUSK_PARTITION = 3,
+    TUSK_SEND_ROWS = 4,
+    TUSK_TAKE_MODEL = 5
+};
+
+/* Whether the request answers a text for each group. */
+static inline int tusk_answers_text(int request) {
+    return request == TUSK_EXPLAIN || request == TUSK_SEND_ROWS;
+}
 
 /* The error sentence for a cancelled request. */
 static inline const char *tusk_interrupted(int request) {
-    return request < TUSK_FREQUENCIES ? "the training was interrupted"
-                                      : "the statement was interrupted";
+    return request == TUSK_FREQUENCIES || request == TUSK_PARTITION
+               ? "the statement was interrupted"
+               : "the training was interrupted";
 }
 
-/* The name of a request in SQL. */
+/* The name of a request in SQL; of the package's own, the function that its errors name. */
 static inline const char *tusk_request_name(int request) {
-    static const char *const names[] = {"train_model", "explain_training", "feature_frequencies",
-                                        "partition_model"};
+    static const char *const names[] = {"train_model",         "explain_training",
+                                        "feature_frequencies", "partition_model",
+                                        "train_model",         "train_model"};
     return names[request];
 }
 

@@ -58,8 +58,14 @@ class Crew:
             addresses = [one["addresses"] for one in seats]
             units = []
             for rank, one in enumerate(seats):
-                header = {"seat": one["seat"], "rank": rank, "addresses": addresses,
-                          "token": token, "task": task, "alone": one["alone"]}  # fmt: skip
+                header = {
+                    "seat": one["seat"],
+                    "rank": rank,
+                    "addresses": addresses,
+                    "token": token,
+                    "task": task,
+                    "alone": one["alone"],
+                }
                 text = json.dumps(header).encode()
                 payload = several([text, message, *self.parts()])
                 units.append(self.unit(one["place"], payload, WORK))
@@ -130,9 +136,14 @@ def trained(payload: bytes) -> bytes:
     with _lock:
         seat = _seats.pop(header["seat"], None)
     member = Member(
-        header["rank"], seat or Seat(()), header["addresses"], header["token"],
-        partial(rows_of, parts), threads(header), lambda: passes.cancel_count() != mark,
-    )  # fmt: skip
+        header["rank"],
+        seat or Seat(()),
+        header["addresses"],
+        header["token"],
+        partial(rows_of, parts),
+        threads(header),
+        lambda: passes.cancel_count() != mark,
+    )
     if seat is None:
         member.leave()
         return LOST + b"a worker was replaced"

@@ -38,7 +38,7 @@ from tuskml.kernels.parts.sharded import told_by
 from tuskml.kernels.rows.census import Told, as_json, summed
 from tuskml.kernels.structures import GROUP
 from tuskml.learners.models import Models
-from tuskml.learners.receiving import finished
+from tuskml.learners.receiving import ready
 
 COUNT = packed({"method": "count"})
 """The message to a part whose columns are counted."""
@@ -166,9 +166,14 @@ class PartedGroups:
         """The workers that train a group together."""
         name = self.units.named(batch)
         return Crew(
-            leaders.ask, lambda: [one.payload for one in parts.units], self.run,
-            executor.workers, batch.rows, name, executor.notes,
-        )  # fmt: skip
+            leaders.ask,
+            lambda: [one.payload for one in parts.units],
+            self.run,
+            executor.workers,
+            batch.rows,
+            name,
+            executor.notes,
+        )
 
     def parts_of(self, batch: Batch, ask: Ask) -> Shards:
         """The parts of a group. Those of rows with names know what these become in all parts."""
@@ -219,8 +224,8 @@ class PartedGroups:
             f"CAST({'NULL' if value is None else database.text(value)} AS VARCHAR) AS {name}"
             for value, name in zip(group.key, names, strict=True)
         ]
-        task = "linear" if models is None else finished(models)
+        handle = database.text("" if models is None else ready(models))
         none = " FILTER (WHERE false)" if models is None else ""
-        model = f"train_model({database.text(task)}, 0.0, [0.0]){none} AS model"
+        model = f"_tusk_take_model({handle}, 0.0, [0.0]){none} AS model"
         with cursor(self.units.settings) as connection:
             return as_bytes(connection.sql(f"SELECT {', '.join([*keys, model])}").to_arrow_table())

@@ -140,8 +140,8 @@ def query(given: Mapping[str, Any], receive: Receiver) -> None:
             raise
 
     try:
-        with receiving(take) as token, cursor(*place) as connection:
-            text = given["query"].replace(TASK, token)
+        with receiving(take) as handle, cursor(*place) as connection:
+            text = given["query"].replace(TASK, handle)
             DuckDB(connection).attempt(lambda session: session.execute(text).fetchall())
     except Exception as error:
         bad = failed[0] if failed else error

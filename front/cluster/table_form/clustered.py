@@ -1,8 +1,8 @@
 """SQL's `train(...)` on the workers of a cluster: the text of its statement.
 
 DuckDB asks for the text while it plans (`databases/duckdb_rounds.py`), and nothing is trained
-then. The statement calls `explain_training` with a token, which trains when it runs and answers
-with the groups (`running.py`), and `train_model` with another one, which returns their models.
+then. When the statement runs, `_tusk_send_rows` trains and answers with the groups (`running.py`),
+and `_tusk_take_model` returns their models.
 
 The caller's own statement cannot hand over its rows, so another connection to its database writes
 them for the workers. It may see others: it has no temporary tables, settings of its own, and the
@@ -34,7 +34,8 @@ from tuskml.databases.limits import external_access, is_own_cluster, usual_clust
 from tuskml.databases.sources import Source
 from tuskml.errors import DataError, OptionError, TuskError
 from tuskml.groups.execution.choosing import checked_place, place_given
-from tuskml.learners.receiving import NUMBERED, standing
+from tuskml.learners.learner import ALL
+from tuskml.learners.receiving import standing
 from tuskml.learners.registry import of_classes
 from tuskml.text.expressions import quoted, renamed, shortened, unquoted
 
@@ -162,8 +163,7 @@ def written(database: DuckDB, account: int, where: Where, texts: Sequence[str]) 
         types = [kind for _, kind in database.columns(query)]
     seen = "0" if training.source.files else seen_rows(training)
     running = Running(account, where, training, None if training.source.files else seen)
-    token = standing(running.train)
-    running.models = NUMBERED + token
+    handle = database.text(standing(running.train, ALL))
     columns = [
         f"CAST(tusk_group.k[{place}] AS {kind}) AS {quoted(name)}"
         for place, ((name, _), kind) in enumerate(zip(training.keys, types, strict=True), 1)
@@ -173,9 +173,9 @@ def written(database: DuckDB, account: int, where: Where, texts: Sequence[str]) 
         "" if training.source.files else f" {rows(training)}"
     )
     models = database.text(running.models)
-    columns.append(f"train_model({models}, tusk_group.label, [0.0::DOUBLE]) AS _tusk_trained")
+    columns.append(f"_tusk_take_model({models}, tusk_group.label, [0.0::DOUBLE]) AS _tusk_trained")
     return (
-        f"WITH tusk_ran AS MATERIALIZED (SELECT explain_training({database.text(f'{token}/0')}, "
+        f"WITH tusk_ran AS MATERIALIZED (SELECT _tusk_send_rows({handle}, "
         f"tusk_seen, [0.0::DOUBLE]) AS said FROM ({asked})), "
         f"tusk_groups AS (SELECT unnest(from_json(CASE WHEN said[1] = '{FAILED}' THEN "
         f"error('train: ' || said[2:]) ELSE said END, {shape})) AS tusk_group FROM tusk_ran) "

@@ -4,7 +4,7 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import duckdb
@@ -22,7 +22,7 @@ from tuskml.errors import DataError, Interrupted, TuskError
 from tuskml.kernels import passes
 from tuskml.kernels.passes import first_labels
 from tuskml.learners.models import Models, Strings
-from tuskml.learners.receiving import numbered
+from tuskml.learners.receiving import new_handle, ready
 from tuskml.model.execution import Execution
 
 LOOK_SECONDS = 0.05
@@ -35,16 +35,16 @@ class Running:
     """One statement, which may run more than once.
 
     account: of its database; seen: SQL of the number that the statement gives for the rows that it
-    sees, None for files; models: the token under which it asks for models.
+    sees, None for files; models: the handle of the models that it takes.
     """
 
     account: int
     where: Where
     training: Training
     seen: str | None
-    models: str = ""
+    models: str = field(default_factory=new_handle)
 
-    def train(self, number: int, groups: NDArray[np.void], memory: int) -> str:
+    def train(self, groups: NDArray[np.void], memory: int) -> str:
         """Trains all groups, or the one without a key. Returns as JSON of each its keys as text,
         its number, and the label by which its model is asked for, null for a group without a
         usable row. Where the training fails, returns FAILED and the reason.
@@ -76,7 +76,7 @@ class Running:
             labels[at] = place
         if len(usable):
             models = models_of(values.take(usable))
-            numbered(self.models, models if estimated is None else telling(models, estimated))
+            ready(models if estimated is None else telling(models, estimated), self.models)
         by_place = zip(*keys, strict=True) if keys else iter([()] * len(values))
         return json.dumps(
             [described(key, place, labels[place]) for place, key in enumerate(by_place)]

@@ -18,9 +18,19 @@ every two seconds, until Ctrl-C:
   tuskml top --every 2
 """
 SHORT = (
-    "session", "training", "program", "task", "plan", "models", "share", "seconds", "rows/s",
-    "progress", "end", "rho",
-)  # fmt: skip
+    "session",
+    "training",
+    "program",
+    "task",
+    "plan",
+    "models",
+    "share",
+    "seconds",
+    "rows/s",
+    "progress",
+    "end",
+    "rho",
+)
 
 
 def grammar(made: Parser) -> None:

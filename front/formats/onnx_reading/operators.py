@@ -148,8 +148,11 @@ def arithmetic(node: Node) -> Value:
 
 
 BINARY: dict[str, Callable[[Floats, Floats], Floats]] = {
-    "Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.divide,
-}  # fmt: skip
+    "Add": np.add,
+    "Sub": np.subtract,
+    "Mul": np.multiply,
+    "Div": np.divide,
+}
 INVERSE: dict[str, Callable[[Floats], Floats]] = {"Sub": np.negative, "Div": np.reciprocal}
 
 
@@ -304,9 +307,23 @@ READ: dict[str, Callable[[Node], Value]] = {
     "TreeEnsembleClassifier": tree_classifier,
     "ReduceSum": total,
     **dict.fromkeys(
-        ("ArgMax", "Gather", "Where", "Greater", "GreaterOrEqual", "Less", "Equal", "IsNaN", "Not",
-         "ZipMap", "ArrayFeatureExtractor", "Concat", "LabelEncoder", "Binarizer"),
+        (
+            "ArgMax",
+            "Gather",
+            "Where",
+            "Greater",
+            "GreaterOrEqual",
+            "Less",
+            "Equal",
+            "IsNaN",
+            "Not",
+            "ZipMap",
+            "ArrayFeatureExtractor",
+            "Concat",
+            "LabelEncoder",
+            "Binarizer",
+        ),
         follows,
     ),
-}  # fmt: skip
+}
 """By the operator."""

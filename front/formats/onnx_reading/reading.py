@@ -41,8 +41,14 @@ OBJECTIVES = {"squared": "identity", "poisson": "exp", "logistic": "logistic"}
 BY_RESPONSE = {response: name for name, response in OBJECTIVES.items()}
 MOST_CLASSES = 1000
 DAMAGED = (
-    AttributeError, IndexError, KeyError, OverflowError, StopIteration, TypeError, ValueError
-)  # fmt: skip
+    AttributeError,
+    IndexError,
+    KeyError,
+    OverflowError,
+    StopIteration,
+    TypeError,
+    ValueError,
+)
 """What it comes to that a graph has not what its operators need."""
 NO_TREE = Tree(np.array([[-1.0, 0, 0, 0, 0, 0]]))
 

@@ -100,10 +100,14 @@ def older(n: int, given: Attributes, kind: str, margins: int) -> Forest:
             {}
             if mode == "LEAF"
             else Split(
-                given["nodes_featureids"][at], mode, values[at], given["nodes_truenodeids"][at],
-                given["nodes_falsenodeids"][at], bool(flags[at]),
+                given["nodes_featureids"][at],
+                mode,
+                values[at],
+                given["nodes_truenodeids"][at],
+                given["nodes_falsenodeids"][at],
+                bool(flags[at]),
             )
-        )  # fmt: skip
+        )
     weights = numbers(given, f"{kind}_weights")
     where = (given[f"{kind}_{name}"] for name in ("treeids", "nodeids", "ids"))
     for tree_at, node, target, weight in zip(*where, weights, strict=True):

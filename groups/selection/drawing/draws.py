@@ -24,7 +24,7 @@ class Draw:
     logarithmic: bool
     whole: bool
 
-    def one(self, random: np.random.Generator) -> float | int:
+    def one(self, random: "np.random.Generator") -> float | int:
         low, high = (self.low, self.high + 1) if self.whole else (self.low, self.high)
         if self.logarithmic:
             value = math.exp(random.uniform(math.log(low), math.log(high)))

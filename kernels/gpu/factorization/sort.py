@@ -93,9 +93,15 @@ class Runs:
 
 
 def sorted_on_host(
-    rows: Pass, device: Device, shape: Shape, seed: int, charges: Charges, most: int, *,
+    rows: Pass,
+    device: Device,
+    shape: Shape,
+    seed: int,
+    charges: Charges,
+    most: int,
+    *,
     lock_free: bool,
-) -> Ratings:  # fmt: skip
+) -> Ratings:
     """The ratings of one group's rows. most: how many the device sorts at once."""
     n, xp, put = int(rows.groups["n_rows"][0]), device.xp, device.to_device
     low, high = (float(rows.labels()[name][0]) for name in ("low", "high"))
@@ -138,9 +144,14 @@ def keys_of(layout: Layout, xp: Any, user: Any, item: Any, value: Any) -> tuple[
 
 
 def deal(
-    source: RatingRows, device: Device, layout: Layout, runs: Runs, of: Any,
-    table: NDArray[np.int32], unit: Scale,
-) -> None:  # fmt: skip
+    source: RatingRows,
+    device: Device,
+    layout: Layout,
+    runs: Runs,
+    of: Any,
+    table: NDArray[np.int32],
+    unit: Scale,
+) -> None:
     """Writes records of ratings, not yet scaled, to their runs."""
     xp, filled = device.xp, runs.first[:-1].copy()
     for user_id, item_id, rating in source.parts():

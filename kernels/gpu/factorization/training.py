@@ -83,9 +83,16 @@ class DeviceFactorization:
     """
 
     def __init__(
-        self, device: Device, ratings: Ratings, shape: Shape, seed: int, *, lock_free: bool,
-        cancel_mark: int = -1, at_once: int | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        device: Device,
+        ratings: Ratings,
+        shape: Shape,
+        seed: int,
+        *,
+        lock_free: bool,
+        cancel_mark: int = -1,
+        at_once: int | None = None,
+    ) -> None:
         self.device, self.shape, self.seed = device, shape, seed
         self.cancel_mark, self.lock_free = cancel_mark, lock_free
         self.ratings, self.at_once = ratings, at_once
@@ -99,9 +106,15 @@ class DeviceFactorization:
 
     @classmethod
     def of_columns(
-        cls, device: Device, columns: Columns, shape: Shape, seed: int, *, lock_free: bool,
+        cls,
+        device: Device,
+        columns: Columns,
+        shape: Shape,
+        seed: int,
+        *,
+        lock_free: bool,
         cancel_mark: int = -1,
-    ) -> "DeviceFactorization":  # fmt: skip
+    ) -> "DeviceFactorization":
         """From columns whose ids are within the shape."""
         n_ids = shape.n_users, shape.n_items
         ratings = ratings_of(
@@ -111,9 +124,16 @@ class DeviceFactorization:
 
     @classmethod
     def of_rows(
-        cls, rows: Pass, device: Device, shape: Shape, seed: int, *, lock_free: bool,
-        memory: int = 0, at_once: int | None = None,
-    ) -> "DeviceFactorization":  # fmt: skip
+        cls,
+        rows: Pass,
+        device: Device,
+        shape: Shape,
+        seed: int,
+        *,
+        lock_free: bool,
+        memory: int = 0,
+        at_once: int | None = None,
+    ) -> "DeviceFactorization":
         """From rows of one group, dense [user, item], in the host's memory.
 
         memory: the account that records are charged to where they stay there; at_once: ratings
@@ -128,9 +148,14 @@ class DeviceFactorization:
         charges = Charges(memory)
         ratings = sorted_on_host(rows, device, shape, seed, charges, at_once, lock_free=lock_free)
         return cls(
-            device, ratings, shape, seed, lock_free=lock_free,
-            cancel_mark=rows.cancel_mark, at_once=at_once,
-        )  # fmt: skip
+            device,
+            ratings,
+            shape,
+            seed,
+            lock_free=lock_free,
+            cancel_mark=rows.cancel_mark,
+            at_once=at_once,
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -148,8 +173,12 @@ class DeviceFactorization:
         for part, side in enumerate((self.ratings.users, self.ratings.items)):
             vectors = self.vectors_of[part]
             arguments = [
-                side.ids, np.int64(side.seen), np.uint64((seed + part) & MASK), spread, vectors
-            ]  # fmt: skip
+                side.ids,
+                np.int64(side.seen),
+                np.uint64((seed + part) & MASK),
+                spread,
+                vectors,
+            ]
             self._launch("start_vectors", -(-vectors.size // source.FACTOR_THREADS), arguments)
 
     def keep(self) -> None:
@@ -176,16 +205,20 @@ class DeviceFactorization:
         shape, schedule, deviation = self.shape, self.ratings.schedule, self.ratings.deviation
         sums = self.device.xp.zeros(schedule.workers, np.float64)
         keep = np.float32(1 - step * shape.l2 / deviation)
-        rule = [
-            np.float32(step), np.float32(1 - step * shape.l2) if shape.biases else keep, keep
-        ]  # fmt: skip
+        rule = [np.float32(step), np.float32(1 - step * shape.l2) if shape.biases else keep, keep]
         launched = 0
         for some in self.ratings.records.rounds(schedule, self.seed, number):
             passes.raise_if_cancelled(self.cancel_mark)
             arguments = [
-                some.table, some.start, some.order, np.int64(len(some.order)),
-                np.int64(schedule.workers), *rule, *self.vectors_of, sums,
-            ]  # fmt: skip
+                some.table,
+                some.start,
+                some.order,
+                np.int64(len(some.order)),
+                np.int64(schedule.workers),
+                *rule,
+                *self.vectors_of,
+                sums,
+            ]
             self._launch("train_ratings", self._blocks(schedule.workers), arguments)
             launched += some.n
             if launched >= AT_ONCE:
@@ -224,9 +257,11 @@ class DeviceFactorization:
         coef = np.zeros((shape.n_users + shape.n_items, shape.width))
         first = 0
         for vectors, side, n_ids in zip(
-            self.vectors_of, (self.ratings.users, self.ratings.items),
-            (shape.n_users, shape.n_items), strict=True,
-        ):  # fmt: skip
+            self.vectors_of,
+            (self.ratings.users, self.ratings.items),
+            (shape.n_users, shape.n_items),
+            strict=True,
+        ):
             ids = self.device.to_host(side.ids)
             found = self.device.to_host(vectors)[:, : shape.width].astype(np.float64)
             with np.errstate(invalid="ignore"):  # 0 times infinity, which the caller looks for
@@ -241,9 +276,7 @@ class DeviceFactorization:
         """Records of other ratings. Ids that the training has not seen have no place."""
         known = self.ratings
         value = (rating.astype(np.float64) - known.mean) / known.deviation
-        return as_table(
-            self.device.xp, known.users.place[user], known.items.place[item], value
-        )  # fmt: skip
+        return as_table(self.device.xp, known.users.place[user], known.items.place[item], value)
 
     def _errors(self, table: Any) -> Any:
         """The sum of squared errors, in units of the deviation, on the device, without a wait."""

@@ -41,10 +41,16 @@ def source_of(sizes: tuple[int, ...], rules: Rules) -> Source:
     small = 4 * (4 * weights + values) <= FEW_BYTES
     threads = 256 if weights >= WIDE else 128
     macros: dict[str, int | str] = {
-        "SIZES": ", ".join(map(str, sizes)), "LAYERS": len(sizes) - 1, "ROWS": rows,
-        "BATCH": rules.batch, "THREADS": threads, "ACTIVATION": rules.activation,
-        "LOSS": rules.loss, "ADAM": int(rules.algorithm == 0), "KEEPS_STATE": int(small),
-    }  # fmt: skip
+        "SIZES": ", ".join(map(str, sizes)),
+        "LAYERS": len(sizes) - 1,
+        "ROWS": rows,
+        "BATCH": rules.batch,
+        "THREADS": threads,
+        "ACTIVATION": rules.activation,
+        "LOSS": rules.loss,
+        "ADAM": int(rules.algorithm == 0),
+        "KEEPS_STATE": int(small),
+    }
     shared = 4 * ((4 if small else 2) * weights + values)
     return Source("train_nets", ("nets.cu",), tuple(macros.items()), threads, shared)
 
@@ -100,9 +106,17 @@ class Fused:
         """The sums of the losses before each step, and whether all weights are numbers, (G,)."""
         block, put = self.block, self.device.to_device
         sums = self.device.xp.zeros((self.g, 2), np.float64)
-        given = [block.x, block.y, block.share, self.count, put(alive.astype(np.int32)),
-                 orders.draw(epoch), orders.which, np.int64(self.longest),
-                 np.int32(epoch)]  # fmt: skip
+        given = [
+            block.x,
+            block.y,
+            block.share,
+            self.count,
+            put(alive.astype(np.int32)),
+            orders.draw(epoch),
+            orders.which,
+            np.int64(self.longest),
+            np.int32(epoch),
+        ]
         factors = [rate, 1 - rate * self.rules.weight_decay, self.rules.momentum]
         behind = [*(np.float32(factor) for factor in factors), self.nets, self.state, sums]
         each = PIECE // (weights_of(self.sizes) * -(-self.g // BLOCKS))

@@ -83,10 +83,17 @@ class Orders:
             return self._by_host(epoch)
         made = self.device.xp.empty((len(self.counts), self.longest), np.int32)
         seed = np.uint64(within(within(self.seed, 2), epoch))
-        self.device.launch(source, (len(self.counts), 1), [
-            self.device.to_device(self.counts), np.int64(self.longest), seed,
-            np.int32(self.shuffled), made,
-        ])  # fmt: skip
+        self.device.launch(
+            source,
+            (len(self.counts), 1),
+            [
+                self.device.to_device(self.counts),
+                np.int64(self.longest),
+                seed,
+                np.int32(self.shuffled),
+                made,
+            ],
+        )
         return made
 
     def _by_host(self, epoch: int) -> Any:

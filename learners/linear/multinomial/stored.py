@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.errors import OptionError
-from tuskml.kernels.charged import FLOOR, look_at_limits
+from tuskml.kernels.charged import FLOOR
 from tuskml.kernels.library import cancel_mark
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.rows.renumber import n_trained
@@ -29,6 +29,7 @@ from tuskml.learners.linear.request import LinearOptions, Request
 from tuskml.learners.linear.stored.outgrown import bytes_of, room_of
 from tuskml.learners.linear.stored.route import ALGORITHMS
 from tuskml.learners.linear.stored.start import DTYPE
+from tuskml.schedule.budget import look_at_limits
 
 Pairs = Iterator[tuple[NDArray[np.int64], NDArray[Any]]]
 

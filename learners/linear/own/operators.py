@@ -51,7 +51,7 @@ class Setting:
     start: Floats
     deadline: float | None
     replaced: Callable[..., Any]
-    random: np.random.Generator
+    random: "np.random.Generator"
 
 
 Make = Callable[[Setting], Callable[..., Any]]

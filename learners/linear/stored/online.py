@@ -2,22 +2,21 @@
 
 import math
 import time
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tuskml.kernels.stored.chunks import Chunks, Keys, Widths
+from tuskml.kernels.stored.chunks import Keys, Widths
+from tuskml.kernels.stored.training import Training
 from tuskml.kvstore import Frames, ModelStore
 from tuskml.kvstore.working.routes import Routes
 from tuskml.learners import events
 from tuskml.learners.linear.operators import LEAST_SIZE
+from tuskml.learners.linear.plan import Plan
+from tuskml.learners.linear.request import LinearOptions
 from tuskml.learners.linear.stored.outcome import AboveStart, Diverged
 from tuskml.learners.linear.stored.step import HeldOut, Pace
-from tuskml.learners.stored.progress import Progress
-
-if TYPE_CHECKING:
-    from tuskml.learners.linear.stored.run import Run
+from tuskml.learners.stored.progress import Clock, Facts, Progress
 
 ABOVE, ROUNDING, FAR_ABOVE = 0.01, 1e-6, 0.1
 """Of the objective at the start, by how much another is more where a sample of the rows tells it,
@@ -26,49 +25,67 @@ RUNAWAY = 4.0
 """Times that objective, above which the first epoch's loss tells that the step is too long."""
 
 
+@dataclass(frozen=True)
+class Setting:
+    """What a run tells its epochs.
+
+    share: bytes of the cache for each thread; deadline: by `time.monotonic`; last: a training that
+    diverges is not begun again; gave_up: the model is the start, and takes no epochs.
+    """
+
+    options: LinearOptions
+    plan: Plan
+    n_rows: int
+    n_entries: int
+    facts: Facts
+    share: int
+    clock: Clock
+    deadline: float
+    checkpoint_seconds: float
+    last: bool
+    gave_up: bool
+
+
 class Online:
     """Epochs on one working store."""
 
     def __init__(
         self,
-        run: "Run",
+        setting: Setting,
+        training: Training,
+        held: HeldOut | None,
         store: ModelStore,
         frames: Frames | Routes,
-        chunks: Chunks,
         progress: Progress,
     ) -> None:
-        self.run_of, self.store, self.frames, self.progress = run, store, frames, progress
-        self.training = run._training(chunks, frames.access, progress.step)
-        self.n_rows = int(run.rows.groups["n_rows"][0])
-        self.penalised = bool(run.options.l1 or run.options.l2)
-        self.pace = Pace(run.plan.threads, run.plan.max_iter, run.rows.nonzeros())
+        self.setting, self.training, self.held = setting, training, held
+        self.store, self.frames, self.progress = store, frames, progress
+        plan = setting.plan
+        self.penalised = bool(setting.options.l1 or setting.options.l2)
+        self.pace = Pace(plan.threads, plan.max_iter, setting.n_entries)
         self.passes = 0
-        self.held: HeldOut | None = None
-        if run.held is not None:
-            judged = run._training(run.held_chunks, frames.access, progress.step)
-            self.held = HeldOut(judged, int(run.held.groups["n_rows"][0]))
-        self.converged, self.status = False, "not converged" if run.plan.epsilon else "ok"
+        self.converged, self.status = False, "not converged" if plan.epsilon else "ok"
         self.checkpointed = time.monotonic()
         self._keys: tuple[Keys, Widths] | None = None
 
     def run(self) -> None:
         """Epochs until the loss stops falling, they are done, or the time is over."""
-        progress, run = self.progress, self.run_of
-        if run.gave_up:
+        progress, setting = self.progress, self.setting
+        if setting.gave_up:
             return
         if progress.continued and not progress.epoch:
             progress.begun = self._begun()
-        told = events.Pace(1, self.n_rows)
+        reported = events.Pace(1, setting.n_rows)
         if self.held is not None and progress.epoch:  # resumed at the best weights so far
             self.held.improves(progress.model)
-        while progress.epoch < run.plan.max_iter:
-            if time.monotonic() >= run.deadline:
+        while progress.epoch < setting.plan.max_iter:
+            if time.monotonic() >= setting.deadline:
                 self.status = "time limit"
                 break
             loss = self._epoch()
             progress.history.append(loss)
             progress.epoch += 1
-            told.epochs(progress.epoch, run.plan.max_iter)
+            reported.epochs(progress.epoch, setting.plan.max_iter)
             events.tell(events.Event(0, 0, progress.epoch, loss))
             if self._settled():
                 self.converged, self.status = True, "ok"
@@ -77,7 +94,7 @@ class Online:
                 self._judge(self.held)
                 if self.stopped:
                     break
-            elif time.monotonic() - self.checkpointed > run.checkpoint_seconds:
+            elif time.monotonic() - self.checkpointed > setting.checkpoint_seconds:
                 self._checkpoint()
 
     def _judge(self, held: HeldOut) -> None:
@@ -98,34 +115,34 @@ class Online:
 
     def _epoch(self) -> float:
         """The mean loss of the rows, each before its own update."""
-        clock = self.run_of.clock
+        clock = self.setting.clock
         training, began = replace(self.training, threads=self.pace.threads), time.perf_counter()
         done = training.epoch(self.progress.model, float(self.progress.epoch))
         self.pace.took(time.perf_counter() - began)
         self.passes += 1
         for name in ("acquire", "train", "release"):
             clock.add(name, getattr(done, f"{name}_ns") / 1e9)
-        loss = done.loss / self.n_rows
+        loss = done.loss / self.setting.n_rows
         if not math.isfinite(loss + done.model.intercept):
             raise Diverged
         begun = self.progress.begun
-        first = begun is not None and not self.run_of.last and not self.progress.epoch
+        first = begun is not None and not self.setting.last and not self.progress.epoch
         if first and loss > RUNAWAY * (begun or 0.0) + self._rounding():
             raise Diverged
         self.progress.model = done.model
         return loss
 
     def _settled(self) -> bool:
-        history, epsilon = self.progress.history, self.run_of.plan.epsilon
+        history, epsilon = self.progress.history, self.setting.plan.epsilon
         if not epsilon or len(history) < 2:
             return False
         least = LEAST_SIZE * abs(history[0])
         return abs(history[-2] - history[-1]) <= epsilon * max(abs(history[-1]), least)
 
     def _checkpoint(self) -> None:
-        with self.run_of.clock.phase("checkpoint"):
+        with self.setting.clock.phase("checkpoint"):
             self._fold()
-            self.store.checkpoint(self.progress.as_record(self.run_of.facts))
+            self.store.checkpoint(self.progress.as_record(self.setting.facts))
         self.checkpointed = time.monotonic()
 
     def _fold(self) -> tuple[float, float]:
@@ -136,7 +153,7 @@ class Online:
             self._keys = self._all_keys()
         keys, widths = self._keys
         model, sums = self.training.settle(
-            self.progress.model, keys, widths, self.run_of.share // 2, fold=True
+            self.progress.model, keys, widths, self.setting.share // 2, fold=True
         )
         self.progress.model = model
         return sums.squares, sums.absolute
@@ -155,10 +172,10 @@ class Online:
         begin again with a shorter step, otherwise AboveStart.
         """
         objective, begun = self.objective(), self.progress.begun
-        if begun is None or self.run_of.gave_up:
+        if begun is None or self.setting.gave_up:
             return objective
         above = objective - begun - self._rounding()
-        if above > ABOVE * begun and not self.run_of.last:
+        if above > ABOVE * begun and not self.setting.last:
             raise Diverged
         judged = self.progress.continued and self.held is None
         if above > (ROUNDING if judged else ABOVE) * begun:
@@ -180,10 +197,10 @@ class Online:
 
     def objective(self) -> float:
         """At the weights as they ended, which are plain afterwards."""
-        options = self.run_of.options
-        with self.run_of.clock.phase("objective"):
+        options = self.setting.options
+        with self.setting.clock.phase("objective"):
             squares, sizes = self._fold()
-            loss = self.training.loss(self.progress.model).loss / self.n_rows
+            loss = self.training.loss(self.progress.model).loss / self.setting.n_rows
             self.passes += 1
         if not math.isfinite(loss):
             raise Diverged

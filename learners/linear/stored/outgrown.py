@@ -6,12 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels import passes
-from tuskml.kernels.charged import FLOOR, look_at_limits, memory_use
+from tuskml.kernels.charged import FLOOR, memory_use
 from tuskml.kernels.rows.renumber import n_trained
 from tuskml.learners.learner import Outgrown
 from tuskml.learners.linear.algorithms import LAST_CHOICE
 from tuskml.learners.linear.own.operators import named
 from tuskml.learners.linear.request import Request
+from tuskml.schedule.budget import look_at_limits
 
 DOUBLE = 8
 

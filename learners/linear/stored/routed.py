@@ -153,7 +153,8 @@ class RoutedRun(Run):
         with Routes(self.routing.plan, self.routing.moves.file, self.root.path) as routes:
             if progress.epoch:
                 self.routing.fill(routes, partial(weights_of, store))
-            online = RoutedOnline(self, store, routes, chunks, progress)
+            parts = self._parts(chunks, routes.access, progress.step)
+            online = RoutedOnline(self.routing, *parts, store, routes, progress)
             online.run()
             objective = online.judged()
             with self.clock.phase("seal"), routes.at_rest():
@@ -176,24 +177,22 @@ class RoutedOnline(Online):
 
     frames: Routes
 
-    def __init__(
-        self, run: RoutedRun, store: ModelStore, frames: Routes, chunks: Chunks, progress: Progress
-    ) -> None:
-        super().__init__(run, store, frames, chunks, progress)
-        assert run.routing is not None
-        self.routing = run.routing
+    def __init__(self, routing: Routing, *parts: Any) -> None:
+        """parts: as of `Online`."""
+        super().__init__(*parts)
+        self.routing = routing
         self.training = replace(self.training, together=True)
-        self.pace = Pace(run.plan.threads, 1)  # which wait for the disk, not for each other
+        self.pace = Pace(self.setting.plan.threads, 1)  # which wait for the disk, not each other
         # The first checkpoint sorts and writes as much as planning did, so it takes about as long.
-        self.checkpointed += PATIENCE * run.clock.spent("layout", "map")
+        self.checkpointed += PATIENCE * self.setting.clock.spent("layout", "map")
 
     def _checkpoint(self) -> None:
-        with self.run_of.clock.phase("checkpoint"):
+        with self.setting.clock.phase("checkpoint"):
             began = time.monotonic()
             self._fold()
             with self.frames.at_rest():
                 pour(finite(self.routing.pairs(self.frames)), self.store)
-            self.store.checkpoint(self.progress.as_record(self.run_of.facts))
+            self.store.checkpoint(self.progress.as_record(self.setting.facts))
         now = time.monotonic()
         self.checkpointed = now + PATIENCE * (now - began)
 
@@ -202,7 +201,7 @@ class RoutedOnline(Online):
             return 0.0, 0.0
         keys, widths = self.routing.plan.keys_at_rest()
         with self.frames.at_rest(fold=True):
-            most = self.run_of.share // 2
+            most = self.setting.share // 2
             model, sums = self.training.settle(self.progress.model, keys, widths, most, fold=True)
         self.progress.model = model
         return sums.squares, sums.absolute

@@ -27,7 +27,7 @@ from tuskml.learners.linear.multinomial.stored import Several, centred, sealed_p
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.request import Request
 from tuskml.learners.linear.stored.estimate import StoreUse, estimate_of, expected_epochs
-from tuskml.learners.linear.stored.online import Online
+from tuskml.learners.linear.stored.online import Online, Setting
 from tuskml.learners.linear.stored.outcome import (
     AboveStart,
     Diverged,
@@ -37,7 +37,7 @@ from tuskml.learners.linear.stored.outcome import (
     told,
 )
 from tuskml.learners.linear.stored.start import DTYPE, Start, first_intercept
-from tuskml.learners.linear.stored.step import Trials, penalties_of
+from tuskml.learners.linear.stored.step import HeldOut, Trials, penalties_of
 from tuskml.learners.stored.affinity import Arranging
 from tuskml.learners.stored.defaults import CACHE, CHECKPOINT_SECONDS
 from tuskml.learners.stored.layout import (
@@ -249,10 +249,40 @@ class Run:
     def _training(self, chunks: Chunks, access: int, step: float) -> Training:
         plan, options = self.plan, self.options
         return Training(
-            chunks, access, step, plan.power, plan.batch_size,
-            options.l1, options.l2, plan.seed, plan.shuffle,
+            chunks,
+            access,
+            step,
+            plan.power,
+            plan.batch_size,
+            options.l1,
+            options.l2,
+            plan.seed,
+            plan.shuffle,
             classes=None if self.classes is None else self.classes.softmax,
-        )  # fmt: skip
+        )
+
+    def _parts(
+        self, chunks: Chunks, access: int, step: float
+    ) -> tuple[Setting, Training, HeldOut | None]:
+        """What the epochs need: their setting, the training and the rows held out of it."""
+        setting = Setting(
+            options=self.options,
+            plan=self.plan,
+            n_rows=int(self.rows.groups["n_rows"][0]),
+            n_entries=self.rows.nonzeros(),
+            facts=self.facts,
+            share=self.share,
+            clock=self.clock,
+            deadline=self.deadline,
+            checkpoint_seconds=self.checkpoint_seconds,
+            last=self.last,
+            gave_up=self.gave_up,
+        )
+        held = None
+        if self.held is not None:
+            judged = self._training(self.held_chunks, access, step)
+            held = HeldOut(judged, int(self.held.groups["n_rows"][0]))
+        return setting, self._training(chunks, access, step), held
 
     # --- the epochs ---
 
@@ -326,10 +356,18 @@ class Run:
         )
         done = Counters.of_frames(counted, saved + counted.wanted, saved, self.clock)
         return Trained(
-            version.reference, progress.dimension, progress.model.intercept, objective,
-            progress.history, progress.epoch, online.converged, online.status, progress.step,
-            description, done,
-        )  # fmt: skip
+            version.reference,
+            progress.dimension,
+            progress.model.intercept,
+            objective,
+            progress.history,
+            progress.epoch,
+            online.converged,
+            online.status,
+            progress.step,
+            description,
+            done,
+        )
 
     def _epochs(
         self, store: ModelStore, chunks: Chunks, progress: Progress
@@ -339,7 +377,8 @@ class Run:
         given = self.cache, self.plan.threads, penalties, self.all_bytes
         pushes = self.options.sharing == "push"
         with store.frames(*given, pushes=pushes) as frames:
-            online = Online(self, store, frames, chunks, progress)
+            parts = self._parts(chunks, frames.access, progress.step)
+            online = Online(*parts, store, frames, progress)
             online.run()
             if online.stopped:
                 frames.close(flush=False)

@@ -232,7 +232,7 @@ def laid_out(storage: Storage, request: Request, n_features: int) -> Rounds | No
 
 
 def grown(
-    layout: Layout, rng: np.random.Generator, most_iter: int | None
+    layout: Layout, rng: "np.random.Generator", most_iter: int | None
 ) -> Iterator[tuple[Piece, ...]]:
     """The pieces of each round, later ones of several chunks; every piece once at most."""
     yield layout.first

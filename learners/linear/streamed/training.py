@@ -231,7 +231,7 @@ def laid_out_first(
 
 
 def laid_out(
-    sizes: Sequence[int], held: int, n_features: int, rng: np.random.Generator, least: int
+    sizes: Sequence[int], held: int, n_features: int, rng: "np.random.Generator", least: int
 ) -> Layout | None:
     """As `lay_out` has it, of chunks and pieces that fit into memory."""
     most = rows_in(MOST_BYTES, n_features)

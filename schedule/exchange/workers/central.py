@@ -93,9 +93,12 @@ class Central:
         elif "iteration" in word:
             some = self.reports.setdefault(word["iteration"], {})
             some[rank] = Report(
-                word["version"], word["took"], word["waited"], word["computed"],
+                word["version"],
+                word["took"],
+                word["waited"],
+                word["computed"],
                 tuple(word["alive"]),
-            )  # fmt: skip
+            )
             if len(some) == len(self.connections):
                 self.recent.append(self.reports.pop(word["iteration"]))
                 self.judge()

@@ -225,9 +225,13 @@ class Session:
         if iteration >= 0:
             version = self.versions[-1]
             self.ballot.report(
-                iteration=iteration, version=version, took=took, waited=waited,
-                computed=self.computed, alive=self.usable(),
-            )  # fmt: skip
+                iteration=iteration,
+                version=version,
+                took=took,
+                waited=waited,
+                computed=self.computed,
+                alive=self.usable(),
+            )
         self.computed = {}
 
     def _forget(self, before: int) -> None:

@@ -71,13 +71,38 @@ def namespaces(hosts: int, rates: list[float]) -> Iterator[list[str]]:
             own = ["netns", "exec", name]
             ip(*own, "ip", "link", "set", "lo", "up")
             for link, rate in enumerate(rates):
-                ip(*inside, "link", "add", f"p{host}x{link}", "type", "veth",
-                   "peer", "name", f"eth{link}", "netns", name)  # fmt: skip
+                ip(
+                    *inside,
+                    "link",
+                    "add",
+                    f"p{host}x{link}",
+                    "type",
+                    "veth",
+                    "peer",
+                    "name",
+                    f"eth{link}",
+                    "netns",
+                    name,
+                )
                 ip(*inside, "link", "set", f"p{host}x{link}", "master", f"br{link}", "up")
                 ip(*own, "ip", "addr", "add", f"{address(link, host)}/24", "dev", f"eth{link}")
                 ip(*own, "ip", "link", "set", f"eth{link}", "up")
-                ip(*own, "tc", "qdisc", "add", "dev", f"eth{link}", "root", "tbf",
-                   "rate", f"{rate:g}mbit", "burst", BURST, "limit", QUEUE)  # fmt: skip
+                ip(
+                    *own,
+                    "tc",
+                    "qdisc",
+                    "add",
+                    "dev",
+                    f"eth{link}",
+                    "root",
+                    "tbf",
+                    "rate",
+                    f"{rate:g}mbit",
+                    "burst",
+                    BURST,
+                    "limit",
+                    QUEUE,
+                )
         yield names
     finally:
         for name in (*names, f"{mark}s"):
@@ -103,10 +128,16 @@ def worker(rank: int, config: Mapping[str, Any]) -> None:
     everyone = Workers(operations(SHAPE, hosts), hosts, LINKS)
     found = measured.probed(links, everyone)
     session = Session(links, everyone, ballot(order, rank, everyone, found))
-    trained(session, rank, iterations, lambda: {
-        "versions": session.versions, "fallbacks": session.fallbacks,
-        "links": [[one.inside, one.latency] for one in found],
-    })  # fmt: skip
+    trained(
+        session,
+        rank,
+        iterations,
+        lambda: {
+            "versions": session.versions,
+            "fallbacks": session.fallbacks,
+            "links": [[one.inside, one.latency] for one in found],
+        },
+    )
 
 
 def gloo_worker(rank: int, config: Mapping[str, Any]) -> None:
@@ -172,10 +203,12 @@ def ran(names: list[str], config: Mapping[str, Any]) -> list[dict[str, Any]]:
     processes = [
         subprocess.Popen(
             ["ip", "netns", "exec", name, *own, "--role", role, "--config", json.dumps(config)],
-            stdout=subprocess.PIPE, text=True, env=os.environ | env,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | env,
         )
         for name, role in roles
-    ]  # fmt: skip
+    ]
     try:
         said = [one.communicate(timeout=300)[0] for one in processes]
     finally:
@@ -214,17 +247,25 @@ def compared(asked: argparse.Namespace) -> None:
     with namespaces(asked.hosts, asked.rates) as names:
         for _ in range(asked.rounds):
             for order in orders:
-                config = {"hosts": asked.hosts, "order": order, "iterations": asked.iterations,
-                          "budget": asked.budget, "torch": asked.torch}  # fmt: skip
+                config = {
+                    "hosts": asked.hosts,
+                    "order": order,
+                    "iterations": asked.iterations,
+                    "budget": asked.budget,
+                    "torch": asked.torch,
+                }
                 found = ran(names, config)
                 if order not in GLOO:  # whose sums have another order of additions
                     digests.add(tuple(one["digest"] for one in found))
                 # The last half, in which the optimizer's plan holds.
                 half = [max(some) for some in zip(*(one["took"] for one in found), strict=True)]
                 took[order].append(median(half[len(half) // 2 :]))
-                print(f"{order}: {1e3 * took[order][-1]:.0f} ms, loss {found[0]['loss']:.6f}, "
-                      f"plans {found[0]['versions'][-1]}, fallbacks {found[0]['fallbacks']}, "
-                      f"links {found[0]['links']}", flush=True)  # fmt: skip
+                print(
+                    f"{order}: {1e3 * took[order][-1]:.0f} ms, loss {found[0]['loss']:.6f}, "
+                    f"plans {found[0]['versions'][-1]}, fallbacks {found[0]['fallbacks']}, "
+                    f"links {found[0]['links']}",
+                    flush=True,
+                )
     print("| order | ms of an iteration, each run | FIFO takes x of it |\n|---|---|---|")
     for order, some in took.items():
         each = ", ".join(f"{1e3 * one:.0f}" for one in some)

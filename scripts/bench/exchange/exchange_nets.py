@@ -52,9 +52,12 @@ from tuskml.schedule.exchange.workers.windows import Workers
 ORDERS = ("FIFO", "striped FIFO", "plan")
 LINKS, CATEGORIES, LEVELS = 2, 24, 2_000
 NET = {
-    "objective": "logistic", "max_iter": 1,
-    "learning_rate": 0.001, "sparse_embeddings": True, "label": "y",
-}  # fmt: skip
+    "objective": "logistic",
+    "max_iter": 1,
+    "learning_rate": 0.001,
+    "sparse_embeddings": True,
+    "label": "y",
+}
 LENGTH = 8
 
 
@@ -148,8 +151,12 @@ def watch(rank: int, folder: Path) -> None:
     def ran(training: Any, session: Any) -> None:
         run(training, session)
         took = [after - before for before, after in pairwise(ends)]
-        about = {"took": took, "versions": session.versions, "fallbacks": session.fallbacks,
-                 "links": links}  # fmt: skip
+        about = {
+            "took": took,
+            "versions": session.versions,
+            "fallbacks": session.fallbacks,
+            "links": links,
+        }
         (folder / f"{rank}.json").write_text(json.dumps(about))
 
     worker.Training.iterate, worker.Training.run = timed, ran  # type: ignore[method-assign]
@@ -186,10 +193,12 @@ def hosts(names: Sequence[str], order: str, folder: Path) -> Iterator[Hosts]:
     made = [
         subprocess.Popen(
             ["ip", "netns", "exec", name, *own, "--role", str(rank)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=env,
         )
         for rank, name in enumerate(names)
-    ]  # fmt: skip
+    ]
     try:
         yield Hosts(made)
     finally:

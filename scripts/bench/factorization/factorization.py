@@ -167,15 +167,26 @@ def cmfrec(settings: Settings, rank: int, epochs: int) -> Run:
     def train(rows: Ratings, n: int) -> Vectors:
         frame = pd.DataFrame({"UserId": rows.user, "ItemId": rows.item, "Rating": rows.rating})
         model = CMF(
-            k=rank, niter=n, lambda_=0.06, scale_lam=True, method="als", use_cg=True,
-            finalize_chol=False, use_float=True, verbose=False, nthreads=settings.threads,
+            k=rank,
+            niter=n,
+            lambda_=0.06,
+            scale_lam=True,
+            method="als",
+            use_cg=True,
+            finalize_chol=False,
+            use_float=True,
+            verbose=False,
+            nthreads=settings.threads,
             precompute_for_predictions=False,
-        ).fit(frame)  # fmt: skip
+        ).fit(frame)
         users, items = np.argsort(model.user_mapping_), np.argsort(model.item_mapping_)
         return {
-            "mean": model.glob_mean_, "p": model.A_[users], "q": model.B_[items],
-            "user_bias": model.user_bias_[users], "item_bias": model.item_bias_[items],
-        }  # fmt: skip
+            "mean": model.glob_mean_,
+            "p": model.A_[users],
+            "q": model.B_[items],
+            "user_bias": model.user_bias_[users],
+            "item_bias": model.item_bias_[items],
+        }
 
     return peer(train, epochs, settings)
 

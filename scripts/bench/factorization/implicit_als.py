@@ -77,9 +77,16 @@ def peer(rows: Any, rank: int, iterations: int, start: Floats) -> tuple[float, F
     """Seconds of implicit, and its vectors of users and of items."""
     with threadpool_limits(1, user_api="blas"):
         model = AlternatingLeastSquares(
-            factors=rank, regularization=L2, alpha=1.0, dtype=np.float32, use_native=True,
-            use_cg=True, use_gpu=False, iterations=iterations, num_threads=THREADS,
-        )  # fmt: skip
+            factors=rank,
+            regularization=L2,
+            alpha=1.0,
+            dtype=np.float32,
+            use_native=True,
+            use_cg=True,
+            use_gpu=False,
+            iterations=iterations,
+            num_threads=THREADS,
+        )
         model.cg_steps = CG_STEPS
         model.user_factors = start[: rows.shape[0]].astype(np.float32)
         model.item_factors = start[rows.shape[0] :].astype(np.float32)

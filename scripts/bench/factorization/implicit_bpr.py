@@ -52,9 +52,15 @@ def area(train: Mask, held: Mask, score: Floats) -> float:
 def tusk(con: Any, epochs: int) -> tuple[float, Floats]:
     """Seconds in SQL, and the scores of the users judged."""
     options = {
-        "feedback": "implicit", "loss": "bpr", "rank": RANK, "max_iter": epochs, "step": STEP,
-        "schedule": "constant", "l2": L2, "threads": THREADS,
-    }  # fmt: skip
+        "feedback": "implicit",
+        "loss": "bpr",
+        "rank": RANK,
+        "max_iter": epochs,
+        "step": STEP,
+        "schedule": "constant",
+        "l2": L2,
+        "threads": THREADS,
+    }
     start = time.perf_counter()
     call = f"train_model('matrix_factorization', 1, [u, i], '{json.dumps(options)}')"
     con.execute(f"CREATE OR REPLACE TABLE m AS SELECT {call} AS m FROM plays")
@@ -67,9 +73,15 @@ def tusk(con: Any, epochs: int) -> tuple[float, Floats]:
 def peer(rows: Any, epochs: int) -> tuple[float, Floats]:
     """The same of implicit, which draws no items that a user has either."""
     model = BayesianPersonalizedRanking(
-        factors=RANK, learning_rate=STEP, regularization=L2, iterations=epochs, use_gpu=False,
-        num_threads=THREADS, verify_negative_samples=True, random_state=1,
-    )  # fmt: skip
+        factors=RANK,
+        learning_rate=STEP,
+        regularization=L2,
+        iterations=epochs,
+        use_gpu=False,
+        num_threads=THREADS,
+        verify_negative_samples=True,
+        random_state=1,
+    )
     start = time.perf_counter()
     model.fit(rows, show_progress=False)
     seconds = time.perf_counter() - start

@@ -91,8 +91,13 @@ def by_tuskml(rows: Rows, rate: float, given: argparse.Namespace) -> Iterator[Fo
     keep(connection, "held", rows.held_ids, rows.held)
     for threads, share in product((1, 2), given.shares):
         for epochs in range(1, given.epochs + 1):
-            options = {"objective": "logistic", "rank": RANK, "max_iter": epochs,
-                       "learning_rate": rate, "threads": threads}  # fmt: skip
+            options = {
+                "objective": "logistic",
+                "rank": RANK,
+                "max_iter": epochs,
+                "learning_rate": rate,
+                "threads": threads,
+            }
             some = f"(FROM rows LIMIT {round(share * given.rows)})"
             train = f"SELECT train_model('fm', y, x, '{json.dumps(options)}') AS m FROM {some}"
             began = time.perf_counter()
@@ -125,9 +130,29 @@ def by_libfm(rows: Rows, rate: float, given: argparse.Namespace) -> Iterator[Fou
         write_libsvm(train, rows.ids, rows.labels)
         write_libsvm(test, rows.held_ids, rows.held)
         for epochs in range(1, given.epochs + 1):
-            command = [given.libfm, "-task", "c", "-method", "sgd", "-train", train, "-test", test,
-                       "-dim", f"1,1,{RANK}", "-iter", str(epochs), "-learn_rate", str(rate),
-                       "-init_stdev", "0.01", "-rlog", log, "-out", out]  # fmt: skip
+            command = [
+                given.libfm,
+                "-task",
+                "c",
+                "-method",
+                "sgd",
+                "-train",
+                train,
+                "-test",
+                test,
+                "-dim",
+                f"1,1,{RANK}",
+                "-iter",
+                str(epochs),
+                "-learn_rate",
+                str(rate),
+                "-init_stdev",
+                "0.01",
+                "-rlog",
+                log,
+                "-out",
+                out,
+            ]
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
             names, *lines = [line.split("\t") for line in log.read_text().splitlines()]
             seconds = sum(float(line[names.index("time_learn")]) for line in lines[-epochs:])
@@ -148,9 +173,27 @@ def by_xlearn(rows: Rows, rate: float, given: argparse.Namespace) -> Iterator[Fo
         train, test, model = (Path(folder) / name for name in ("train", "test", "model"))
         write_libsvm(train, rows.ids, rows.labels)
         write_libsvm(test, rows.held_ids, rows.held)
-        command = [given.xlearn, train, "-s", "1", "-v", test, "-k", str(RANK), "-r", str(rate),
-                   "-b", "0.00002", "-e", str(given.epochs), "-nthread", "2", "--dis-es",
-                   "-m", model]  # fmt: skip
+        command = [
+            given.xlearn,
+            train,
+            "-s",
+            "1",
+            "-v",
+            test,
+            "-k",
+            str(RANK),
+            "-r",
+            str(rate),
+            "-b",
+            "0.00002",
+            "-e",
+            str(given.epochs),
+            "-nthread",
+            "2",
+            "--dis-es",
+            "-m",
+            model,
+        ]
         env = os.environ | {"USER": "user"}  # without which it ends
         run = subprocess.run(command, check=True, capture_output=True, text=True, env=env)
         told = re.sub(r"\x1b\[[0-9;]*m", "", run.stdout + run.stderr)  # without colours

@@ -65,9 +65,22 @@ def problem_of(rows: Pass, l2: float) -> Problem:
 def trained(problem: Problem, algorithm: str, deadline: float | None = None) -> Any:
     """The state where the algorithm ends at 1e-6, or at the deadline (`time.monotonic`)."""
     plan = Plan(
-        algorithm, 1000, 1e-6, "gradient", "auto", "line_search", 32, False, False, False, 0,
-        problem.rows.threads, (0.0,), 1, "",
-    )  # fmt: skip
+        algorithm,
+        1000,
+        1e-6,
+        "gradient",
+        "auto",
+        "line_search",
+        32,
+        False,
+        False,
+        False,
+        0,
+        problem.rows.threads,
+        (0.0,),
+        1,
+        "",
+    )
     start = np.zeros((problem.n_groups, problem.d + 1))
     return run(problem, ALGORITHMS[algorithm].operators(problem, plan, start, deadline))
 
@@ -91,8 +104,14 @@ def lbfgs(device: Any, n: int, d: int, threads: int, cpu: bool, end: float) -> L
     part = rows.on_device.parts[0]
     sums = truth_of(device, part.values[: n // 4 * 4], part.labels[: n // 4 * 4], state.v[0])
     slope = np.append(sums[2:-1] / sums[1] + 1e-4 * state.v[0, :-1], sums[-1] / sums[1])
-    yield line(f"{name}, rows there, seconds", "", ours, iterations=int(state.iterations[0]),
-               off=float(np.abs(slope).max()), allowed=2e-6)  # fmt: skip
+    yield line(
+        f"{name}, rows there, seconds",
+        "",
+        ours,
+        iterations=int(state.iterations[0]),
+        off=float(np.abs(slope).max()),
+        allowed=2e-6,
+    )
     del part
     if not cpu:
         yield line(f"{name}, rows there, against the CPU", ">= 10x", None)
@@ -160,8 +179,14 @@ def many_groups(device: Any, groups: int, threads: int, cpu: bool, end: float) -
     some = rows.on_device.parts[0].values[:GROUP_ROWS], rows.on_device.parts[0].labels[:GROUP_ROWS]
     sums = truth_of(device, *some, found[-1].v[0])
     slope = np.append(sums[2:-1] / sums[1] + 0.01 * found[-1].v[0, :-1], sums[-1] / sums[1])
-    yield line(f"{name}, rows there, seconds", "", ours, converged=converged,
-               off=float(np.abs(slope).max()), allowed=2e-6)  # fmt: skip
+    yield line(
+        f"{name}, rows there, seconds",
+        "",
+        ours,
+        converged=converged,
+        off=float(np.abs(slope).max()),
+        allowed=2e-6,
+    )
     if not cpu:
         yield line(f"{name}, against the CPU", ">= 20x", None)
         return
@@ -182,9 +207,15 @@ class Report:
         self.device, self.file, self.began = device, file, time.monotonic()
         self.end = self.began + allowed
         self.found: dict[str, Any] = {
-            "device": device.name, "host": machine(), "date": when, "scale": scale,
-            "threads": threads, "failed": {}, "seconds": {}, "lines": [],
-        }  # fmt: skip
+            "device": device.name,
+            "host": machine(),
+            "date": when,
+            "scale": scale,
+            "threads": threads,
+            "failed": {},
+            "seconds": {},
+            "lines": [],
+        }
         print(f"{device.name}; {machine()}, {threads} threads; {when}; scale {scale:g}")
 
     def add(self, part: str, body: Callable[[], Lines]) -> None:

@@ -74,10 +74,16 @@ def factorization(device: Any, scale: float, threads: int, cpu: bool) -> Iterato
             error[kind] = (2 * model.loss_at(*test)) ** 0.5
             schedule = model.ratings.schedule
             yield line(
-                f"{name}, {kind} epoch, M ratings/s", "", (n - held) / took[kind] / 1e6,
-                seconds=took[kind], gb=moved / took[kind] / 1e9, sort_seconds=ready,
-                first_seconds=each[0], rmse=error[kind], workers=schedule.workers,
-            )  # fmt: skip
+                f"{name}, {kind} epoch, M ratings/s",
+                "",
+                (n - held) / took[kind] / 1e6,
+                seconds=took[kind],
+                gb=moved / took[kind] / 1e9,
+                sort_seconds=ready,
+                first_seconds=each[0],
+                rmse=error[kind],
+                workers=schedule.workers,
+            )
     if not cpu:
         for kind in took:
             yield line(f"{name}, {kind} against the CPU", "", None)
@@ -94,10 +100,15 @@ def against_cpu(
 ) -> Iterator[dict[str, Any]]:
     """The seconds and errors of each kind of epoch, by those of the CPU."""
     for kind, ours in took.items():
-        yield line(f"{name}, {kind} epoch against the CPU", "", theirs[0] / ours,
-                   cpu_seconds=theirs[0])  # fmt: skip
-        yield line(f"{name}, {kind}, held-out RMSE off the CPU's", "<= 0.01",
-                   abs(error[kind] / theirs[1] - 1), cpu_rmse=theirs[1])  # fmt: skip
+        yield line(
+            f"{name}, {kind} epoch against the CPU", "", theirs[0] / ours, cpu_seconds=theirs[0]
+        )
+        yield line(
+            f"{name}, {kind}, held-out RMSE off the CPU's",
+            "<= 0.01",
+            abs(error[kind] / theirs[1] - 1),
+            cpu_rmse=theirs[1],
+        )
 
 
 def on_host(parts: list[tuple[Any, ...]], threads: int) -> tuple[list[Any], list[Any]]:
@@ -123,8 +134,14 @@ def by_pieces(device: Any, packs: list[Any], shape: Shape, name: str) -> dict[st
         each = trained(model, True)
         error = (2 * model.loss(packs[1])) ** 0.5
     took = float(np.median(each))
-    return line(f"{name}, lock-free epoch by pieces, M ratings/s", "", n / took / 1e6,
-                seconds=took, sort_seconds=ready, rmse=error)  # fmt: skip
+    return line(
+        f"{name}, lock-free epoch by pieces, M ratings/s",
+        "",
+        n / took / 1e6,
+        seconds=took,
+        sort_seconds=ready,
+        rmse=error,
+    )
 
 
 def on_cpu(packs: list[Any], shape: Shape) -> tuple[float, float]:

@@ -37,10 +37,23 @@ def rows_of(groups: int, threads: int) -> tuple[Any, Any, Any]:
 def nets(device: Any, groups: int, threads: int, cpu: bool) -> Iterator[dict[str, Any]]:
     """Nets 28-32-1 of 2,000 rows each, epochs of batches of 32 by Adam, the copy included."""
     rules = Rules(
-        loss=LOGISTIC, activation=0, algorithm=0, schedule=0, outputs=1, hidden=(UNITS,),
-        epochs=EPOCHS, batch=BATCH, patience=1, decay_every=1, learning_rate=RATE, decay=0.1,
-        momentum=0.9, weight_decay=0.0, dropout=0.0, seed=0,
-    )  # fmt: skip
+        loss=LOGISTIC,
+        activation=0,
+        algorithm=0,
+        schedule=0,
+        outputs=1,
+        hidden=(UNITS,),
+        epochs=EPOCHS,
+        batch=BATCH,
+        patience=1,
+        decay_every=1,
+        learning_rate=RATE,
+        decay=0.1,
+        momentum=0.9,
+        weight_decay=0.0,
+        dropout=0.0,
+        seed=0,
+    )
     name = f"{groups:,} nets 28-32-1 of {ROWS:,} rows, {EPOCHS} epochs"
     if not cpu:
         yield line(name, "", None)
@@ -55,8 +68,13 @@ def nets(device: Any, groups: int, threads: int, cpu: bool) -> Iterator[dict[str
     peer = by_torch(*arrays)
     if peer is not None:
         _, theirs_took = timed(peer)
-        yield line(f"{name}, against torch.bmm and Adam", "", theirs_took / ours,
-                   peer_seconds=theirs_took, **wrong)  # fmt: skip
+        yield line(
+            f"{name}, against torch.bmm and Adam",
+            "",
+            theirs_took / ours,
+            peer_seconds=theirs_took,
+            **wrong,
+        )
 
 
 def timed(body: Callable[[], Any]) -> tuple[Any, float]:

@@ -36,9 +36,16 @@ def logistic_rows(device: Any, sizes: Any, d: int, seed: int = 0) -> Any:
     groups = np.zeros(len(sizes), GROUP)
     groups["head"], groups["n_rows"], groups["dim"] = 1 + np.arange(len(sizes)), sizes, d
     return passes.DevicePass(
-        groups, LINEAR["logistic"].loss, np.ones(len(sizes)), None, True, 1,
-        on_device=held, which=np.arange(len(sizes)), heads=groups["head"].copy(),
-    )  # fmt: skip
+        groups,
+        LINEAR["logistic"].loss,
+        np.ones(len(sizes)),
+        None,
+        True,
+        1,
+        on_device=held,
+        which=np.arange(len(sizes)),
+        heads=groups["head"].copy(),
+    )
 
 
 def ceilings(device: Any, size: int, found: dict[str, float]) -> Iterator[dict[str, Any]]:
@@ -95,15 +102,27 @@ def gradient_pass(
     size = n * (4 * d + 8)
     name = f"logistic gradient pass, n={n:,}, d={d}"
     kernel = source.gradient(d, 4, n)
-    yield line(f"{name}, of the copy bandwidth", ">= 0.70", size / whole / ceiling["copy"],
-               seconds=whole, macros=dict(kernel.macros), **wrong)  # fmt: skip
-    yield line(f"{name}, its kernel alone, of the read bandwidth", ">= 0.85",
-               size / alone / ceiling["read"], seconds=alone, **wrong)  # fmt: skip
+    yield line(
+        f"{name}, of the copy bandwidth",
+        ">= 0.70",
+        size / whole / ceiling["copy"],
+        seconds=whole,
+        macros=dict(kernel.macros),
+        **wrong,
+    )
+    yield line(
+        f"{name}, its kernel alone, of the read bandwidth",
+        ">= 0.85",
+        size / alone / ceiling["read"],
+        seconds=alone,
+        **wrong,
+    )
     signs = y.astype(np.float32) * 2 - 1
     at = device.to_device(w[0, :-1].astype(np.float32))
     peer = kernel_seconds(device, lambda: by_cupy(device.xp, x, signs, at), 3)
-    yield line(f"{name}, against X @ w, X.T @ r of CuPy", ">= 1.7x", peer / whole, seconds=peer,
-               **wrong)  # fmt: skip
+    yield line(
+        f"{name}, against X @ w, X.T @ r of CuPy", ">= 1.7x", peer / whole, seconds=peer, **wrong
+    )
     theirs = by_torch(x, signs, at)
     if theirs is not None:
         peer = kernel_seconds(device, theirs, 3)

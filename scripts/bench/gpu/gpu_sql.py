@@ -63,14 +63,19 @@ def trained(con: Any, name: str, end: float) -> Iterator[dict[str, Any]]:
         took[place] = time.perf_counter() - began
         yield line(f"{name}, {place}, seconds", "", took[place], training=model[place]["seconds"])
     over = {place: found["status"] for place, found in model.items() if not found["converged"]}
-    split = {f"{place}_{what}": value for place in took for what, value in
-             (("seconds", took[place]), ("training", model[place]["seconds"]))}  # fmt: skip
+    split = {
+        f"{place}_{what}": value
+        for place in took
+        for what, value in (("seconds", took[place]), ("training", model[place]["seconds"]))
+    }
     a, b = (np.array(model[place]["coef"]) for place in ("gpu", "cpu"))
     loss = [model[place]["loss"] for place in ("gpu", "cpu")]
     ratio = took["cpu"] / took["gpu"]
     yield line(f"{name}, against the CPU", ">= 10x", ratio, **split, unfinished=over)
     if not over:
         yield line(
-            f"{name}, optimum, objective, relative", "<= 1e-6", abs(loss[0] / loss[1] - 1),
+            f"{name}, optimum, objective, relative",
+            "<= 1e-6",
+            abs(loss[0] / loss[1] - 1),
             weights=float(np.abs(a - b).max() / np.abs(b).max()),
-        )  # fmt: skip
+        )

@@ -95,9 +95,12 @@ def timed(con: object, source: str, asked: argparse.Namespace) -> dict[str, list
     import ray
 
     given = {
-        "source": source, "label": "y", "features": [f"x{k}" for k in range(FEATURES)],
-        "group_by": "g", **TASKS[asked.task],
-    }  # fmt: skip
+        "source": source,
+        "label": "y",
+        "features": [f"x{k}" for k in range(FEATURES)],
+        "group_by": "g",
+        **TASKS[asked.task],
+    }
 
     def peer() -> None:
         map_groups(Path(source).parent, 2 * asked.workers, PEERS[asked.task])
@@ -161,10 +164,15 @@ def boosted(group: pd.DataFrame) -> pd.DataFrame:
     x, y = group[[f"x{k}" for k in range(FEATURES)]], group["y"]
     rows = lightgbm.Dataset(x.to_numpy(np.float64), y.to_numpy(np.float64))
     options = {
-        "objective": "binary", "learning_rate": 0.1, "num_threads": 1, "verbose": -1,
-        "num_leaves": TREES["num_leaves"], "min_data_in_leaf": TREES["min_child_rows"],
-        "max_bin": TREES["max_bins"], "lambda_l2": TREES["l2"],
-    }  # fmt: skip
+        "objective": "binary",
+        "learning_rate": 0.1,
+        "num_threads": 1,
+        "verbose": -1,
+        "num_leaves": TREES["num_leaves"],
+        "min_data_in_leaf": TREES["min_child_rows"],
+        "max_bin": TREES["max_bins"],
+        "lambda_l2": TREES["l2"],
+    }
     model = lightgbm.train(options, rows, TREES["trees"])
     return pd.DataFrame({"g": [group["g"].iloc[0]], "model": [model.model_to_string()]})
 

@@ -142,10 +142,16 @@ def train(
     """One call; where groups fail, as for want of memory, it says why."""
     try:
         tuskml.train(
-            con, given.task, source=source, label="y", group_by="g",
-            features=[f"x{k}" for k in range(FEATURES)], executor=given.executor,
-            placement=name, **options,
-        )  # fmt: skip
+            con,
+            given.task,
+            source=source,
+            label="y",
+            group_by="g",
+            features=[f"x{k}" for k in range(FEATURES)],
+            executor=given.executor,
+            placement=name,
+            **options,
+        )
     except tuskml.ClusterError as error:
         print(f"{name:4} failed: {error}", flush=True)
 

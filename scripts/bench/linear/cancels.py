@@ -110,9 +110,11 @@ def duckdb_cases(stack: ExitStack) -> Iterator[Case]:
             yield "DuckDB", name, how, one_of_duckdb(con, sql, stop, nullcontext)
         waiting = interrupts.STATEMENTS["in a store"]
         yield (
-            "DuckDB", "waiting for a lock", how,
+            "DuckDB",
+            "waiting for a lock",
+            how,
             one_of_duckdb(con, waiting, stop, lambda: locks.Lock(lock)),
-        )  # fmt: skip
+        )
 
 
 def one_of_duckdb(
@@ -161,9 +163,11 @@ def postgres_cases(stack: ExitStack) -> Iterator[Case]:
         for name, sql in statements.items():
             yield "PostgreSQL", name, how, one(session, sql, nullcontext)
         yield (
-            "PostgreSQL", "waiting for a lock", how,
+            "PostgreSQL",
+            "waiting for a lock",
+            how,
             one(session, STORED % 10**9, lambda: held_lock(lock)),
-        )  # fmt: skip
+        )
 
 
 @contextmanager

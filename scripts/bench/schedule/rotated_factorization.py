@@ -84,9 +84,14 @@ def rotated(con: Any, workers: int, step: float) -> tuple[list[float], bytes]:
     Those before the last one are sums over an epoch, whose vectors change meanwhile.
     """
     options = {
-        "scheduler": "rotation", "rank": RANK, "biases": False, "l2": L2, "step": step,
-        "max_iter": EPOCHS, "threads": workers,
-    }  # fmt: skip
+        "scheduler": "rotation",
+        "rank": RANK,
+        "biases": False,
+        "l2": L2,
+        "step": step,
+        "max_iter": EPOCHS,
+        "threads": workers,
+    }
     call = f"train_model('matrix_factorization', y, [u, i], '{json.dumps(options)}')"
     ((model,),) = con.execute(f"SELECT {call} FROM data").fetchall()
     return [*model["history"], model["loss"]], np.array(model["coef"]).tobytes()

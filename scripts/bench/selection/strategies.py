@@ -71,13 +71,18 @@ def all_data() -> list[Data]:
     return [
         Data("cancer", "logistic", scaled, cancer.target.astype(float), {}, linear, penalties),
         Data(
-            "digits", "gbdt", digits.data, even, classes, trees,
+            "digits",
+            "gbdt",
+            digits.data,
+            even,
+            classes,
+            trees,
             {"trees": 20, **ranges},
         ),
         Data("friedman", "gbdt", *wave, {}, trees, {"trees": 20, **ranges}),
         Data("wine", "logistic", vines, second, {}, linear, penalties),
         Data("rings", "gbdt", rings[0], rings[1].astype(float), classes, trees, ranges),
-    ]  # fmt: skip
+    ]
 
 
 def searched(con: Any, data: Data, options: dict[str, Any]) -> tuple[dict[str, Any], float]:

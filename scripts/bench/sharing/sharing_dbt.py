@@ -68,8 +68,10 @@ def make(folder: Path, given: argparse.Namespace) -> None:
     (folder / "models").mkdir()
     (folder / "dbt_project.yml").write_text(PROJECT)
     (folder / "profiles.yml").write_text(PROFILE.format(threads=given.threads))
-    options = json.dumps({"algorithm": given.algorithm, "epsilon": 0, "max_iter": given.iterations}
-                         | ({"threads": given.asked} if given.asked else {}))  # fmt: skip
+    options = json.dumps(
+        {"algorithm": given.algorithm, "epsilon": 0, "max_iter": given.iterations}
+        | ({"threads": given.asked} if given.asked else {})
+    )
     with duckdb.connect(str(folder / "forty.duckdb")) as con:
         for number in range(given.models):
             con.execute(TABLE.format(number=number, rows=given.rows))

@@ -49,8 +49,16 @@ TICK = 0.02
 """Seconds between two times that pages are dropped."""
 CACHESTAT = 451
 KEPT = (
-    "s/epoch", "read MB", "written MB", "total s", "cpu s", "phases", "peak MiB", "loss", "plan",
-)  # fmt: skip
+    "s/epoch",
+    "read MB",
+    "written MB",
+    "total s",
+    "cpu s",
+    "phases",
+    "peak MiB",
+    "loss",
+    "plan",
+)
 """Of what out_of_core.py tells of a training."""
 
 
@@ -151,10 +159,21 @@ def group_point(
 
     weights = ratio * size_of(given.cache)
     arguments = [
-        "--weights", f"{weights / 2**20:.3f}MiB", "--threads", str(given.threads), "--epochs",
-        str(given.epochs), "--data", given.data, "--slack", given.group, "--store", str(root),
-        "--minutes", str(given.minutes),
-    ]  # fmt: skip
+        "--weights",
+        f"{weights / 2**20:.3f}MiB",
+        "--threads",
+        str(given.threads),
+        "--epochs",
+        str(given.epochs),
+        "--data",
+        given.data,
+        "--slack",
+        given.group,
+        "--store",
+        str(root),
+        "--minutes",
+        str(given.minutes),
+    ]
     asked = out_of_core.parser().parse_args(arguments)
     run = lambda name: out_of_core.apart(name, given.cache, asked, arguments)  # noqa: E731
     row = {"weights/cache": ratio, "load": round(os.getloadavg()[0], 1)}
@@ -222,9 +241,14 @@ def train(
     from tuskml.learners import events
 
     options = {
-        "threads": given.threads, "max_iter": given.epochs, "epsilon": 0, "step": 1 / ENTRIES,
-        "schedule": "constant", "algorithm": "hogbatch", "l2": 0,
-    } | (more or {})  # fmt: skip
+        "threads": given.threads,
+        "max_iter": given.epochs,
+        "epsilon": 0,
+        "step": 1 / ENTRIES,
+        "schedule": "constant",
+        "algorithm": "hogbatch",
+        "l2": 0,
+    } | (more or {})
     if cache is not None:
         options |= {"store": "cliff", "cache": cache}
     times: list[float] = []
@@ -240,9 +264,13 @@ def train(
     told = "SELECT approx_count_distinct(id) FROM (SELECT unnest(ids) AS id FROM t)"
     live = con.execute(told).fetchall()  # exact counts take more memory than the rows
     return {
-        "loss": loss, "plan": plan, "counters": json.loads(text).get("counters"),
-        "epoch": statistics.median(each), "live": live[0][0], "seconds": seconds,
-    }  # fmt: skip
+        "loss": loss,
+        "plan": plan,
+        "counters": json.loads(text).get("counters"),
+        "epoch": statistics.median(each),
+        "live": live[0][0],
+        "seconds": seconds,
+    }
 
 
 def bandwidth(folder: Path) -> tuple[float, float]:

@@ -29,10 +29,17 @@ from tuskml.partitioner import IndexMap
 
 Ids = NDArray[np.int64]
 ACQUIRE = ctypes.CFUNCTYPE(
-    ctypes.c_int, ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p,
-    ctypes.c_int64, ctypes.POINTER(ctypes.c_void_p), ctypes.c_void_p, ctypes.c_void_p,
+    ctypes.c_int,
     ctypes.c_void_p,
-)  # fmt: skip
+    ctypes.c_int32,
+    ctypes.c_void_p,
+    ctypes.c_void_p,
+    ctypes.c_int64,
+    ctypes.POINTER(ctypes.c_void_p),
+    ctypes.c_void_p,
+    ctypes.c_void_p,
+    ctypes.c_void_p,
+)
 RELEASE = ctypes.CFUNCTYPE(
     None, ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int
 )
@@ -114,7 +121,8 @@ class MappedRun(Run):
         mapped = Mapped(self.root.path, self.start.dimension(), self.advice)
         with ExitStack() as stack:
             stack.callback(mapped.close)
-            online = Online(self, store, mapped, chunks, progress)  # type: ignore[arg-type]
+            parts = self._parts(chunks, mapped.access, progress.step)
+            online = Online(*parts, store, mapped, progress)  # type: ignore[arg-type]
             online.run()
             objective = online.objective()
             with self.clock.phase("seal"):

@@ -203,9 +203,14 @@ def one(name: str, cache: str, group: str, given: argparse.Namespace) -> dict[st
 def options_of(name: str, cache: int, given: argparse.Namespace) -> dict[str, Any]:
     """Of its training."""
     options = {
-        "threads": given.threads, "max_iter": given.epochs, "epsilon": 0, "schedule": "constant",
-        "step": 1 / cliff.ENTRIES, "algorithm": "hogbatch", "l2": 0,
-    }  # fmt: skip
+        "threads": given.threads,
+        "max_iter": given.epochs,
+        "epsilon": 0,
+        "schedule": "constant",
+        "step": 1 / cliff.ENTRIES,
+        "algorithm": "hogbatch",
+        "l2": 0,
+    }
     if name != "memory":
         options |= {"store": "weights", "cache": f"{cache / 2**20:.3f}MiB"}
     return options | ({"partition": 0} if name == "KV" else {})
@@ -276,10 +281,11 @@ def trained(rows: Any, options: dict[str, Any], root: Path) -> dict[str, Any]:
             (model,) = learner.train(rows, request, 0)
             each = [b - a for a, b in itertools.pairwise(times[: options["max_iter"]])]
     return {
-        "epochs": each, "loss": float(model.loss[0]),
+        "epochs": each,
+        "loss": float(model.loss[0]),
         "counters": json.loads(model.options.pool[model.options.code[0]]).get("counters"),
         "plan": model.plan.pool[model.plan.code[0]],
-    }  # fmt: skip
+    }
 
 
 @contextmanager

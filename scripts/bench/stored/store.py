@@ -118,11 +118,17 @@ def plyvel_works(path: Path, values: np.ndarray, memory: int) -> tuple[dict[str,
     width = values.shape[1]
     same = options(memory, 4, create=True)
     db = plyvel.DB(
-        str(path), create_if_missing=True, paranoid_checks=True, compression=None,
-        bloom_filter_bits=same.bloom_bits, write_buffer_size=same.write_buffer,
-        lru_cache_size=same.block_cache, block_size=same.block_size,
-        max_file_size=same.max_file_size, max_open_files=same.max_open_files,
-    )  # fmt: skip
+        str(path),
+        create_if_missing=True,
+        paranoid_checks=True,
+        compression=None,
+        bloom_filter_bits=same.bloom_bits,
+        write_buffer_size=same.write_buffer,
+        lru_cache_size=same.block_cache,
+        block_size=same.block_size,
+        max_file_size=same.max_file_size,
+        max_open_files=same.max_open_files,
+    )
     payloads = [row.tobytes() for row in values]
 
     def put(keys: np.ndarray) -> None:

@@ -33,8 +33,9 @@ Ids = NDArray[np.int64]
 
 def main() -> None:
     """The command line."""
-    made = argparse.ArgumentParser(description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    made = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     add = made.add_argument
     add("--cliques", type=int, default=800_000)
     add("--times", type=int, default=3, help="rows that a clique is in, on average")
@@ -96,9 +97,14 @@ def train(
 
     starts, ids, _ = rows
     options = {
-        "store": "bench", "cache": given.cache, "layout": layout, "threads": 1,
-        "max_iter": given.epochs, "epsilon": 0, "step": 0.01,
-    }  # fmt: skip
+        "store": "bench",
+        "cache": given.cache,
+        "layout": layout,
+        "threads": 1,
+        "max_iter": given.epochs,
+        "epsilon": 0,
+        "step": 0.01,
+    }
     options |= more
     with (
         tempfile.TemporaryDirectory(dir=given.store) as root,

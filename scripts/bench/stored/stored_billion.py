@@ -44,9 +44,12 @@ def training(cache: str, settings: Settings) -> Run:
 def once(path: Path, folder: Path, cache: str, settings: Settings) -> Outcome:
     """The model as a table, then its predictions."""
     con = tusk.connect(
-        path, settings, memory_limit="384MB", temp_directory=str(folder / "spill"),
+        path,
+        settings,
+        memory_limit="384MB",
+        temp_directory=str(folder / "spill"),
         store_root=folder / "stores",
-    )  # fmt: skip
+    )
     options = json.dumps(OPTIONS | {"cache": cache, "threads": settings.threads})
     call = f"train_model('logistic', y, sparse(ids, vals), '{options}')"
     start = time.perf_counter()

@@ -120,8 +120,16 @@ def draw(memory: str, given: argparse.Namespace, results: Results) -> None:
         for (_, _, method, n), timed in select(mine, name):
             seconds = timed.epoch * np.arange(1, len(timed.model.history) + 1)
             dash = stored_plots.DASHES[given.threads.index(n) % len(stored_plots.DASHES)]
-            ax.plot(seconds, timed.model.history, dash, color=stored_plots.COLOURS[method],
-                    marker="o", markersize=3, linewidth=1.5, label=f"{method}-{n}")  # fmt: skip
+            ax.plot(
+                seconds,
+                timed.model.history,
+                dash,
+                color=stored_plots.COLOURS[method],
+                marker="o",
+                markersize=3,
+                linewidth=1.5,
+                label=f"{method}-{n}",
+            )
         stored_plots.dress(ax, f"{name}, cache {memory}", "time of epochs (s)", "mean loss")
         stored_plots.logarithmic(ax, "x")
         ax.legend(frameon=False, fontsize="small")
@@ -139,10 +147,13 @@ def speeds(memory: str, names: list[str], given: argparse.Namespace, mine: Resul
                 found = {n: timed for (_, _, m, n), timed in select(mine, name) if m == method}
                 if what == "speedup" and first is None:
                     continue
-                y = [first.epoch / t.epoch if what == "speedup" and first else t.epoch
-                     for t in found.values()]  # fmt: skip
-                ax.plot(list(found), y, color=stored_plots.COLOURS[method], marker="o",
-                        label=method)  # fmt: skip
+                y = [
+                    first.epoch / t.epoch if what == "speedup" and first else t.epoch
+                    for t in found.values()
+                ]
+                ax.plot(
+                    list(found), y, color=stored_plots.COLOURS[method], marker="o", label=method
+                )
             stored_plots.dress(ax, f"{name}, cache {memory}", "threads", ylabel)
             ax.set_xscale("log", base=2)
             ax.set_xticks(given.threads, [str(n) for n in given.threads])

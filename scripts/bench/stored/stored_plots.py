@@ -55,9 +55,12 @@ def bars(axes: Axes, groups: Sequence[str], heights: Mapping[str, Sequence[float
         left = [k - 0.4 + width * (place + 0.5) for k in range(len(groups))]
         known = [(x, value) for x, value in zip(left, values, strict=True) if value is not None]
         drawn = axes.bar(
-            [x for x, _ in known], [value for _, value in known], width * 0.92,
-            label=name, color=COLOURS.get(name, "#2b6cb0"),
-        )  # fmt: skip
+            [x for x, _ in known],
+            [value for _, value in known],
+            width * 0.92,
+            label=name,
+            color=COLOURS.get(name, "#2b6cb0"),
+        )
         axes.bar_label(drawn, fmt=lambda value: f"{value:.3g}", fontsize=7, padding=1)
     axes.margins(y=0.12)
     axes.set_xticks(range(len(groups)), groups)

@@ -131,20 +131,34 @@ def parser(description: str, data: str, threads: str) -> argparse.ArgumentParser
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = made.add_argument
-    add("--data", type=words, default=data, metavar="NAME,NAME",
-        help=f"of {', '.join((*SPARSE, *RATED))} (default {data})")  # fmt: skip
+    add(
+        "--data",
+        type=words,
+        default=data,
+        metavar="NAME,NAME",
+        help=f"of {', '.join((*SPARSE, *RATED))} (default {data})",
+    )
     add("--scale", type=float, default=1.0, help="share of the full number of rows (default 1)")
     add("--threads", type=numbers, default=threads, metavar="N,N", help=f"default {threads}")
     add("--repeat", type=int, default=3, help="runs behind each median (default 3)")
     add("--task", choices=("svm", "logistic"), default="svm", help="of the sparse data sets")
     add("--rank", type=int, default=20, help="factors for matrix; movielens has 100")
-    add("--movielens", type=Path, metavar="FILE",
+    add(
+        "--movielens",
+        type=Path,
+        metavar="FILE",
         help="ratings as user|item|rating|timestamp with a header (default: a synthetic set of "
-        "MovieLens 1M's shape)")  # fmt: skip
+        "MovieLens 1M's shape)",
+    )
     add("--store", type=Path, default=TMPFS, metavar="DIR", help="where stores lie (%(default)s)")
     add("--data-dir", type=Path, default=DEFAULT_DATA_DIR, help="where data sets are kept")
-    add("--out", type=Path, default=Path("build/figures"), metavar="DIR",
-        help="where the PNG goes (%(default)s)")  # fmt: skip
+    add(
+        "--out",
+        type=Path,
+        default=Path("build/figures"),
+        metavar="DIR",
+        help="where the PNG goes (%(default)s)",
+    )
     add("--json", type=Path, metavar="FILE", help="write the results as JSON")
     return made
 
@@ -186,9 +200,13 @@ def sparse(name: str, task: str, settings: Settings) -> Data:
     what = SPARSE[name]
     path = stored_data.sparse(what, settings)
     return Data(
-        name, path, "data.examples", f"'{task}', y, sparse(ids, vals)", 1 / what.entries,
+        name,
+        path,
+        "data.examples",
+        f"'{task}', y, sparse(ids, vals)",
+        1 / what.entries,
         {"algorithm": "hogbatch", "schedule": "constant"},
-    )  # fmt: skip
+    )
 
 
 def rated(name: str, path: Path, source: str, pair: tuple[str, str], rank: int) -> Data:

@@ -73,10 +73,12 @@ def write(file: str, given: argparse.Namespace) -> None:
         con.execute("CREATE TABLE docs (ids INT[], n FLOAT[])")
         for begin, ids, counts in entries(corpus):
             offsets = pa.array(begin.astype(np.int32))
-            part = pa.table({
-                "ids": pa.ListArray.from_arrays(offsets, pa.array(ids.astype(np.int32))),
-                "n": pa.ListArray.from_arrays(offsets, pa.array(counts.astype(np.float32))),
-            })  # fmt: skip
+            part = pa.table(
+                {
+                    "ids": pa.ListArray.from_arrays(offsets, pa.array(ids.astype(np.int32))),
+                    "n": pa.ListArray.from_arrays(offsets, pa.array(counts.astype(np.float32))),
+                }
+            )
             con.execute("INSERT INTO docs SELECT * FROM part")
             assert len(part)
 

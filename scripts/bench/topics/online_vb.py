@@ -66,10 +66,16 @@ def scikit(trained: Documents, held: Documents, given: argparse.Namespace) -> tu
     place = {word: i for i, word in enumerate(sorted({w for one in trained for w in one}))}
     x = matrix(trained, place)
     model = LatentDirichletAllocation(
-        given.topics, doc_topic_prior=ALPHA, topic_word_prior=BETA, learning_method="online",
-        learning_offset=OFFSET, learning_decay=DECAY, batch_size=BATCH, max_iter=given.passes,
+        given.topics,
+        doc_topic_prior=ALPHA,
+        topic_word_prior=BETA,
+        learning_method="online",
+        learning_offset=OFFSET,
+        learning_decay=DECAY,
+        batch_size=BATCH,
+        max_iter=given.passes,
         random_state=1,
-    )  # fmt: skip
+    )
     began = time.perf_counter()
     model.fit(x)
     seconds = time.perf_counter() - began
@@ -87,10 +93,18 @@ def gensim(trained: Documents, held: Documents, given: argparse.Namespace) -> tu
     bags = [words.doc2bow(one) for one in trained]
     began = time.perf_counter()
     model = LdaModel(
-        bags, given.topics, alpha=np.full(given.topics, ALPHA), eta=BETA, chunksize=BATCH,
-        passes=given.passes, offset=OFFSET, decay=DECAY, iterations=100, random_state=1,
+        bags,
+        given.topics,
+        alpha=np.full(given.topics, ALPHA),
+        eta=BETA,
+        chunksize=BATCH,
+        passes=given.passes,
+        offset=OFFSET,
+        decay=DECAY,
+        iterations=100,
+        random_state=1,
         eval_every=None,
-    )  # fmt: skip
+    )
     seconds = time.perf_counter() - began
     gamma, _ = model.inference([words.doc2bow(halves(one)[0]) for one in held])
     theta = gamma / gamma.sum(axis=1, keepdims=True)

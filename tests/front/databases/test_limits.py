@@ -23,7 +23,7 @@ def budget(connection: duckdb.DuckDBPyConnection) -> int:
     connection.execute("SELECT train_model('linear', i, [i]) FROM range(9) t(i)").fetchall()
     account = connection.execute("SELECT _tusk_account()").fetchall()[0][0]
     memory = limits._memory_of(account)
-    charged.look_at_limits(memory)
+    thread_budget.look_at_limits(memory)
     return charged.memory_use(memory).budget
 
 
@@ -57,7 +57,10 @@ def test_nothing_stays_of_closed_databases() -> None:
         tuskml.connect().close()
     gc.collect()
     tuskml.connect().close()
-    kept = (charged.LIMITS, charged._looked, thread_budget._databases, limits._databases)
+    kept = (
+        *(thread_budget.readers, thread_budget._looked, thread_budget._databases),
+        limits._databases,
+    )
     before = [len(each) for each in kept]
     for _ in range(5):
         with tuskml.connect() as connection:

@@ -1,5 +1,5 @@
-/* Registers the aggregates that pass rows to the trainer. train_model and explain_training have
- * an overload for each combination of types, and others for arguments of any type. */
+/* Registers the aggregates that pass rows to the trainer. train_model and those like it have an
+ * overload for each combination of types, and others for arguments of any type. */
 #include <stdlib.h>
 
 #include "train_model.h"
@@ -68,8 +68,8 @@ static void add_any_parameters(duckdb_aggregate_function f, const overload *o) {
 }
 
 static duckdb_logical_type result_type(enum tusk_request request) {
-    return request == TUSK_EXPLAIN ? duckdb_create_logical_type(DUCKDB_TYPE_VARCHAR)
-                                   : make_model_type();
+    return tusk_answers_text(request) ? duckdb_create_logical_type(DUCKDB_TYPE_VARCHAR)
+                                      : make_model_type();
 }
 
 static bool add_overload(duckdb_aggregate_function_set set, const char *name, overload like) {
@@ -132,5 +132,7 @@ static bool register_one(duckdb_connection connection, database *d, const char *
 
 bool register_train_model(duckdb_connection connection, database *d) {
     return register_one(connection, d, "train_model", TUSK_TRAIN) &&
-           register_one(connection, d, "explain_training", TUSK_EXPLAIN);
+           register_one(connection, d, "explain_training", TUSK_EXPLAIN) &&
+           register_one(connection, d, "_tusk_send_rows", TUSK_SEND_ROWS) &&
+           register_one(connection, d, "_tusk_take_model", TUSK_TAKE_MODEL);
 }

@@ -359,3 +359,13 @@ PG_FUNCTION_INFO_V1(tuskml_explain);
 Datum tuskml_explain(PG_FUNCTION_ARGS) {
     return finish_group(fcinfo, TUSK_EXPLAIN);
 }
+
+PG_FUNCTION_INFO_V1(tuskml_send_rows);
+Datum tuskml_send_rows(PG_FUNCTION_ARGS) {
+    return finish_group(fcinfo, TUSK_SEND_ROWS);
+}
+
+PG_FUNCTION_INFO_V1(tuskml_take_model);
+Datum tuskml_take_model(PG_FUNCTION_ARGS) {
+    return finish_group(fcinfo, TUSK_TAKE_MODEL);
+}

@@ -260,7 +260,7 @@ static work *work_new(FunctionCallInfo fcinfo, enum tusk_request request, int64 
     w->name = tusk_request_name(request);
     w->states = palloc(room * sizeof *w->states);
     w->unique = palloc(room * sizeof *w->unique);
-    if (request != TUSK_EXPLAIN)
+    if (!tusk_answers_text(request))
         w->model = lookup_rowtype_tupdesc_copy(row_type(fcinfo), -1);
     w->batch = (tusk_batch){.groups = palloc(room * sizeof(tusk_group)),
                             .spec = palloc(room * sizeof(int32)),

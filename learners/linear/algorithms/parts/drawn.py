@@ -29,7 +29,7 @@ Sizes = NDArray[np.int32]
 class Sampler(Protocol):
     """Draws the samples of an epoch."""
 
-    def draw(self, problem: Problem, size: int, random: np.random.Generator) -> Drawn:
+    def draw(self, problem: Problem, size: int, random: "np.random.Generator") -> Drawn:
         """Samples of about `size` rows of each group."""
         ...
 
@@ -43,12 +43,12 @@ class Bernoulli:
     Where no row was taken all are tossed again, as a step needs one.
     """
 
-    def draw(self, problem: Problem, size: int, random: np.random.Generator) -> Drawn:
+    def draw(self, problem: Problem, size: int, random: "np.random.Generator") -> Drawn:
         found = [tossed(int(n), size, random) for n in problem.rows.groups["n_rows"]]
         return Drawn.of([rows for rows, _ in found], [sizes for _, sizes in found])
 
 
-def tossed(n: int, size: int, random: np.random.Generator) -> tuple[Counts, Sizes]:
+def tossed(n: int, size: int, random: "np.random.Generator") -> tuple[Counts, Sizes]:
     """Row numbers of the Bernoulli samples of an epoch over n rows, and the samples' sizes."""
     share = min(1.0, size / n)
     sizes = random.binomial(n, share, max(1, -(-n // size)))
@@ -74,14 +74,14 @@ class RandomPartition:
     Partitions are even pieces of a group's rows, of about PARTITION_BYTES. Rows may come again.
     """
 
-    def draw(self, problem: Problem, size: int, random: np.random.Generator) -> Drawn:
+    def draw(self, problem: Problem, size: int, random: "np.random.Generator") -> Drawn:
         each = partition_rows(problem)
         return Drawn.of(
             [in_partitions(int(n), each, random) for n in problem.rows.groups["n_rows"]]
         )
 
 
-def in_partitions(n: int, each: int, random: np.random.Generator) -> Counts:
+def in_partitions(n: int, each: int, random: "np.random.Generator") -> Counts:
     """Row numbers of an epoch over n rows, whose partitions have about `each` rows."""
     partitions = max(1, round(n / each))
     chosen = random.integers(partitions, size=n)

@@ -31,7 +31,7 @@ TRIAL_STEPS = 48
 class Uniform:
     """Sample: rows of each group drawn with replacement, all alike."""
 
-    def __init__(self, size: int, random: np.random.Generator) -> None:
+    def __init__(self, size: int, random: "np.random.Generator") -> None:
         self.size, self.random = size, random
 
     def __call__(self, problem: Problem, state: State) -> Problem:
