@@ -150,8 +150,8 @@ def refusal(about: NDArray[np.void]) -> str:
         )
     if one["fault"] == LARGE_COUNTS:
         return (
-            f"a group has {one['tokens']:,} tokens in {one['counts']:,} counts of words, and 'lda' "
-            f"reads each token by itself: expected at most {FEW_TOKENS:,} tokens, or "
+            f"a group has {one['tokens']:,} tokens in {one['counts']:,} counts of words, and "
+            f"'lda' reads each token by itself: expected at most {FEW_TOKENS:,} tokens, or "
             f"{FEW_PER_COUNT} in a count on average: divide the counts"
         )
     return (

@@ -243,11 +243,10 @@ def status_of(forest: Forest, label: np.void, options: TreeOptions) -> str:
     boosts = not isinstance(options, ForestOptions)  # a forest's losses are out of bag
     if boosts and forest.diverged(options.patience if options.validation else 0):
         return "diverged"
-    if not np.isfinite(forest.loss).all():
+    light = label["weight"] < LEAST_WEIGHT * label["n_rows"]
+    if not np.isfinite(forest.loss).all() or (light and not forest.trees):
         return "out of range"
     if not forest.trees:
-        if label["weight"] < LEAST_WEIGHT * label["n_rows"]:
-            return "out of range"
         few = int(label["n_rows"]) < 2 * options.min_child_rows
         return "too few rows" if few else "no split"
     return "early stop" if forest.iterations < len(forest.loss) else "ok"

@@ -51,7 +51,7 @@ typedef struct tk_path_spec {
     int32_t length;
     int32_t folds; /* how often rows are held out, 0: never */
     int32_t positive, standardize;
-    double alpha;           /* in (0, 1] */
+    const double *alpha;    /* (n_groups, 2): alpha, in (0, 1], and 1 - alpha, to all digits */
     double ratio;           /* smallest over largest lambda, if these are not given */
     double tolerance;       /* of the gap, as a share of `null` */
     int64_t max_epochs;     /* per penalty */
