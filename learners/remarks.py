@@ -193,13 +193,15 @@ def noted(
 
 
 def note_of_levels(texts: Sequence[str]) -> str:
-    """A sentence about categories whose levels hardly repeat; texts: of each its name, how many
-    levels it has, and "1" where these are texts of numbers."""
+    """A sentence about categories whose levels hardly repeat; texts: of each its name, "" of the
+    label, how many levels it has, and "1" where these are texts of numbers."""
     found = []
     for name, n, numbers in list(zip(*[iter(texts)] * 3, strict=True))[:MOST_NAMED]:
+        what = f"column '{name}'" if name else "label"
+        each, instead = ("levels", "leave it out") if name else ("classes", "expected fewer")
         found.append(
-            f"column '{name}' is text of numbers with {int(n):,} levels: cast it to DOUBLE"
+            f"{what} is text of numbers with {int(n):,} {each}: cast it to DOUBLE"
             if numbers == "1"
-            else f"column '{name}' has {int(n):,} levels, which hardly repeat: leave it out"
+            else f"{what} has {int(n):,} {each}, which hardly repeat: {instead}"
         )
     return ", ".join(found)

@@ -243,6 +243,8 @@ int decide_own(const tusk_group *group, const tk_preparing *how, int threads, Co
     number_levels(how, out);
     if (int code = find_levels(group, how, threads, out, error))
         return code;
+    if (const Counted *known = known_of_label(how); !how->n_classes)
+        look_at_levels(out->label, known ? known->n : group->n_rows);
     if (how->n_classes && !out->label.levels.empty())
         if (int code = name_classes(how, out->label, error))
             return code;

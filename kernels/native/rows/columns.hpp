@@ -212,7 +212,8 @@ std::string levels_of(const Columns &columns);
 
 // Marks the category as one whose levels hardly repeat in n rows, if it is.
 void look_at_levels(Column &c, int64_t n);
-// The names of such categories, how many levels each has, and whether these are numbers: 1 or 0.
+// The names of such categories, "" of the label, how many levels each has, and whether these are
+// numbers: 1 or 0.
 std::string unlike_of(const Columns &columns);
 
 // Gives products and words their features, once those of all other columns are known.

@@ -364,9 +364,9 @@ int prepare_group(const Batch &b, int64_t g, int threads, std::string *error) {
         b.texts->json[g] = json_of(columns, b.how);
         b.texts->categories[g] = categories_of(columns);
         b.texts->levels[g] = levels_of(columns);
-        b.texts->unlike[g] = unlike_of(columns);
     }
     b.texts->classes[g] = classes_of(columns);
+    b.texts->unlike[g] = unlike_of(columns);
     if (b.how->fold && !columns.columns.empty())
         b.texts->marks[g] = marks_of(b.groups[g].parts->schema, columns.folds);
     return expand_group(b.groups + g, b.how, b.memory, columns, threads, b.out + g);

@@ -33,7 +33,7 @@ bool is_number(std::string_view text, bool *fraction) {
 
 void look_at_levels(Column &c, int64_t n) {
     const size_t levels = c.levels.size();
-    if (n < LEAST_ROWS || c.part != TUSK_WHOLE)
+    if (n < LEAST_ROWS || !levels || c.part != TUSK_WHOLE)
         return;
     bool fraction = false;
     size_t numbers = 0;
@@ -49,13 +49,16 @@ void look_at_levels(Column &c, int64_t n) {
 
 std::string unlike_of(const Columns &columns) {
     std::string out;
-    for (const Column &c : columns.columns) {
+    auto add = [&](const Column &c) {
         if (!c.levels_of_rows)
-            continue;
+            return;
         out.append(c.source_name) += '\0';
         out.append(std::to_string(c.levels_of_rows)) += '\0';
         out.append(c.reads_as_numbers ? "1" : "0") += '\0';
-    }
+    };
+    add(columns.label);
+    for (const Column &c : columns.columns)
+        add(c);
     return out;
 }
 
