@@ -47,7 +47,7 @@ MEANINGS = {
     "no standard error, the others those of a fit without these rows; a small ridge was used for "
     "what runs away where `options` have `l2_standardized`",
     "no split": "trees only: no split of the rows lowers the loss: a constant model",
-    UNLIKE: "levels of a category, or classes, hardly repeat in the at least 10 rows of the group, "
+    UNLIKE: "levels of a category, or classes, hardly repeat in the rows of a group, at least 10, "
     "as ids do, or numbers that were read as text, which are then levels too: `note` names the "
     "column; cast numbers to `DOUBLE`, and leave ids out",
     "out of range": "weights or sums of squares do not fit into doubles, as with labels beyond "

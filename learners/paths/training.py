@@ -45,6 +45,10 @@ MOST_FEATURES = 1 << 24
 """Of a group: several numbers are kept for each."""
 
 
+LEAST_ALPHA = 1e-3
+"""That the largest penalty of a path is found by, as in glmnet."""
+
+
 def train(
     groups: NDArray[np.void], request: Request[PathTask, PathOptions], memory: int
 ) -> Iterator[Models]:
@@ -219,19 +223,22 @@ def rules_of(request: Request[PathTask, PathOptions]) -> Rules:
 def shares_of(
     labels: NDArray[np.void], request: Request[PathTask, PathOptions]
 ) -> NDArray[np.float64]:
-    """The shares of the penalty that are L1 and L2, alpha and 1 - alpha of each group, (G, 2).
+    """The shares of the penalty that are L1 and L2, alpha and 1 - alpha of each group, and the
+    share that the largest penalty is found by, (G, 3).
 
     Where the path finds its penalties itself, option `alpha` is the share of labels whose
     deviation is 1. A weight is in units of labels, so its square is divided by their deviation:
-    the model follows the units.
+    the model follows the units. The largest penalty of tiny shares would leave nothing but the
+    constant on the whole path.
     """
     alpha = request.options.alpha
     size = np.ones(len(labels))
     if request.task.loss == SQUARED and path_of(request.options).values is None:
         size = np.sqrt(labels["variance"])
         size[~(np.isfinite(size) & (size > 0))] = 1.0
-    parts = np.stack([np.full(len(labels), alpha), (1 - alpha) / size], axis=1)
-    return np.ascontiguousarray(parts / parts.sum(axis=1, keepdims=True))
+    first, second = np.full(len(labels), alpha), (1 - alpha) / size
+    parts = np.stack([first, second, np.maximum(first, LEAST_ALPHA)], axis=1)
+    return np.ascontiguousarray(parts / (first + second)[:, None])
 
 
 def held_out(request: Request[PathTask, PathOptions]) -> HeldOut | None:

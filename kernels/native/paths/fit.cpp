@@ -91,7 +91,7 @@ void Fit::start() {
 }
 
 double Fit::largest_lambda() {
-    return l1_before_ / rules_.alpha[0];
+    return l1_before_ / rules_.alpha[2];
 }
 
 void Fit::solve(double lambda, tk_path_point &point) {

@@ -259,7 +259,7 @@ int tk_paths_new(const tk_pass *pass, const tk_path_spec *spec, tusk_memory *mem
                         spec->stretch ? spec->stretch + first[g] : nullptr,
                         one ? pass->threads : 1,
                         Rules{spec, free, block, !!pass->fit_intercept, limits,
-                              spec->alpha + 2 * g, memory},
+                              spec->alpha + 3 * g, memory},
                         points + g * spec->length,
                         &made->weights[g],
                         progress};
