@@ -49,8 +49,15 @@ from tuskml.learners.options.kinds import (
 from tuskml.learners.options.other_names import ON_WORKERS
 from tuskml.learners.options.table import AboutTraining, Options, idle, refuse_idle
 from tuskml.learners.registry import how_to_classify, learner_of
-from tuskml.learners.remarks import FEATURES, LABEL, ROUNDED, ROUNDED_LABELS, Remarks
-from tuskml.learners.statuses import INVALID, with_status
+from tuskml.learners.remarks import (
+    FEATURES,
+    LABEL,
+    ROUNDED,
+    ROUNDED_LABELS,
+    Remarks,
+    note_of_levels,
+)
+from tuskml.learners.statuses import INVALID, UNLIKE, with_status
 from tuskml.learners.tasks import of_pairs
 from tuskml.schedule import budget
 
@@ -97,7 +104,17 @@ class Readable:
         models = replace(models, **found)
         if "class_names" in found and self.request.options.classes is None:
             models = sided(models)
-        return with_terms(models)
+        return with_terms(self._with_unlike(models, places))
+
+    def _with_unlike(self, models: Models, places: list[int]) -> Models:
+        """The models, whose statuses and notes say which categories hardly repeat."""
+        assert self.prepared is not None
+        texts = [self.prepared.texts(prepare.UNLIKE, place) for place in places]
+        if not any(texts):
+            return models
+        notes = [note_of_levels(one) if one else None for one in texts]
+        models = with_status(models, UNLIKE, np.array([one is not None for one in notes]))
+        return replace(models, note=pooled(notes))
 
     def _names(self, which: int, places: list[int]) -> Names:
         assert self.prepared is not None
@@ -128,10 +145,10 @@ def numbers_in(names: Sequence[str]) -> NDArray[np.float64] | None:
     return numbers if np.isfinite(numbers).all() and len(set(numbers)) == len(names) else None
 
 
-def pooled(texts: list[str]) -> Strings:
+def pooled(texts: Sequence[str | None]) -> Strings:
     """Strings that share equal texts."""
     pool: dict[str, int] = {}
-    code = [pool.setdefault(text, len(pool)) for text in texts]
+    code = [-1 if text is None else pool.setdefault(text, len(pool)) for text in texts]
     return Strings(tuple(pool), np.array(code, np.int32))
 
 

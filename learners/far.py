@@ -10,9 +10,10 @@ SAMPLE = 4096
 
 
 def far_from_zero(rows: Pass, most: float) -> NDArray[np.bool_]:
-    """Groups of dense rows with a feature whose mean is beyond so many deviations, (G,)."""
+    """Groups with a feature that all rows have, as dense ones do, whose mean is beyond so many
+    deviations, (G,)."""
     if rows.sparse:
-        return np.zeros(rows.n_groups, bool)
+        return np.asarray(rows.far_means(most).any(axis=1))
     mean, deviation = rows.feature_moments(SAMPLE)
     with np.errstate(over="ignore"):
         far = (deviation > 0) & (np.abs(mean) > most * deviation)

@@ -213,9 +213,11 @@ def thinned(history: list[Floats], n: int) -> Lists:
 
 
 def by_group(text: str, n: int, more: dict[str, tuple[NDArray[np.bool_], Floats]]) -> Strings:
-    """Options as JSON of n groups; more: by name, numbers (n,) and which groups have them."""
+    """Options as JSON of n groups; more: by name, numbers (n,) and which groups have them, where
+    they are finite."""
     pool, code = [text], np.zeros(n, np.int32)
-    for name, (where, numbers) in more.items():
+    for name, (known, numbers) in more.items():
+        where = known & np.isfinite(numbers)
         if not where.any():
             continue
         keys = np.stack([code[where].astype(float), numbers[where]], axis=1)

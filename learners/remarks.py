@@ -185,6 +185,22 @@ def noted(
         listed = models.features.pool[names] if names >= 0 else ()
         text = one.note(int(models.n_rows[k]), int(models.n_skipped[k]), listed)
         if text is not None:
+            before_it = "" if code[k] < 0 else f"{pool[code[k]]}; "
             code[k] = len(pool)
-            pool.append(text)
+            pool.append(before_it + text)
     return replace(models, note=Strings(tuple(pool), code))
+
+
+def note_of_levels(texts: Sequence[str]) -> str:
+    """A sentence about categories whose levels hardly repeat; texts: of each its name, "" of the
+    label, how many levels it has, and "1" where these are texts of numbers."""
+    found = []
+    for name, n, numbers in list(zip(*[iter(texts)] * 3, strict=True))[:MOST_NAMED]:
+        what = f"column '{name}'" if name else "label"
+        each, instead = ("levels", "leave it out") if name else ("classes", "expected fewer")
+        found.append(
+            f"{what} is text of numbers with {int(n):,} {each}: cast it to DOUBLE"
+            if numbers == "1"
+            else f"{what} has {int(n):,} {each}, which hardly repeat: {instead}"
+        )
+    return ", ".join(found)

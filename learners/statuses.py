@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from tuskml.kernels.passes import leaks
 from tuskml.learners.models import Models, Strings
 
-INVALID, LEAK = "invalid rows", "label among features"
+INVALID, LEAK, UNLIKE = "invalid rows", "label among features", "level per row"
 MEANINGS = {
     "ok": "the optimality condition holds to `epsilon` (or `epsilon` is 0)",
     "constant feature": "converged; a feature that never varies got coefficient 0",
@@ -46,11 +46,15 @@ MEANINGS = {
     "rows of 0 alone), so there is no optimum without a penalty; coefficients that run away have "
     "no standard error, the others those of a fit without these rows; a small ridge was used for "
     "what runs away where `options` have `l2_standardized`",
+    "no split": "trees only: no split of the rows lowers the loss: a constant model",
+    UNLIKE: "levels of a category, or classes, hardly repeat in the rows of a group, at least 10, "
+    "as ids do, or numbers that were read as text, which are then levels too: `note` names the "
+    "column; cast numbers to `DOUBLE`, and leave ids out",
     "out of range": "weights or sums of squares do not fit into doubles, as with labels beyond "
     "1e150 in size or features near 1e308: a constant model",
-    "no split": "trees only: no split of the rows lowers the loss: a constant model",
-    "no feedback": "`matrix_factorization` with implicit feedback: no label is above 0, so there "
-    "is nothing to learn: all scores are 0",
+    "no feedback": "`matrix_factorization` with implicit feedback: no label is above 0, or with "
+    "loss `bpr` each user has feedback on all items, so there is nothing to learn: all scores "
+    "are 0",
     "no words": "`lda` only: no document has a word: topics without words",
     LEAK: "in all rows of the group, at least 10, a feature equals the label, or is a multiple of "
     "it plus a constant (where there are two features or more), or features tell each value of "

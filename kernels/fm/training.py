@@ -32,6 +32,7 @@ class Rules:
     patience: int
     lock_free: bool
     learning_rate: float
+    entries: float
     l2: float
     l2_factors: float
     init: float

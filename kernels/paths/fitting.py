@@ -66,19 +66,24 @@ def fit(
     memory: int,
     block: NDArray[np.int32] | None = None,
     stretch: NDArray[np.int32] | None = None,
+    shares: Floats | None = None,
 ) -> tuple[NDArray[np.void], list[Weights]]:
     """The points (`POINT`, (G, length)) and the weights of each group's path.
 
     free: (G, d), not 0 for features without a penalty; memory: the account that copies of rows
     are charged to, 0 for the heap; block: (G, d), features of a group with equal numbers are
     penalised together, None: each on its own; stretch: of each row that of `Rules`, one group
-    behind the other, None: by chance. Raises Interrupted, MemoryError and TuskError.
+    behind the other, None: by chance; shares: (G, 3), alpha and 1 - alpha of each group, and
+    the alpha that the largest lambda is found by, None: as the rules have it. Raises Interrupted,
+    MemoryError and TuskError.
     """
     penalties = None if rules.penalties is None else np.array(rules.penalties)
     spec = _spec(rules, free, block)
     if rules.folds and stretch is None:
         stretch = stretches_of(rows.groups, rules.folds, seed=rules.seed, threads=rows.threads)
-    spec.stretch = pointer(stretch)
+    if shares is None:
+        shares = np.tile([rules.alpha, 1 - rules.alpha, rules.alpha], (rows.n_groups, 1))
+    spec.stretch, spec.alpha = pointer(stretch), pointer(shares)
     setattr(spec, "lambda", pointer(penalties))
     points = np.zeros((rows.n_groups, rules.length), POINT)
     handle = ctypes.c_void_p()
@@ -104,7 +109,6 @@ def _spec(rules: Rules, free: NDArray[np.uint8] | None, block: NDArray[np.int32]
         folds=rules.folds,
         positive=rules.positive,
         standardize=rules.standardize,
-        alpha=rules.alpha,
         ratio=rules.ratio,
         tolerance=rules.tolerance,
         max_epochs=rules.max_epochs,

@@ -24,6 +24,7 @@ from tuskml.kernels.rows.prepare import (
     LEVELS,
     NAMES,
     REFUSED,
+    UNLIKE,
     KnownLevels,
     Prepared,
     known_in,
@@ -152,6 +153,10 @@ def from_json(given: Mapping[str, Any], threads: int, cancel_mark: int) -> Prepa
     return Preparing(**fields, threads=threads, cancel_mark=cancel_mark)
 
 
+KEPT = (NAMES, JSON, CLASSES, LEVELS, UNLIKE)
+"""The texts that travel."""
+
+
 class Told:
     """What `Prepared` has of a group: texts, and where its categories lie; all places agree."""
 
@@ -161,7 +166,7 @@ class Told:
     @staticmethod
     def arrays(prepared: Prepared) -> list[NDArray[Any]]:
         """As arrays, for `of_arrays`."""
-        texts = [prepared.text(which, 0).encode() for which in (NAMES, JSON, CLASSES, LEVELS)]
+        texts = [prepared.text(which, 0).encode() for which in KEPT]
         numbers = np.array(prepared.categories(0), np.int64).reshape(-1, 2)
         return [*(np.frombuffer(text, np.uint8) for text in texts), numbers]
 
@@ -173,7 +178,7 @@ class Told:
 
     def text(self, which: int, group: int) -> str:
         """As `Prepared.text`."""
-        return self._texts[which].decode()
+        return self._texts[KEPT.index(which)].decode()
 
     def texts(self, which: int, group: int) -> tuple[str, ...]:
         """As `Prepared.texts`."""

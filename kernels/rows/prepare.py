@@ -18,7 +18,7 @@ from tuskml.kernels.structures import INT64, KERNELS
 REFUSED = KERNELS.constant("TK_REFUSED")
 """`TK_REFUSED`."""
 ERROR_SIZE = 1024
-NAMES, JSON, CLASSES, LEVELS, MARKS = 0, 1, 2, 3, 4
+NAMES, JSON, CLASSES, LEVELS, MARKS, UNLIKE = range(6)
 """Texts of a prepared group."""
 
 

@@ -15,7 +15,8 @@ from tuskml.kernels.topics.structures import ABOUT, WORDS, Spec
 
 MOST_TOPICS = 32_000
 MOST_TOKENS = 2**31 - 2**20 - 1
-BAD_COUNT, TOO_MANY_TOKENS = 1, 2
+FEW_TOKENS, FEW_PER_COUNT = 2_000_000, 100
+BAD_COUNT, TOO_MANY_TOKENS, LARGE_COUNTS = 1, 2, 3
 REFUSED = 6
 
 Words = tuple[bytes, NDArray[np.int64]]
@@ -146,6 +147,12 @@ def refusal(about: NDArray[np.void]) -> str:
         return (
             f"a group has {one['tokens']:,} tokens, 'lda' takes at most {MOST_TOKENS:,}: train on "
             "fewer documents"
+        )
+    if one["fault"] == LARGE_COUNTS:
+        return (
+            f"a group has {one['tokens']:,} tokens in {one['counts']:,} counts of words, and "
+            f"'lda' reads each token by itself: expected at most {FEW_TOKENS:,} tokens, or "
+            f"{FEW_PER_COUNT} in a count on average: divide the counts"
         )
     return (
         f"the count of word {one['bad_id']} is {one['bad_count']:.17g} in a document, expected a "

@@ -11,6 +11,8 @@ OBJECTIVES = ("squared", "logistic")
 MOST_RANK = 256
 USUAL_RATES = {"adagrad": 0.05, "sgd": 0.01}
 """The learning rate of an algorithm, unless one is given."""
+USUAL_ENTRIES = 50.0
+"""Features of a row that are not 0, on average, above which these rates fall in proportion."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +66,9 @@ OPTIONS = OptionTable(
             "learning_rate",
             real(0, open_low=True),
             None,
-            "the length of steps; default: 0.05 with `adagrad`, 0.01 with `sgd`",
+            "the length of steps; default: 0.05 with `adagrad`, 0.01 with `sgd`, in groups whose "
+            f"rows have n > {USUAL_ENTRIES:.0f} features that are not 0, on average, times "
+            f"{USUAL_ENTRIES:.0f} / n",
         ),
         Option(
             "l2",

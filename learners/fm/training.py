@@ -21,7 +21,7 @@ from tuskml.kernels.rows.renumber import Renumbered, renumbered
 from tuskml.learners import events
 from tuskml.learners.classes import check_classes
 from tuskml.learners.fm.layout import HEAD, begun
-from tuskml.learners.fm.options import MachineOptions
+from tuskml.learners.fm.options import USUAL_ENTRIES, MachineOptions
 from tuskml.learners.fm.outcome import models_of
 from tuskml.learners.learner import Request
 from tuskml.learners.list_size import refuse_too_long
@@ -178,6 +178,7 @@ def rules_of(options: MachineOptions) -> Rules:
         patience=options.patience,
         lock_free=not options.ordered,
         learning_rate=options.rate,
+        entries=0.0 if options.learning_rate else USUAL_ENTRIES,
         l2=options.l2,
         l2_factors=options.l2_factors,
         init=options.init,

@@ -1,6 +1,6 @@
 """The models of fitted paths: which penalty is taken, and what a model keeps of the others."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,14 @@ from tuskml.schedule import budget
 STATUSES = ("ok", "not converged", "time limit", "out of range", "too few rows")
 CONSTANT = ("out of range", "too few rows")
 """Statuses of models without weights."""
-Fitted = tuple[NDArray[np.void], list[Weights]]
+
+
+class Fitted(NamedTuple):
+    """The paths of G groups: points (`POINT`, (G, length)), weights, and alpha, (G,)."""
+
+    points: NDArray[np.void]
+    weights: list[Weights]
+    alpha: Floats
 
 
 def models_of(
@@ -29,7 +36,7 @@ def models_of(
     ids: NDArray[np.int64] | None = None,
 ) -> Models:
     """The models of groups whose labels (LABELS) and paths are given. ids: as of `kept_paths`."""
-    options, (points, weights) = request.options, fitted
+    options, points, weights = request.options, fitted.points, fitted.weights
     everyone = np.arange(len(points))
     taken = np.array([chosen(one, options) for one in points])
     at = points[everyone, taken]
@@ -51,7 +58,12 @@ def models_of(
         status=Strings(STATUSES, np.array([STATUSES.index(one) for one in status], np.int32)),
         plan=plan_of(request),
         options=by_group(
-            resolved(options), len(points), {"lambda": (np.isfinite(at["lambda"]), at["lambda"])}
+            resolved(options, ()),
+            len(points),
+            {
+                "alpha": (np.ones(len(points), bool), fitted.alpha),
+                "lambda": (np.isfinite(at["lambda"]), at["lambda"]),
+            },
         ),
         trials=trials_of(fitted, taken, options, ids),
     )
@@ -85,7 +97,11 @@ def status_of(points: NDArray[np.void], taken: int, options: PathOptions) -> str
             return "time limit"
         if np.isnan(one["held"]):
             return "too few rows"
-    return "ok" if one["gap"] <= options.tol * one["null"] else "not converged"
+    # What a penalty is compared with has to be an optimum, too.
+    near = (
+        points[max(taken - 1, 0) : taken + 2] if options.holds_out else points[taken : taken + 1]
+    )
+    return "ok" if (near["gap"] <= options.tol * near["null"]).all() else "not converged"
 
 
 def constants(labels: NDArray[np.void], request: Request[PathTask, PathOptions]) -> Floats:
@@ -129,7 +145,7 @@ def trials_of(
     fitted: Fitted, taken: NDArray[np.intp], options: PathOptions, ids: NDArray[np.int64] | None
 ) -> Strings:
     """The paths as JSON; none where there was one penalty that the call gave."""
-    (points, weights), n = fitted, len(taken)
+    points, weights, n = fitted.points, fitted.weights, len(taken)
     if options.penalty is not None:
         return Strings.same(None, n)
     threads = options.threads or budget.threads()
@@ -161,9 +177,9 @@ def plan_of(request: Request[PathTask, PathOptions], *, by_sums: bool = False) -
     return ", ".join(parts)
 
 
-def resolved(options: PathOptions) -> str:
+def resolved(options: PathOptions, first: tuple[str, ...] = ("alpha",)) -> str:
     """The options in force but for `lambda`, as JSON that starts with the format's version."""
-    names = ("alpha", "tol", "max_iter", "positive", "standardize", "fit_intercept", "seed")
+    names = (*first, "tol", "max_iter", "positive", "standardize", "fit_intercept", "seed")
     more = ("unpenalized", "groups", "classes")
     given = (name for name in more if getattr(options, name) is not None)
     return options_text(options, (*names, *given))

@@ -17,6 +17,7 @@ from tuskml.kernels.paths.fitting import (
     HELD_OUT,
     LEFT_OUT,
     LOGISTIC,
+    SQUARED,
     TRAINED_ON,
     Rules,
     fit,
@@ -34,7 +35,7 @@ from tuskml.learners.paths.by_number import copied, of_numbers, spread
 from tuskml.learners.paths.feature_groups import blocks_of, refuse_groups
 from tuskml.learners.paths.features import found_at, names_of, refuse_unknown
 from tuskml.learners.paths.options import Path, PathOptions
-from tuskml.learners.paths.outcome import models_of, one_class_models, plans_of
+from tuskml.learners.paths.outcome import Fitted, models_of, one_class_models, plans_of
 from tuskml.learners.paths.tasks import PathTask
 from tuskml.schedule import budget
 
@@ -42,6 +43,10 @@ MOST_ROWS = 2**31 - 1
 """Of a group, whose rows are numbered by 32 bits."""
 MOST_FEATURES = 1 << 24
 """Of a group: several numbers are kept for each."""
+
+
+LEAST_ALPHA = 1e-3
+"""That the largest penalty of a path is found by, as in glmnet."""
 
 
 def train(
@@ -161,11 +166,12 @@ def train_alike(
     free = unpenalized(rows, places[which], request)
     block = blocks_of(rows, places[which], request)
     rules = rules_of(request)
-    points, weights = fit(rows, rules, free, memory, block, stretches(rows, request))
+    shares = shares_of(labels[which], request)
+    points, weights = fit(rows, rules, free, memory, block, stretches(rows, request), shares)
     n_rows = groups["n_rows"][which]
     events.tell(events.Event(len(which), int(n_rows.sum()), 0, float("nan")))
     plan = plans_of(fitted_by_sums(rows, rules, block), request)
-    fitted = points, weights
+    fitted = Fitted(points, weights, shares[:, 0])
     models = replace(models_of(rows, labels[which], fitted, request, ids), plan=plan)
     seconds = (time.monotonic() - began) * n_rows / max(int(n_rows.sum()), 1)
     yield replace(models, seconds=seconds).numbered(which)
@@ -212,6 +218,27 @@ def rules_of(request: Request[PathTask, PathOptions]) -> Rules:
         penalties=path.values,
         roles=None if how is None else roles_of(how),
     )
+
+
+def shares_of(
+    labels: NDArray[np.void], request: Request[PathTask, PathOptions]
+) -> NDArray[np.float64]:
+    """The shares of the penalty that are L1 and L2, alpha and 1 - alpha of each group, and the
+    share that the largest penalty is found by, (G, 3).
+
+    Where the path finds its penalties itself, option `alpha` is the share of labels whose
+    deviation is 1. A weight is in units of labels, so its square is divided by their deviation:
+    the model follows the units. The largest penalty of tiny shares would leave nothing but the
+    constant on the whole path.
+    """
+    alpha = request.options.alpha
+    size = np.ones(len(labels))
+    if request.task.loss == SQUARED and path_of(request.options).values is None:
+        size = np.sqrt(labels["variance"])
+        size[~(np.isfinite(size) & (size > 0))] = 1.0
+    first, second = np.full(len(labels), alpha), (1 - alpha) / size
+    parts = np.stack([first, second, np.maximum(first, LEAST_ALPHA)], axis=1)
+    return np.ascontiguousarray(parts / (first + second)[:, None])
 
 
 def held_out(request: Request[PathTask, PathOptions]) -> HeldOut | None:

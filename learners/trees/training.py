@@ -52,6 +52,8 @@ MOST_TOGETHER = 1 << 24
 """Cells of the groups that train in one call, unless one of them has more."""
 GROUPS_TOGETHER = 256
 """Groups that train in one call. Their trees are in memory several times."""
+LEAST_WEIGHT = 1e-270
+"""Of rows on average, below which sums over them are too small for doubles."""
 CONSTANT = ("out of range", "one class")
 """Statuses of models whose trees are left out."""
 STATUSES = (
@@ -241,7 +243,8 @@ def status_of(forest: Forest, label: np.void, options: TreeOptions) -> str:
     boosts = not isinstance(options, ForestOptions)  # a forest's losses are out of bag
     if boosts and forest.diverged(options.patience if options.validation else 0):
         return "diverged"
-    if not np.isfinite(forest.loss).all():
+    light = label["weight"] < LEAST_WEIGHT * label["n_rows"]
+    if not np.isfinite(forest.loss).all() or (light and not forest.trees):
         return "out of range"
     if not forest.trees:
         few = int(label["n_rows"]) < 2 * options.min_child_rows

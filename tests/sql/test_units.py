@@ -78,6 +78,7 @@ CASES = (
     Case("linear", options={"l2": 0.0, "covariance": "HC1"}),
     Case("quantile", options={"quantile": 0.9}),
     Case("lasso", options={"standardize": True}, close=0.2),
+    Case("elastic_net", options={"standardize": True}, close=0.2),
     Case("gbdt", options={"objective": "squared"}, sparse=False),
     Case("gbdt", options={"objective": "huber"}, sparse=False),
     Case("gbdt", options={"objective": "quantile"}, sparse=False),

@@ -64,7 +64,7 @@ int softmax_curvature(const tk_pass *pass, const tk_softmax *s, const double *we
                 for (int64_t k = 0; k < n_classes; k++)
                     for (int64_t l = 0; l <= k; l++, sums += triangle) {
                         double q = rows.of(k)[i];
-                        double h = (k == l ? q : 0) - q * rows.of(l)[i] / weight;
+                        double h = (k == l ? q : 0) - q * (rows.of(l)[i] / weight);
                         for (int64_t t = 0; t < triangle; t++)
                             sums[t] += h * product[t];
                     }

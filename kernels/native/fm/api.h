@@ -10,8 +10,9 @@
  * AdaGrad (Duchi, Hazan and Singer, JMLR 12, 2011) with one sum of squares for each w_i and one
  * for each v_i, of the mean of its elements, so that a feature's numbers share a cache line.
  *
- * Units. Dense features are centred and scaled to the deviation 1. A sparse feature is divided by
- * the root mean square of its values that are not 0; values that are all 1 stay. Labels that are
+ * Units. Features that all rows have are centred and scaled to the deviation 1, dense ones too.
+ * Another sparse feature is divided by the root mean square of its values that are not 0; values
+ * that are all 1 stay. Labels that are
  * numbers are centred and scaled. Penalties are of weights in these units; results are in the
  * caller's.
  */
@@ -43,6 +44,8 @@ typedef struct tk_fm {
     int32_t lock_free; /* whether threads step on the weights of a large group without locks
                           (Niu, Recht, Re and Wright, HOGWILD!, NIPS 2011); else one thread does */
     double learning_rate;
+    double entries; /* of a row on average, above which steps are shorter in proportion, since all
+                       of them move its margin; 0: they never are */
     double l2, l2_factors;
     double init; /* the standard deviation of the first vectors, which are uniform around 0 */
     uint64_t seed;

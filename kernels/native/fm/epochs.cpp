@@ -20,9 +20,10 @@ struct Label {
     }
 };
 
-Rule rule_of(const tk_fm &fm, int64_t number) {
+Rule rule_of(const Training &t, int64_t number) {
+    const tk_fm &fm = *t.fm;
     bool adagrad = fm.algorithm == TK_FM_ADAGRAD;
-    double rate = fm.learning_rate / (adagrad ? 1 : std::sqrt((double)(number + 1)));
+    double rate = t.rate / (adagrad ? 1 : std::sqrt((double)(number + 1)));
     return {(float)rate, (float)fm.l2, (float)fm.l2_factors, 1 / (float)fm.rank, adagrad};
 }
 
@@ -98,7 +99,7 @@ template <bool Ones> float penalty(const Machine &m, const Row &row, const Rule 
 template <int W, bool Ones>
 double lose_piece(const Training &t, const Rows &of, const Piece &p, bool penalties) {
     const Machine &m = *t.machine;
-    const Rule rule = rule_of(*t.fm, 0);
+    const Rule rule = rule_of(t, 0);
     const RowsOf rows(of, p, Ones);
     const Targets targets = targets_of(p.segment, of.shape());
     const Label label(t, of);
@@ -158,7 +159,7 @@ double total(const std::vector<double> &sums) {
 
 int run_epoch(const Training &t, int64_t number, double *loss) {
     const std::vector<uint32_t> order = order_of(t, number);
-    const Rule rule = rule_of(*t.fm, number);
+    const Rule rule = rule_of(t, number);
     std::vector<double> sums(order.size(), 0.0);
     std::atomic<int> code{TK_OK};
     parallel_for((int64_t)order.size(), t.threads, [&](int64_t i) {

@@ -13,6 +13,7 @@ struct Training {
     Units *units;
     Machine *machine;
     int threads;
+    double rate; // the length of steps
     int ending() const { return tusk::ending(pass->cancel_mark, pass->deadline); }
 };
 

@@ -92,23 +92,73 @@ int mark_seen(const Rows &rows, int64_t cancel_mark, double *scale) {
     });
 }
 
-int sparse_scales(const Rows &rows, tusk_memory *memory, int64_t cancel_mark, double *scale) {
+// In how many rows each feature is not 0. count: (d,).
+int count_rows(const Rows &rows, int64_t cancel_mark, double *count) {
+    std::fill_n(count, rows.group.dim, 0.0);
+    return for_pieces(rows, 1, cancel_mark, [&](const Piece &p) {
+        each_entry(rows, p, [&](int32_t id, double) { count[id]++; });
+    });
+}
+
+// Puts shift and scale of the features that all rows have, also those held out, and that vary:
+// they are centred as dense ones are.
+int centre(const Rows &rows, const Rows &held, const double *count, int64_t cancel_mark,
+           Units *u) {
+    const double n = (double)rows.group.n_rows;
+    std::vector<int32_t> place(rows.group.dim, -1), ids;
+    std::vector<double> in_held(held.group.n_rows ? rows.group.dim : 0);
+    int code = in_held.empty() ? TK_OK : count_rows(held, cancel_mark, in_held.data());
+    for (int32_t i = 0; i < rows.group.dim; i++)
+        if (count[i] == n && (in_held.empty() || in_held[i] == (double)held.group.n_rows)) {
+            place[i] = (int32_t)ids.size();
+            ids.push_back(i);
+        }
+    if (code || ids.empty())
+        return code;
+    std::vector<double> first(ids.size(), NAN), mean(ids.size()), square(ids.size());
+    auto each = [&](auto body) {
+        return for_pieces(rows, 1, cancel_mark, [&](const Piece &p) {
+            each_entry(rows, p, [&](int32_t id, double x) {
+                if (place[id] >= 0)
+                    body(place[id], x);
+            });
+        });
+    };
+    code = each([&](int32_t k, double x) {
+        first[k] = std::isnan(first[k]) ? x : first[k];
+        mean[k] += (x - first[k]) / n;
+    });
+    code = code ? code : each([&](int32_t k, double x) {
+        double far = x - first[k] - mean[k];
+        square[k] += far * far / n;
+    });
+    for (size_t k = 0; k < ids.size(); k++) {
+        double middle = first[k] + mean[k], deviation = std::sqrt(square[k]);
+        if (!std::isfinite(deviation) || deviation <= 1e-12 * std::fabs(middle))
+            continue;
+        u->shift.resize(rows.group.dim);
+        u->shift[ids[k]] = middle;
+        u->scale.data()[ids[k]] = 1 / deviation;
+    }
+    return code;
+}
+
+int sparse_scales(const Rows &rows, const Rows &held, tusk_memory *memory, int64_t cancel_mark,
+                  Units *u) {
     const int64_t d = rows.group.dim;
+    double *scale = u->scale.data();
     Charged<double> counts;
     int code = counts.take(memory, d);
     if (code)
         return code;
     double *count = counts.data();
-    std::fill_n(count, d, 0.0);
-    code = for_pieces(rows, 1, cancel_mark, [&](const Piece &p) {
-        each_entry(rows, p, [&](int32_t id, double x) {
-            scale[id] += x * x;
-            count[id]++;
-        });
+    code = count_rows(rows, cancel_mark, count);
+    code = code ? code : for_pieces(rows, 1, cancel_mark, [&](const Piece &p) {
+        each_entry(rows, p, [&](int32_t id, double x) { scale[id] += x * x; });
     });
     for (int64_t i = 0; i < d; i++)
         scale[i] = !count[i] ? 0 : std::isfinite(scale[i]) ? std::sqrt(count[i] / scale[i]) : NAN;
-    return code;
+    return code ? code : centre(rows, held, count, cancel_mark, u);
 }
 
 // Means of the differences from the first row, so that a feature that does not vary has its own
@@ -177,9 +227,10 @@ template <class T> void scale_sparse(const Units &u, const tusk_segment *s) {
     const T *x = (const T *)tusk_sparse_values(s);
     char *to = (char *)tusk_sparse_values(s);
     const int32_t *id = tusk_indices(s);
-    const double *scale = u.scale.data();
+    const double *scale = u.scale.data(), *shift = u.shift.empty() ? nullptr : u.shift.data();
     for (uint32_t e = 0; e < s->nnz; e++) {
-        auto z = (float)((double)x[e] * scale[id[e]]);
+        double near = (double)x[e] - (shift && x[e] != 0 ? shift[id[e]] : 0);
+        auto z = (float)(near * scale[id[e]]);
         std::memcpy(to + e * sizeof z, &z, sizeof z);
     }
 }
@@ -233,8 +284,8 @@ int join_repeated(const Rows &rows, int threads, int64_t cancel_mark, bool *ones
     return code;
 }
 
-int find_units(const Rows &rows, const tk_fm &fm, tusk_memory *memory, int64_t cancel_mark,
-               Units *u) {
+int find_units(const Rows &rows, const Rows &held, const tk_fm &fm, tusk_memory *memory,
+               int64_t cancel_mark, Units *u) {
     const int64_t d = rows.group.dim;
     int code = u->scale.take(memory, d);
     if (code)
@@ -246,7 +297,7 @@ int find_units(const Rows &rows, const tk_fm &fm, tusk_memory *memory, int64_t c
     else if (u->ones)
         code = mark_seen(rows, cancel_mark, scale);
     else
-        code = sparse_scales(rows, memory, cancel_mark, scale);
+        code = sparse_scales(rows, held, memory, cancel_mark, u);
     for (int64_t k = 0; k < d; k++)
         u->finite = u->finite && std::isfinite(scale[k]);
     label_units(rows, fm, u);

@@ -12,7 +12,7 @@ namespace tusk::fm {
 // The units of a group's features and labels: z = (x - shift) * scale, y = shift + scale * label.
 struct Units {
     Charged<double> scale;     // (d,); 0: no row has the feature, or it does not vary
-    std::vector<double> shift; // (d,) of dense features; empty: 0
+    std::vector<double> shift; // (d,); empty: 0
     double label_shift = 0, label_scale = 1;
     double weight = 1; // what weights of rows are multiplied by
     bool ones = false; // whether all values of sparse rows are 1
@@ -40,9 +40,9 @@ Rows rows_of(const tusk_group &group, double positive);
 // Sorts the ids of each sparse row and adds up the values of repeated ones, in place: the first
 // has the sum and the others have 0.
 int join_repeated(const Rows &rows, int threads, int64_t cancel_mark, bool *ones);
-// Finds the units of rows whose repeated ids are joined. A tk_code.
-int find_units(const Rows &rows, const tk_fm &fm, tusk_memory *memory, int64_t cancel_mark,
-               Units *units);
+// Finds the units of rows, and of those held out, whose repeated ids are joined. A tk_code.
+int find_units(const Rows &rows, const Rows &held, const tk_fm &fm, tusk_memory *memory,
+               int64_t cancel_mark, Units *units);
 // Puts values into the units, as floats from the beginning of each segment's values on.
 int put_into_units(const Rows &rows, const Units &units, int threads, int64_t cancel_mark);
 

@@ -24,8 +24,9 @@ public:
           machine_(fm, pass.groups[group].dim) {
         bool together = fm.lock_free && tusk_is_sparse(pass.groups[group].kind);
         double positive = pass.positive ? pass.positive[group] : 1;
-        t_ = {&pass,   &fm,       rows_of(pass.groups[group], positive),
-              &units_, &machine_, together ? threads : 1};
+        Rows rows = rows_of(pass.groups[group], positive);
+        double rate = fm.learning_rate * shortened(rows);
+        t_ = {&pass, &fm, std::move(rows), &units_, &machine_, together ? threads : 1, rate};
         if (fm.held && fm.held[group].n_rows)
             held_ = rows_of(fm.held[group], positive);
     }
@@ -47,6 +48,11 @@ public:
     }
 
 private:
+    // What the length of steps is multiplied by.
+    double shortened(const Rows &rows) const {
+        double entries = (double)rows.entries() / (double)std::max<int64_t>(rows.group.n_rows, 1);
+        return fm_.entries > 0 && entries > fm_.entries ? fm_.entries / entries : 1;
+    }
     int64_t mark() const { return t_.pass->cancel_mark; }
     int64_t n_rows() const { return t_.rows.group.n_rows; }
     // A loss in the units of the labels.
@@ -61,7 +67,7 @@ private:
         if (!code && held_.group.n_rows)
             code = join_repeated(held_, all_threads_, mark(), &held_ones);
         units_.ones = ones && held_ones;
-        code = code ? code : find_units(t_.rows, fm_, memory_, mark(), &units_);
+        code = code ? code : find_units(t_.rows, held_, fm_, memory_, mark(), &units_);
         if (code || !units_.finite)
             return code;
         code = put_into_units(t_.rows, units_, all_threads_, mark());

@@ -51,11 +51,12 @@ typedef struct tk_path_spec {
     int32_t length;
     int32_t folds; /* how often rows are held out, 0: never */
     int32_t positive, standardize;
-    double alpha;           /* in (0, 1] */
-    double ratio;           /* smallest over largest lambda, if these are not given */
-    double tolerance;       /* of the gap, as a share of `null` */
-    int64_t max_epochs;     /* per penalty */
-    int32_t n_stretches;    /* of each group, into which rows are dealt */
+    const double *alpha; /* (n_groups, 3): alpha, in (0, 1]; 1 - alpha, to all digits; and what the
+                            largest lambda is found by, which is alpha unless that is tiny */
+    double ratio;        /* smallest over largest lambda, if these are not given */
+    double tolerance;    /* of the gap, as a share of `null` */
+    int64_t max_epochs;  /* per penalty */
+    int32_t n_stretches; /* of each group, into which rows are dealt */
     const int32_t *stretch; /* of each row, of one group behind the other */
     const uint8_t *role;    /* (folds, n_stretches), enum tk_path_role; NULL: stretch k is held out
                                in fold k, and all others are trained on */

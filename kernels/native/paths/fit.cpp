@@ -91,13 +91,14 @@ void Fit::start() {
 }
 
 double Fit::largest_lambda() {
-    return l1_before_ / rules_.spec->alpha;
+    return l1_before_ / rules_.alpha[2];
 }
 
 void Fit::solve(double lambda, tk_path_point &point) {
-    double alpha = rules_.spec->alpha, tolerance = rules_.spec->tolerance * null_, b = 0;
+    const double *alpha = rules_.alpha;
+    double tolerance = rules_.spec->tolerance * null_, b = 0;
     bool first = penalty_.l1 == 0;
-    penalty_ = {lambda * alpha, lambda * (1 - alpha), !!rules_.spec->positive};
+    penalty_ = {lambda * alpha[0], lambda * alpha[1], !!rules_.spec->positive};
     epochs_ = 0;
     descend(tolerance, first);
     for (int64_t i = 0; i < n_; i++)

@@ -22,6 +22,7 @@ struct Rules {
     const int32_t *block; // (d,) or NULL: equal numbers are penalised together
     bool intercept;
     Limits limits;
+    const double *alpha; // and behind it what tk_path_spec has
     tusk_memory *memory; // the account of copied columns, or NULL
     bool logistic() const { return spec->loss == TK_PATH_LOGISTIC; }
 };

@@ -258,7 +258,8 @@ int tk_paths_new(const tk_pass *pass, const tk_path_spec *spec, tusk_memory *mem
                         g,
                         spec->stretch ? spec->stretch + first[g] : nullptr,
                         one ? pass->threads : 1,
-                        Rules{spec, free, block, !!pass->fit_intercept, limits, memory},
+                        Rules{spec, free, block, !!pass->fit_intercept, limits,
+                              spec->alpha + 3 * g, memory},
                         points + g * spec->length,
                         &made->weights[g],
                         progress};
@@ -274,7 +275,7 @@ int tk_paths_new(const tk_pass *pass, const tk_path_spec *spec, tusk_memory *mem
 
 int tk_paths_by_sums(const tk_pass *pass, const tk_path_spec *spec, int64_t group) {
     using namespace tusk;
-    Rules rules{spec, spec->free, spec->block, !!pass->fit_intercept, {}, nullptr};
+    Rules rules{spec, spec->free, spec->block, !!pass->fit_intercept, {}, nullptr, nullptr};
     return ProductFit::fits(rules, pass->groups[group]);
 }
 

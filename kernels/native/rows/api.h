@@ -236,7 +236,8 @@ TK_API int tk_prepare(const tusk_group *groups, int64_t n, const tk_preparing *h
  * classes, each name with a 0 behind it; 1 the preparation as JSON; 3 a byte for each feature, 1
  * where values are numbers of levels, or nothing if there are none; 4 of the column of folds what
  * its numbers are, "number", "date", "timestamp" or "text", and of text the values that these are
- * the places of, each with a 0 behind it. */
+ * the places of, each with a 0 behind it; 5 of the categories whose levels hardly repeat the name,
+ * how many levels it has, and 1 where these are texts of numbers or 0, each with a 0 behind it. */
 TK_API int64_t tk_prepared_text(const tk_prepared *texts, int32_t which, int64_t group,
                                 const char **text);
 /* The categories of a group that have a feature per level, *n of them: of each the first feature

@@ -147,9 +147,9 @@ bool needs_look(const Columns &columns, const tk_preparing *how) {
     return look;
 }
 
-// Gives one column its features. seen: NULL without a look at the rows.
-int decide_one(const tk_preparing *how, const Seen *seen, Columns *out, size_t j, bool all,
-               std::string *error) {
+// Gives one column its features. seen: NULL without a look at the rows; n: rows with a value.
+int decide_one(const tk_preparing *how, const Seen *seen, int64_t n, Columns *out, size_t j,
+               bool all, std::string *error) {
     Column &c = out->columns[j];
     int32_t *next = &out->n_features;
     if (seen && seen->missing && how->missing == TK_MISSING_ERROR)
@@ -164,6 +164,7 @@ int decide_one(const tk_preparing *how, const Seen *seen, Columns *out, size_t j
         place_number(c, next);
         return TK_OK;
     }
+    look_at_levels(c, n);
     if (c.kind == Kind::LEVELS) {
         place_levels(c, seen->count, how, next);
         return TK_OK;
@@ -242,6 +243,8 @@ int decide_own(const tusk_group *group, const tk_preparing *how, int threads, Co
     number_levels(how, out);
     if (int code = find_levels(group, how, threads, out, error))
         return code;
+    if (const Counted *known = known_of_label(how); !how->n_classes)
+        look_at_levels(out->label, known ? known->n : group->n_rows);
     if (how->n_classes && !out->label.levels.empty())
         if (int code = name_classes(how, out->label, error))
             return code;
@@ -255,7 +258,9 @@ int decide_own(const tusk_group *group, const tk_preparing *how, int threads, Co
         Column &c = out->columns[j];
         if (c.kind == Kind::PRODUCT)
             break; // they come last
-        if (int code = decide_one(how, look ? &seen[j] : nullptr, out, j, all, error))
+        const Counted *known = known_of(how, j);
+        const int64_t n = known ? known->n : group->n_rows - seen[j].missing;
+        if (int code = decide_one(how, look ? &seen[j] : nullptr, n, out, j, all, error))
             return code;
         if (c.is_category())
             all = how->levels == TK_ALL_LEVELS;

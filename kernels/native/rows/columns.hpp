@@ -90,8 +90,10 @@ struct Column {
     int32_t width = 0;      // features without the indicator
     int32_t other = NONE, missing = NONE, indicator = NONE;
     int64_t n_missing = 0;
-    double fill = 0;           // for a missing number
-    int32_t fill_level = NONE; // for a missing category, the place in levels
+    size_t levels_of_rows = 0;     // of a category whose levels hardly repeat, how many occur
+    bool reads_as_numbers = false; // whether these are texts of numbers
+    double fill = 0;               // for a missing number
+    int32_t fill_level = NONE;     // for a missing category, the place in levels
 
     bool is_category() const { return kind == Kind::CATEGORY || kind == Kind::LEVELS; }
     int32_t feature_of_level(int32_t level) const {
@@ -207,6 +209,12 @@ void place_levels(Column &c, const std::vector<int64_t> &count, const tk_prepari
                   int32_t *next);
 // A byte for each feature, 1 where values are numbers of levels; nothing if there are none.
 std::string levels_of(const Columns &columns);
+
+// Marks the category as one whose levels hardly repeat in n rows, if it is.
+void look_at_levels(Column &c, int64_t n);
+// The names of such categories, "" of the label, how many levels each has, and whether these are
+// numbers: 1 or 0.
+std::string unlike_of(const Columns &columns);
 
 // Gives products and words their features, once those of all other columns are known.
 int decide_products(const tusk_group *group, const tk_preparing *how, Columns *out, int32_t *next,

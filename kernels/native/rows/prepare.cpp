@@ -11,7 +11,7 @@
 #include "row_hash.hpp"
 
 struct tk_prepared {
-    std::vector<std::string> names, json, classes, levels, marks; // one item per group
+    std::vector<std::string> names, json, classes, levels, marks, unlike; // by group
     std::vector<std::vector<int32_t>> categories; // first features and numbers of features
 };
 
@@ -366,6 +366,7 @@ int prepare_group(const Batch &b, int64_t g, int threads, std::string *error) {
         b.texts->levels[g] = levels_of(columns);
     }
     b.texts->classes[g] = classes_of(columns);
+    b.texts->unlike[g] = unlike_of(columns);
     if (b.how->fold && !columns.columns.empty())
         b.texts->marks[g] = marks_of(b.groups[g].parts->schema, columns.folds);
     return expand_group(b.groups + g, b.how, b.memory, columns, threads, b.out + g);
@@ -395,6 +396,7 @@ int prepare(const Batch &b, int64_t n, std::string *error) {
     b.texts->classes.resize(n);
     b.texts->levels.resize(n);
     b.texts->marks.resize(n);
+    b.texts->unlike.resize(n);
     Failure failure;
     int threads = b.how->threads;
     bool many = n >= 2 * threads;
@@ -439,7 +441,8 @@ int64_t tk_prepared_text(const tk_prepared *texts, int32_t which, int64_t group,
                       : which == 1 ? texts->json
                       : which == 2 ? texts->classes
                       : which == 3 ? texts->levels
-                                   : texts->marks;
+                      : which == 4 ? texts->marks
+                                   : texts->unlike;
     *text = all[group].data();
     return (int64_t)all[group].size();
 }

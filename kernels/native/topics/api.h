@@ -33,7 +33,15 @@ extern "C" {
 #define TK_MOST_TOKENS 2146435071 /* 2^31 - 2^20 - 1 */
 #define TK_WINDOW 4194304
 
-enum tk_topics_fault { TK_COUNTS_FINE = 0, TK_BAD_COUNT = 1, TK_TOO_MANY_TOKENS = 2 };
+#define TK_FEW_TOKENS 2000000 /* of a group, whatever its counts are */
+#define TK_FEW_PER_COUNT 100  /* tokens of a count on average, in groups of more tokens */
+
+enum tk_topics_fault {
+    TK_COUNTS_FINE = 0,
+    TK_BAD_COUNT = 1,
+    TK_TOO_MANY_TOKENS = 2,
+    TK_LARGE_COUNTS = 3, /* TK_FEW_TOKENS and TK_FEW_PER_COUNT */
+};
 
 typedef struct tk_topics_spec {
     int32_t topics; /* K */
@@ -55,6 +63,7 @@ typedef struct tk_topic_words {
 /* What the documents of a group are. */
 typedef struct tk_topics_about {
     int64_t tokens;    /* the sum of all counts */
+    int64_t counts;    /* in all documents, of a word each */
     int64_t words;     /* W, words that occur */
     int64_t documents; /* with a token */
     int32_t parts;

@@ -93,11 +93,17 @@ struct Reader {
         });
         if (code == TK_OK && bad >= 0)
             return refuse<T>();
-        about.tokens = 0;
-        for (const Document &d : documents)
+        about.tokens = about.counts = 0;
+        for (const Document &d : documents) {
             about.tokens += d.tokens;
+            about.counts += entries_of<T>(d).n;
+        }
         if (about.tokens > TK_MOST_TOKENS) {
             about.fault = TK_TOO_MANY_TOKENS;
+            return TK_REFUSED;
+        }
+        if (about.tokens > TK_FEW_TOKENS && about.tokens / TK_FEW_PER_COUNT > about.counts) {
+            about.fault = TK_LARGE_COUNTS;
             return TK_REFUSED;
         }
         return code;

@@ -51,7 +51,8 @@ def fit(group: NDArray[np.void], settings: ImplicitSettings, memory: int, mark: 
             run.status = "diverged"
             model.start()
         coef = model.vectors()
-    if rows.labels()["high"][0] <= 0:
+    no_pairs = settings.ranks and not any(run.history)  # of an item with feedback and one without
+    if rows.labels()["high"][0] <= 0 or no_pairs:
         run.status, run.converged, coef = "no feedback", False, np.zeros_like(coef)
     events.tell(events.Event(1, int(group["n_rows"][0]), 0, float("nan")))
     return Fit(

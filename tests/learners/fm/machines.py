@@ -11,6 +11,7 @@ from tuskml.kernels.passes import Pass
 
 Array = np.ndarray
 RULES = Rules(
+    entries=0.0,
     loss=SQUARED,
     algorithm=0,
     rank=3,

@@ -75,3 +75,43 @@ def test_weights_whose_sum_is_no_double_are_out_of_range(
 ) -> None:
     sql = f"SELECT (train_model('fm', i % 2, [1 - i % 2], '{{}}', {weight})).status FROM range(10) t(i)"
     assert con.execute(sql).fetchall() == [("out of range",)]
+
+
+@pytest.mark.parametrize("far", ["10", "1e4", "1e9"])
+def test_sparse_features_that_all_rows_have_are_centred(
+    con: duckdb.DuckDBPyConnection, far: str
+) -> None:
+    """As in a list: the machine is the same, wherever they lie."""
+    con.execute(
+        f"CREATE TABLE t AS SELECT i, [{far} + i % 7, 1.0 + i % 5] AS x, i % 7 + i % 5 * 3 + i * 37 % 11 / 10 AS y FROM range(200) r(i)"
+    )
+    found = []
+    for x in ("x", "sparse([0, 1], x)"):
+        options = '{"threads": 1, "deterministic": true}'
+        found += con.execute(
+            f"SELECT any_value(m.status), any_value(m.loss), list(predict(m, {x}) ORDER BY i) FROM t, (SELECT train_model('fm', y, {x}, '{options}') AS m FROM t)"
+        ).fetchall()
+    (status, loss, listed), (same, near, sparse) = found
+    assert status == same == ("rounded feature" if far == "1e9" else "ok")
+    assert near == pytest.approx(loss, rel=1e-6)
+    assert sparse == pytest.approx(listed, rel=1e-4)
+    assert near < 0.1
+
+
+@pytest.mark.parametrize("width", [40, 300, 2000])
+@pytest.mark.parametrize("algorithm", ["adagrad", "sgd"])
+def test_rows_of_many_features_have_short_steps(
+    con: duckdb.DuckDBPyConnection, width: int, algorithm: str
+) -> None:
+    """The usual steps fit the rows, and longer ones diverge or leave the loss above."""
+    rows = f"(SELECT list_transform(range({width}), lambda j: sin(i * j * 0.7 + j)) AS x, sin(i * 0.7 + 1) + 0.1 * (i % 3) AS y FROM range(150) r(i))"
+    sql = f"SELECT (m).status, (m).loss, base FROM (SELECT train_model('fm', y, x, '{{\"algorithm\": \"{algorithm}\"RATE}}') AS m, var_pop(y) / 2 AS base FROM {rows})"
+    ((status, loss, base),) = con.execute(sql.replace("RATE", "")).fetchall()
+    assert status == "ok"
+    assert loss < base / 4
+    long_step = {"adagrad": 0.05, "sgd": 0.01}[algorithm]
+    if width == 2000:
+        ((status, loss, base),) = con.execute(
+            sql.replace("RATE", f', "learning_rate": {long_step}')
+        ).fetchall()
+        assert status == "diverged" or loss > base / 4

@@ -103,8 +103,8 @@ void ProductFit::fit(const Penalty &penalty, double tolerance) {
 }
 
 void ProductFit::solve(double lambda, tk_path_point &point) {
-    double alpha = rules_.spec->alpha;
-    penalty_ = {lambda * alpha, lambda * (1 - alpha), !!rules_.spec->positive};
+    const double *alpha = rules_.alpha;
+    penalty_ = {lambda * alpha[0], lambda * alpha[1], !!rules_.spec->positive};
     fit(penalty_, rules_.spec->tolerance * null_);
     point = {lambda, objective_, gap_, out_of_range_ ? NAN : null_, 0, NAN, NAN, epochs_, 0};
     Weights found = weights();

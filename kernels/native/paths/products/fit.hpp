@@ -18,7 +18,7 @@ public:
     // Fits all rows but those of a part, or with -1 all.
     ProductFit(const Sums &sums, int64_t without, const Rules &rules);
 
-    double largest_lambda() const { return largest_ / rules_.spec->alpha; }
+    double largest_lambda() const { return largest_ / rules_.alpha[2]; }
     void solve(double lambda, tk_path_point &point);
     Weights weights() const;
     // The mean squared error of a part's rows.
