@@ -17,11 +17,9 @@ from tuskml.api.asked import Training
 from tuskml.api.collected import by_keys, sorted_by_key
 from tuskml.databases.database import Database
 from tuskml.errors import DataError, OptionError
-from tuskml.kernels.rows.written import written
 from tuskml.learners.learner import Arrays
 from tuskml.learners.registry import learner_of
 from tuskml.learners.remarks import LABEL, Place, Remarks, noted
-from tuskml.learners.statuses import with_leaks
 from tuskml.model.by_group import Models, as_key
 from tuskml.model.model import Model
 
@@ -44,10 +42,8 @@ def train_pooled(database: Database, training: Training) -> Models:
         low, high = classes.tolist()
         request = replace(request, options=replace(request.options, classes=(low, high)))
     found = learner_of(request.task).pooled.train(rows, request)
-    one_fold = np.zeros(len(rows.y), np.intp)
-    cells = written(rows.x, rows.y, rows.group, one_fold, (rows.n_groups, 1))
-    found = with_leaks(replace(found, n_skipped=skipped), cells.cells.cells.ravel())
-    found = noted(training.classes_named(found), dict(enumerate(remarks)))
+    found = training.classes_named(replace(found, n_skipped=skipped))
+    found = noted(found, dict(enumerate(remarks)))
     models = {
         as_key(key): training.given.named(Model.of_batch(found, place))
         for place, key in enumerate(keys)

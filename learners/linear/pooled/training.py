@@ -18,6 +18,7 @@ from tuskml.errors import OptionError
 from tuskml.kernels import passes
 from tuskml.kernels.passes import Floats, Pass
 from tuskml.kernels.rows.written import Written, written
+from tuskml.learners.held_out import HeldOut
 from tuskml.learners.learner import Arrays
 from tuskml.learners.linear.options import OPTIONS
 from tuskml.learners.linear.pooled.descent import completely, partially, values_at
@@ -27,6 +28,7 @@ from tuskml.learners.linear.request import Request
 from tuskml.learners.linear.training import train
 from tuskml.learners.models import Models
 from tuskml.learners.options.table import refuse_pooled
+from tuskml.learners.statuses import with_leaks
 from tuskml.schedule import budget
 
 FOLDS = 5
@@ -39,10 +41,10 @@ def train_pooled(rows: Arrays, request: Request) -> Models:
     """The best of three models of each group, in the order of the groups. Raises OptionError."""
     refuse(request)
     began = time.monotonic()
-    fold = folds_of(rows, request)
-    cells = written(rows.x, rows.y, rows.group, fold, (rows.n_groups, FOLDS))
+    cells = written(rows.x, rows.y, rows.group, folds_of(rows, request), (rows.n_groups, FOLDS))
     found = Pooling(cells, rows, request)
-    return found.chosen(found.judged(), began)
+    models = found.chosen(found.judged(), began)
+    return with_leaks(models, cells.cells.linked(range(FOLDS)))
 
 
 def refuse(request: Request) -> None:
@@ -57,19 +59,14 @@ def refuse(request: Request) -> None:
 
 
 def folds_of(rows: Arrays, request: Request) -> NDArray[np.intp]:
-    """The fold of each row, (n,): in each group evenly, and of classes each.
-
-    It depends on the rows and the seed, not on their order.
-    """
-    n = len(rows.y)
-    order = np.lexsort((*rows.x.T, rows.y, rows.group))
-    random = np.empty(n)
-    random[order] = np.random.default_rng(request.options.seed).random(n)
-    label = rows.y if request.task.classifies else np.zeros(n)
-    order = np.lexsort((random, label, rows.group))
-    first = np.searchsorted(rows.group[order], np.arange(rows.n_groups))
-    fold = np.empty(n, np.intp)
-    fold[order] = (np.arange(n) - first[rows.group[order]]) % FOLDS
+    """The fold to which a search deals each row, (n,), of FOLDS in each group."""
+    whole = written(rows.x, rows.y, rows.group, np.zeros_like(rows.group), (rows.n_groups, 1))
+    groups = whole.cells.cells.ravel()
+    threads = request.options.threads or budget.threads()
+    fold = np.empty_like(rows.group)
+    fold[np.argsort(rows.group, kind="stable")] = HeldOut(FOLDS).stretch_of(
+        groups, request.options.seed, threads, by_label=request.task.classifies
+    )
     return fold
 
 

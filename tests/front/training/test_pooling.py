@@ -154,6 +154,20 @@ def test_the_metric_is_that_of_held_out_rows(con: Any) -> None:
         assert models[g].trials["trials"][0]["metric"] == pytest.approx(truth, rel=1e-6)
 
 
+@pytest.mark.parametrize("seed", [0, 7])
+@pytest.mark.parametrize("task", ["linear", "logistic"])
+def test_folds_are_those_of_a_search(con: Any, task: str, seed: int) -> None:
+    """Local models are judged on them as a search judges its only candidate."""
+    rows = frame(task, 1.0, groups=5, n=40).assign(x0=lambda rows: rows.x0 - 3)
+    models = pooled(con, task, rows, l2=0.1, seed=seed)
+    searched = pooled(con, task, rows, l2=[0.1], folds=FOLDS, seed=seed, pooled=False)
+    power = 2 if task == "linear" else 1
+    for g, model in models.items():
+        folds = searched[g].trials["trials"][0]["folds"]
+        expected = np.mean([fold["metric"] ** power for fold in folds]) ** (1 / power)
+        assert model.trials["trials"][0]["metric"] == pytest.approx(expected, rel=1e-4)
+
+
 def test_the_order_of_rows_does_not_matter(con: Any) -> None:
     rows = frame("logistic", 0.5)
     one = pooled(con, "logistic", rows)

@@ -4,6 +4,7 @@ Models that predict a constant tell them: a metric of a fold is then one of its 
 """
 
 import json
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tuskml
+from tuskml.kernels.passes import Pass
 
 ROWS = """
 CREATE TABLE rows AS
@@ -174,3 +176,31 @@ def test_rows_held_out_once_are_those_of_a_search(con: duckdb.DuckDBPyConnection
     ]
     for one in found[1:]:
         assert one == pytest.approx(found[0], rel=1e-6)
+
+
+@pytest.mark.parametrize("features", ["sparse([1, 70000 + i % 9], [a, b])", LIST["duck"]])
+def test_a_stored_training_holds_out_the_same_rows(
+    features: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """With `validation`, whether its weights lie in the store or in memory."""
+    held: list[tuple[int, float]] = []
+    shuffled = Pass.shuffled
+
+    def noted(rows: Pass, *given: Any) -> Any:
+        kept, out = shuffled(rows, *given)
+        labels = Pass(out.groups, 0, None, None, True, 1).labels()
+        held.append((int(labels["n_rows"][0]), round(float(labels["mean"][0]), 9)))
+        return kept, out
+
+    monkeypatch.setattr(Pass, "shuffled", noted)
+    with tuskml.connect(store_root=tmp_path) as con:
+        con.execute(ROWS)
+        given: list[dict[str, Any]] = [{"algorithm": "sgd"}, {"store": "kept"}]
+        for options in [*given, {"store": "again", "cache": "16MB"}]:
+            if "cache" in options and features == LIST["duck"]:
+                continue
+            text = json.dumps({"validation": 0.3, "seed": 3, "max_iter": 2, **options})
+            con.execute(f"SELECT train_model('linear', y, {features}, '{text}') FROM rows")
+    assert held[0][0] == 54
+    assert len(set(held)) == 1
+    assert len(held) >= 2

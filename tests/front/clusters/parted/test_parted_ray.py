@@ -100,6 +100,30 @@ def test_a_model_that_hops_has_the_bits_of_threads(
     assert any(len({one.worker for one in some}) >= 2 for some in models)
 
 
+@pytest.mark.parametrize("task", ["linear", pytest.param("gbdt", marks=pytest.mark.nightly)])
+def test_folds_are_those_of_rows_in_one_place(
+    local_ray: Any, con: duckdb.DuckDBPyConnection, source: str, ran: list[Ran], task: str
+) -> None:
+    """Models that predict a constant: the metric of a fold is of its labels alone."""
+    local_ray.grow(2)
+    options = {"linear": {"l2": [1e12]}, "gbdt": {"trees": [1], "min_child_rows": N_ROWS}}[task]
+    given: dict[str, Any] = sharded.GIVEN | {"label": "2 * x - z", "folds": 4, "seed": 5}
+    del given["deterministic"]
+    given |= options | {"features": ["x", "z", "x * z"]}
+    found = tuskml.train(con, task, source=source, executor="ray", placement="gap", **given)
+    expected = tuskml.train(con, task, source="rows", **given)
+    for key, model in expected.items():
+        assert fold_metrics(found[key]) == pytest.approx(fold_metrics(model), rel=1e-7)
+        assert len(set(fold_metrics(model))) == 4
+    assert len({one.unit.name for one in ran}) > 1
+
+
+def fold_metrics(model: Any) -> list[float]:
+    """The metric of each fold of the only candidate."""
+    (trial,) = model.trials["trials"]
+    return [fold["metric"] for fold in trial["folds"]]
+
+
 TREES = {
     "gbdt": {"trees": 6, "num_leaves": 8, "objective": "logistic"},
     "random_forest": {"trees": 2, "min_child_rows": 20, "objective": "gini"},
