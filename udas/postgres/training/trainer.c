@@ -280,13 +280,12 @@ static work *work_new(FunctionCallInfo fcinfo, enum tusk_request request, int64 
     return w;
 }
 
-static void call_trainer(FunctionCallInfo fcinfo, work *w) {
-    static python_function answer = {.name = "_tuskml_answer"};
+static void call_trainer(work *w) {
     work *outer = current;
     current = w;
     PG_TRY();
     {
-        call_python(&answer, fcinfo->flinfo->fn_oid, w->name, NULL);
+        call_python("_tuskml_answer", w->name);
     }
     PG_FINALLY();
     {
@@ -320,7 +319,7 @@ void train_groups(FunctionCallInfo fcinfo, train_state *s, enum tusk_request req
     work *w = work_new(fcinfo, request, groups_at_most(s));
     fill(w, s);
     if (w->batch.n_specs) {
-        call_trainer(fcinfo, w);
+        call_trainer(w);
         check_answer(w);
     }
     for (int64 g = 0; g < w->batch.n_groups; g++)
