@@ -11,7 +11,7 @@ import tuskml
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = "tuskml_model"
 CREATE = re.compile(
-    r"CREATE (?P<kind>FUNCTION|AGGREGATE) (?:@extschema@\.)?(?P<name>[a-z]\w*)\s*"
+    r"CREATE (?P<kind>FUNCTION|AGGREGATE) tuskml\.(?P<name>[a-z]\w*)\s*"
     r"\((?P<arguments>(?:[^()]|\(\))*)\)\s*(?P<rest>.*?);\s*$",
     re.MULTILINE | re.DOTALL,
 )
@@ -167,13 +167,14 @@ def readable(kind: str) -> str:
 
 
 def postgres_functions() -> dict[str, Function]:
-    """What the extension's script creates."""
+    """What the scripts of the extensions create."""
     found: dict[str, Function] = {}
     hidden: dict[str, str] = {}
-    for path in sorted((ROOT / "sql" / "postgres").glob("[0-9]*.sql")):
+    scripts = (ROOT / "sql" / "postgres").glob("tuskml*/[0-9]*.sql")
+    for path in sorted(scripts, key=lambda script: script.name):
         text = path.read_text()
         for name, result in re.findall(
-            r"CREATE FUNCTION (_\w+)\([^)]*\) RETURNS ([\w\[\]]+)", text
+            r"CREATE FUNCTION tuskml\.(_\w+)\([^)]*\) RETURNS ([\w\[\]]+)", text
         ):
             hidden[name] = result
         for match in CREATE.finditer(text):
@@ -213,7 +214,7 @@ def postgres_type(name: str) -> str:
 
 def result_of(rest: str, hidden: dict[str, str]) -> str:
     """A function's own result, or that of an aggregate's final function."""
-    final = re.search(r"FINALFUNC = (\w+)", rest)
+    final = re.search(r"FINALFUNC = tuskml\.(\w+)", rest)
     if final:
         return postgres_type(hidden[final[1]])
     result = RESULT.search(rest)

@@ -17,10 +17,11 @@ void hold_extension(Oid function, const char *name) {
     if (OidIsValid(extension))
         LockDatabaseObject(ExtensionRelationId, extension, 0, AccessShareLock);
     if (!SearchSysCacheExists1(PROCOID, ObjectIdGetDatum(function)))
-        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_FUNCTION),
-                        errmsg("%s: the extension tuskml_train was dropped while the statement was "
-                               "planned",
-                               name)));
+        ereport(ERROR,
+                (errcode(ERRCODE_UNDEFINED_FUNCTION),
+                 errmsg("%s: the extension tuskml_train was dropped while the statement was "
+                        "planned",
+                        name)));
 }
 
 Oid function_of_ours(const char *name) {

@@ -10,7 +10,6 @@
 #define PYTHON_FILES 8
 #define RAISED "plpy.Error: "
 
-
 static void look_for_memory(void) {
     void *room = malloc(PYTHON_BYTES);
     if (!room)

@@ -24,9 +24,9 @@ static bool is_sparse_type(Oid type, Oid model) {
     if (HeapTupleIsValid(given) && HeapTupleIsValid(ours)) {
         Form_pg_type row = (Form_pg_type)GETSTRUCT(given);
         const char *name = NameStr(row->typname);
-        sparse = row->typnamespace == ((Form_pg_type)GETSTRUCT(ours))->typnamespace &&
-                 (strcmp(name, "tuskml_sparse_real") == 0 ||
-                  strcmp(name, "tuskml_sparse_double") == 0);
+        sparse =
+            row->typnamespace == ((Form_pg_type)GETSTRUCT(ours))->typnamespace &&
+            (strcmp(name, "tuskml_sparse_real") == 0 || strcmp(name, "tuskml_sparse_double") == 0);
     }
     if (HeapTupleIsValid(given))
         ReleaseSysCache(given);

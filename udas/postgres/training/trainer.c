@@ -97,11 +97,14 @@ static void say(int level, const char *prefix, const char *text) {
 }
 
 void tuskml_tell(const char *text) {
-    if (!current || !tuskml_progress)
+    if (!current)
         return;
-    current->told = true;
-    pgstat_report_appname(text);
-    say(NOTICE, current->name, text);
+    if (tuskml_application_name) {
+        current->told = true;
+        pgstat_report_appname(text);
+    }
+    if (tuskml_progress)
+        say(NOTICE, current->name, text);
 }
 
 /* A line for the server's log; the client is told nothing. */
