@@ -102,7 +102,7 @@ def written(
         return None
     source, label, features = texts
     given = f"{database.text(whole)}, {label}, {features}, {database.text(options)}"
-    return f"SELECT train_model({given}) AS _tusk_trained FROM {relation_of(source)}"
+    return f"SELECT tuskml_train_model({given}) AS _tusk_trained FROM {relation_of(source)}"
 
 
 def named(database: DuckDB, given: Sequence[str]) -> str | None:
@@ -115,7 +115,7 @@ def named(database: DuckDB, given: Sequence[str]) -> str | None:
     features, options = found
     arguments = [database.text(task), label, features, database.text(options)]
     arguments += extras_of(weight, offset)
-    trained = f"train_model({', '.join(arguments)}) AS _tusk_trained"
+    trained = f"tuskml_train_model({', '.join(arguments)}) AS _tusk_trained"
     return grouped(trained, relation_of(source), given[8])
 
 
@@ -226,12 +226,13 @@ class Text:
         parts.append(f"tusk_done AS MATERIALIZED ({done})")
         parts.append(
             "tusk_some AS MATERIALIZED (SELECT "
-            f"train_model({text(self.model)}, 0.0::DOUBLE, [0.0::DOUBLE]) AS m FROM tusk_done)"
+            f"tuskml_train_model({text(self.model)}, 0.0::DOUBLE, [0.0::DOUBLE]) AS m "
+            "FROM tusk_done)"
         )
         parts.append("tusk_rest AS MATERIALIZED (SELECT NOT EXISTS (FROM tusk_done) AS tusk_open)")
         parts.append(
-            "tusk_all AS MATERIALIZED (SELECT "
-            f"train_model({text(task)}, {self.label}, {self.features}, {text(options)}) AS m "
+            f"tusk_all AS MATERIALIZED (SELECT tuskml_train_model({text(task)}, "
+            f"{self.label}, {self.features}, {text(options)}) AS m "
             f"FROM {self.all_rows()})"
         )
         return (
@@ -271,7 +272,7 @@ class Text:
         task = self.database.text(f"{self.token}/{number}")
         return (
             f"tusk_round{number} AS MATERIALIZED (SELECT "
-            f"explain_training({task}, {self.label}, {self.features}) AS said "
+            f"tuskml_explain_training({task}, {self.label}, {self.features}) AS said "
             f"FROM ({pieces}) AS tusk_rows), "
             f"tusk_gate{number + 1} AS MATERIALIZED "
             f"(SELECT coalesce(said = '{MORE}', false) AS tusk_open FROM tusk_round{number})"

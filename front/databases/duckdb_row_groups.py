@@ -51,7 +51,7 @@ class DuckRowGroups:
         parts = " UNION ALL ".join(map(self.select, pieces))
         with receiving(receiver) as token:
             text = self.database.text(token)
-            self.database.fetch(f"SELECT explain_training({text}, y, x) FROM ({parts})")
+            self.database.fetch(f"SELECT tuskml_explain_training({text}, y, x) FROM ({parts})")
 
     def select(self, piece: Piece) -> str:
         """Label and features of one piece's rows."""

@@ -222,6 +222,6 @@ class PartedGroups:
         ]
         task = "linear" if models is None else finished(models)
         none = " FILTER (WHERE false)" if models is None else ""
-        model = f"train_model({database.text(task)}, 0.0, [0.0]){none} AS model"
+        model = f"tuskml_train_model({database.text(task)}, 0.0, [0.0]){none} AS model"
         with cursor(self.units.settings) as connection:
             return as_bytes(connection.sql(f"SELECT {', '.join([*keys, model])}").to_arrow_table())

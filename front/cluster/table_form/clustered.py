@@ -84,7 +84,7 @@ def refusal(database: DuckDB, why: str, keys: Sequence[str]) -> str:
     names = [quoted(renamed(key)[1] or unquoted(key.strip())) for key in keys]
     columns = ", ".join([*(f"NULL AS {name}" for name in names), "model AS _tusk_trained"])
     return (
-        f"SELECT {columns} FROM (SELECT train_model('linear', 0.0, [0.0]) AS model) "
+        f"SELECT {columns} FROM (SELECT tuskml_train_model('linear', 0.0, [0.0]) AS model) "
         f"WHERE CAST(error({database.text(why)}) AS BOOLEAN)"
     )
 
@@ -173,10 +173,13 @@ def written(database: DuckDB, account: int, where: Where, texts: Sequence[str]) 
         "" if training.source.files else f" {rows(training)}"
     )
     models = database.text(running.models)
-    columns.append(f"train_model({models}, tusk_group.label, [0.0::DOUBLE]) AS _tusk_trained")
+    columns.append(
+        f"tuskml_train_model({models}, tusk_group.label, [0.0::DOUBLE]) AS _tusk_trained"
+    )
     return (
-        f"WITH tusk_ran AS MATERIALIZED (SELECT explain_training({database.text(f'{token}/0')}, "
-        f"tusk_seen, [0.0::DOUBLE]) AS said FROM ({asked})), "
+        "WITH tusk_ran AS MATERIALIZED (SELECT "
+        f"tuskml_explain_training({database.text(f'{token}/0')}, tusk_seen, [0.0::DOUBLE]) "
+        f"AS said FROM ({asked})), "
         f"tusk_groups AS (SELECT unnest(from_json(CASE WHEN said[1] = '{FAILED}' THEN "
         f"error('train: ' || said[2:]) ELSE said END, {shape})) AS tusk_group FROM tusk_ran) "
         f"SELECT {', '.join(columns)} FROM tusk_groups GROUP BY tusk_group"
