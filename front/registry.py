@@ -1,8 +1,8 @@
 """The registry: versions of models by name and group in `tuskml.models`, one of which is deployed.
 
 The table lies in the database, DuckDB's or PostgreSQL's, where `predict('name', features)` finds
-what is deployed (sql/duckdb/registry.sql, sql/postgres/70_registry.sql). Every function takes the
-connections that `tuskml.train` takes.
+what is deployed (sql/duckdb/registry.sql, sql/postgres/tuskml/70_registry.sql). Every function
+takes the connections that `tuskml.train` takes.
 
 >>> import tuskml
 >>> from tuskml import registry
@@ -366,12 +366,10 @@ def as_value(database: Database, model: Model) -> str:
         "features": list(model.features) or None,
         "trials": None if model.trials is None else json.dumps(model.trials),
     }
-    if isinstance(database, DuckDB):
+    if isinstance(database, Postgres):
+        fields = database.record({n: _plain(given[n]) for n in FIELDS})
+    else:
         fields = "{" + ", ".join(f"'{n}': {_sql(database, given[n])}" for n in FIELDS) + "}"
-    else:  # by name: an upgrade may have changed the order of the fields
-        text = database.text(json.dumps({n: _plain(given[n]) for n in FIELDS}))
-        kind = database.function("tuskml_model")
-        fields = f"jsonb_populate_record(NULL::{kind}, {text}::jsonb)"
     return f"{database.function('with_payload')}({fields})"
 
 

@@ -6,15 +6,16 @@ from pathlib import Path
 from tuskml.commands.terminal.usage import Parser, add_command, add_json, describe, files
 
 ACTIONS = {
-    "install": "build the extension, install it, and create it in a database if one is given",
+    "install": "build the extensions, install them, and create them in a database if one is given",
     "check": "show versions and paths as a database's server sees them, and train a tiny model",
     "upgrade": "install this version, and update a database's extension if one is given",
-    "uninstall": "drop the extension in a database if one is given, and remove its files",
+    "uninstall": "drop the extensions in a database if one is given, and remove unused files",
 }
 EXAMPLES = {
     "install": """
         tuskml postgres install --database postgres
-        tuskml postgres install --pg-config /usr/lib/postgresql/15/bin/pg_config""",
+        tuskml postgres install --pg-config /usr/lib/postgresql/15/bin/pg_config
+        tuskml postgres install --scorer --database shop --schema ml""",
     "check": "tuskml postgres check --database postgresql:///shop --json",
     "upgrade": "tuskml postgres upgrade --database shop",
     "uninstall": "tuskml postgres uninstall --database shop",
@@ -41,6 +42,7 @@ def grammar(postgres: Parser) -> None:
         action = add_command(actions, name, show_postgres, text, described, EXAMPLES[name])
         url = "a URL such as postgresql://user@host/name, or a name alone"
         action.add_argument("--database", metavar="URL", help=url)
+        add_choices(action, name)
         if name == "check":
             action.set_defaults(pg_config=None)
         else:
@@ -49,8 +51,25 @@ def grammar(postgres: Parser) -> None:
         add_json(action, "print one JSON object")
 
 
+def add_choices(action: Parser, name: str) -> None:
+    """What of the extension is installed, and where."""
+    action.set_defaults(schema=None, scorer=False, force=False)
+    if name in ("install", "upgrade"):
+        scorer = "predictions and metrics alone: no Python in the server, and no superuser"
+        action.add_argument("--scorer", action="store_true", help=scorer)
+    if name == "install":
+        schema = "where types and documented functions go (default: the first of search_path)"
+        action.add_argument("--schema", metavar="NAME", help=schema)
+    if name == "uninstall":
+        force = "remove the files without a look into the server's databases"
+        action.add_argument("--force", action="store_true", help=force)
+
+
 def show_postgres(given: argparse.Namespace) -> None:
     """Runs the action, and prints what it has done or found."""
     from tuskml.databases.extension import install as postgres
 
-    postgres.show(postgres.run(given.action, given.pg_config, given.database), given.json)
+    request = postgres.Request(
+        given.pg_config, given.database, given.schema, given.scorer, given.force
+    )
+    postgres.show(postgres.run(given.action, request), given.json)

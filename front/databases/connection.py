@@ -2,7 +2,9 @@
 
 import ctypes
 import os
+import re
 import threading
+import warnings
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -150,12 +152,38 @@ def run_macros(connection: duckdb.DuckDBPyConnection) -> None:
     gets them by `load(cursor)`. In memory every cursor sees them. What says that they are there
     comes last: an interrupt on the way leaves a connection that the next call makes whole.
     """
-    text = sql_text("macros.sql")
+    text = sql_text("macros.sql") + documented_names(connection)
     connection.execute(text)
     if holds(connection, IN_MEMORY) and not holds(connection, MADE_BY_LOAD):
         connection.execute(for_all_cursors(text))
     run_registry_macros(connection)
     create_macros(connection, LOADED)
+
+
+TAKEN = """
+SELECT DISTINCT function_name FROM duckdb_functions()
+WHERE function_type IN ('macro', 'table_macro') AND NOT internal AND database_name <> 'temp'
+AND NOT contains(macro_definition, 'tuskml_') AND function_name IN (
+    SELECT substr(function_name, 8) FROM duckdb_functions()
+    WHERE starts_with(function_name, 'tuskml_'))
+ORDER BY function_name
+"""
+"""Macros of others by names of ours."""
+
+
+def documented_names(connection: duckdb.DuckDBPyConnection) -> str:
+    """The macros by their names without a prefix, but for names that the database's own have."""
+    taken = [name for (name,) in connection.execute(TAKEN).fetchall()]
+    text = sql_text("names.sql")
+    if not taken:
+        return text
+    several = ", ".join(taken)
+    own = ", ".join(f"tuskml_{name}" for name in taken)
+    told = f"the database has macros of its own named {several}, which stay: tuskml's are {own}"
+    warnings.warn(told, stacklevel=2)
+    theirs = re.compile(rf"CREATE OR REPLACE TEMP MACRO ({'|'.join(taken)})\b")
+    statements = re.split(r"(?m)^(?=CREATE )", text)
+    return "".join(one for one in statements if not theirs.match(one))
 
 
 def sql_text(name: str) -> str:
@@ -203,7 +231,7 @@ def share_macros(connection: duckdb.DuckDBPyConnection) -> bool:
         connection.execute(f"ATTACH IF NOT EXISTS ':memory:' AS {SHARED}")
         if not holds(connection, IS_SHARED):
             return False
-        connection.execute(as_shared(sql_text("macros.sql")))
+        connection.execute(as_shared(sql_text("macros.sql") + sql_text("names.sql")))
         connection.execute(as_shared(registry_macros(connection)))
     except duckdb.Error:  # the program may attach nothing
         return False

@@ -93,7 +93,7 @@ class DuckDB:
         return "'" + value.replace("'", "''") + "'"
 
     def function(self, name: str) -> str:
-        return name
+        return name if name.startswith("_tusk") else f"tuskml_{name}"
 
     def model(self, model: Model | None) -> str:
         payload = "NULL" if model is None else f"from_hex('{model.payload.hex()}')"

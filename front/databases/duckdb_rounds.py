@@ -117,7 +117,7 @@ def named(database: DuckDB, given: Sequence[str]) -> str | None:
     features, options = found
     arguments = [database.text(task), label, features, database.text(options)]
     arguments += extras_of(weight, offset)
-    trained = f"train_model({', '.join(arguments)}) AS _tusk_trained"
+    trained = f"tuskml_train_model({', '.join(arguments)}) AS _tusk_trained"
     return grouped(trained, relation_of(source), given[8])
 
 
@@ -199,7 +199,7 @@ class Whole:
 
     def call(self, database: DuckDB, label: str, features: str) -> str:
         """The call of the aggregate."""
-        name = "_tusk_take_model" if self.handle else "train_model"
+        name = database.function("_tusk_take_model" if self.handle else "train_model")
         first, options = (database.text(text) for text in (self.handle or self.task, self.options))
         return f"{name}({first}, {label}, {features}, {options})"
 

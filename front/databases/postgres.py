@@ -113,15 +113,18 @@ class Postgres:
         return "E'" + value.replace("\\", "\\\\").replace("'", "''") + "'::text"
 
     def function(self, name: str) -> str:
-        return f"{self.schema}.{name}"
+        return f"tuskml.{name}"
 
     def model(self, model: Model | None) -> str:
-        kind = self.function("tuskml_model")
         if model is None:
-            return f"NULL::{kind}"
+            return f"NULL::{self.schema}.tuskml_model"
         given = {"classes": model.classes, "class_names": model.class_names}
-        text = self.text(json.dumps({**given, "payload": f"\\x{model.payload.hex()}"}))
-        return f"jsonb_populate_record(NULL::{kind}, {text}::jsonb)"
+        return self.record({**given, "payload": f"\\x{model.payload.hex()}"})
+
+    def record(self, fields: Mapping[str, Any]) -> str:
+        """A model value with fields by name, whose order an upgrade may have changed."""
+        text = self.text(json.dumps(fields))
+        return f"jsonb_populate_record(NULL::{self.schema}.tuskml_model, {text}::jsonb)"
 
     def models(self, query: str) -> Iterator[tuple[Row, dict[str, Any] | None]]:
         keys = len(self.columns(query)) - 1

@@ -75,7 +75,7 @@ def explained(message: str) -> str:
     """The message, or in its place a sentence on a call of one of tuskml's functions."""
     for place, pattern in enumerate(NO_MATCH):
         found = pattern.match(message)
-        name = found[1].removeprefix("_tusk_") if found else ""
+        name = found[1].removeprefix("_tusk_").removeprefix("tuskml_") if found else ""
         name = "sparse" if name == "ids" else name
         if found and name in EXPECTED:
             arguments, kinds = EXPECTED[name]

@@ -101,7 +101,10 @@ def parts() -> list[Part]:
         Part("sql/duckdb/registry.sql", "    model STRUCT(", ") NOT NULL,\n", duckdb),
         Part("sql/duckdb/macros.sql", "    CAST(model AS STRUCT(", "));\n", whole),
         Part(
-            "sql/postgres/10_types.sql", "CREATE TYPE @extschema@.tuskml_model", ");\n", postgres
+            "sql/postgres/tuskml/10_types.sql",
+            "CREATE TYPE @extschema@.tuskml_model",
+            ");\n",
+            postgres,
         ),
         Part("docs/sql/model.md", "| `task` | VARCHAR", "|\n\n", manual() + "\n"),
     ]

@@ -262,7 +262,11 @@ def is_fresh(target: Path) -> bool:
 
 def macros_header() -> Path:
     """Writes the SQL that the extension runs when it is loaded as text in C, if it has changed."""
-    lines = Path("sql", "duckdb", "macros.sql").read_text().splitlines()
+    macros, names = (
+        Path("sql", "duckdb", f"{name}.sql").read_text() for name in ("macros", "names")
+    )
+    names = names.replace("CREATE OR REPLACE TEMP MACRO", "CREATE TEMP MACRO IF NOT EXISTS")
+    lines = [*macros.splitlines(), *names.splitlines()]
     quoted = (line.replace("\\", "\\\\").replace('"', '\\"') for line in lines)
     text = "#define MACROS" + "".join(f' \\\n    "{line}\\n"' for line in quoted) + "\n"
     target = OBJECTS / "generated" / "macros.h"

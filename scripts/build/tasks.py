@@ -118,12 +118,12 @@ def sql() -> dict[str, str]:
         for name, test in facts.items()
     )
     postgres = "".join(
-        f"CREATE FUNCTION _tuskml_{name}(task text) RETURNS boolean\n"
+        f"CREATE FUNCTION tuskml._tuskml_{name}(task text) RETURNS boolean\n"
         "LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp\n"
         f"AS $$ SELECT task {test} $$;\n"
         for name, test in facts.items()
     )
-    return {"sql/duckdb/macros.sql": duckdb, "sql/postgres/10_types.sql": postgres}
+    return {"sql/duckdb/macros.sql": duckdb, "sql/postgres/tuskml/10_types.sql": postgres}
 
 
 BEGIN, END = "-- tasks (scripts/build/tasks.py)\n", "-- end of tasks\n"

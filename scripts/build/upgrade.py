@@ -4,8 +4,9 @@
 
 OLD.sql and NEW.sql are install scripts as the Makefile of udas/postgres makes them. Functions and
 aggregates that are new or other than before are created or replaced, those that went are dropped,
-and what sets rights and comments is said again. A type gets the fields that are new, at its end;
-values that are stored have NULL there. Where it differs otherwise the script is a person's work.
+helpers of theirs last, and what sets rights, comments and names is said again. A type gets the
+fields that are new, at its end; values that are stored have NULL there. Where it differs otherwise
+the script is a person's work.
 """
 
 import re
@@ -16,10 +17,12 @@ TOKEN = re.compile(
     r"--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|\"[^\"]*\"|(\$\w*\$).*?\1|;|[^;'\"$/-]+|.", re.DOTALL
 )
 ROUTINE = re.compile(
-    r"CREATE\s+(FUNCTION|AGGREGATE)\s+((?:@extschema@\.)?\w+\s*\([^)]*\))", re.IGNORECASE
+    r"CREATE\s+(FUNCTION|AGGREGATE)\s+((?:@extschema@\.|\w+\.)?\w+\s*\([^)]*\))", re.IGNORECASE
 )
 TYPE = re.compile(r"CREATE\s+TYPE\s+(\S+)\s+AS\s*\(([^()]*)\)", re.IGNORECASE)
 ALWAYS = ("REVOKE", "GRANT", "COMMENT", "DO")
+CALL = "SELECT"
+"""What gives functions their names in another schema, when those that went are no more."""
 
 
 def statements(script: str) -> list[str]:
@@ -68,11 +71,16 @@ def upgrade(old: str, new: str) -> str:
     had = {named: text for text in before if (named := routine(text))}
     has = {named for text in after if (named := routine(text))}
     types = {found[1]: text for text in before if (found := TYPE.fullmatch(text))}
-    out, altered = [], set()
+    out: list[str] = []
+    calls: list[str] = []
+    altered = set()
     for text in after:
         named = routine(text)
-        if text.split(None, 1)[0].upper() in ALWAYS:
+        kind = text.split(None, 1)[0].upper()
+        if kind in ALWAYS:
             out.append(text)
+        elif kind == CALL:
+            calls.append(text)
         elif text in before:
             continue
         elif named in had:
@@ -85,11 +93,13 @@ def upgrade(old: str, new: str) -> str:
         else:
             raise ValueError(f"only a person can upgrade this: {text}")
     for text in before:
-        kept = text in after or text in altered or text.upper().startswith(ALWAYS)
+        kept = text in after or text in altered or text.upper().startswith((*ALWAYS, CALL))
         if routine(text) is None and not kept:
             raise ValueError(f"only a person can upgrade this, which is no more: {text}")
     gone = [named for named in reversed(had) if named not in has]
-    out += [f"DROP {kind} {name}" for kind, name in gone]
+    dropped = [(f"DROP {kind} {name}", name.partition(".")[2][:1]) for kind, name in gone]
+    out += [drop for drop, first in dropped if first != "_"]
+    out += calls + [drop for drop, first in dropped if first == "_"]
     guard = '\\echo Use "ALTER EXTENSION tuskml UPDATE" to load this file. \\quit\n'
     return guard + "".join(f"{text};\n" for text in out)
 

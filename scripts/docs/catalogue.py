@@ -11,7 +11,7 @@ import tuskml
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = "tuskml_model"
 CREATE = re.compile(
-    r"CREATE (?P<kind>FUNCTION|AGGREGATE) (?:@extschema@\.)?(?P<name>[a-z]\w*)\s*"
+    r"CREATE (?P<kind>FUNCTION|AGGREGATE) tuskml\.(?P<name>[a-z]\w*)\s*"
     r"\((?P<arguments>(?:[^()]|\(\))*)\)\s*(?P<rest>.*?);\s*$",
     re.MULTILINE | re.DOTALL,
 )
@@ -25,7 +25,8 @@ MIXED = [
     if "VARCHAR" in (first, second)
 ]
 """A label and a predicted class of which one is text: an overload of a metric refuses them."""
-HIDDEN, BEHIND = ("_", "tuskml_"), "_tusk_"
+PREFIX = "tuskml_"
+HIDDEN, BEHIND = ("_", PREFIX), "_tusk_"
 
 REFUSED = (
     r'VARIADIC "any"|'
@@ -117,7 +118,13 @@ def duckdb_functions() -> dict[str, Function]:
     macros = {name for name, kind, *_ in rows if kind == "macro"}
     found: dict[str, Function] = {}
     hidden: dict[str, list[tuple[tuple[str, ...], str]]] = {}
-    for name, kind, names, types, result in sorted(rows, key=repr):
+    ours = {name for name, *_ in rows}
+    for spelled, kind, names, types, result in sorted(rows, key=repr):
+        name = spelled.removeprefix(PREFIX)
+        twice = spelled != name and name in ours
+        if twice != ("macro" in kind and f"{PREFIX}{name}" in ours):
+            continue  # of macros those with the prefix have the types, of others either
+        name = name if twice else spelled
         behind_macro = kind == "scalar" and name in macros  # the same, for connections without
         refuses = types[:2] in MIXED and types[2:] in ([], ["VARCHAR"])
         if behind_macro or refuses or "ANY" in types or "ANY[]" in types:
@@ -129,7 +136,8 @@ def duckdb_functions() -> dict[str, Function]:
             function = found.setdefault(name, Function(name, kind.replace("_macro", " macro")))
             given = tuple("" if re.fullmatch(r"col\d+", n) else n for n in names)
             function.overloads.append((given, *shown))
-    for comment, name, given in MACRO.findall("\n".join(macro_scripts())):
+    for comment, spelled, given in MACRO.findall("\n".join(macro_scripts())):
+        name = spelled.removeprefix(PREFIX)
         if name in found:
             found[name].comment = found[name].comment or plain_comment(comment)
             typed(found[name], hidden.get(name, []), given.count(":="))
@@ -167,13 +175,14 @@ def readable(kind: str) -> str:
 
 
 def postgres_functions() -> dict[str, Function]:
-    """What the extension's script creates."""
+    """What the scripts of the extensions create."""
     found: dict[str, Function] = {}
     hidden: dict[str, str] = {}
-    for path in sorted((ROOT / "sql" / "postgres").glob("[0-9]*.sql")):
+    scripts = (ROOT / "sql" / "postgres").glob("tuskml*/[0-9]*.sql")
+    for path in sorted(scripts, key=lambda script: script.name):
         text = path.read_text()
         for name, result in re.findall(
-            r"CREATE FUNCTION (_\w+)\([^)]*\) RETURNS ([\w\[\]]+)", text
+            r"CREATE FUNCTION tuskml\.(_\w+)\([^)]*\) RETURNS ([\w\[\]]+)", text
         ):
             hidden[name] = result
         for match in CREATE.finditer(text):
@@ -213,7 +222,7 @@ def postgres_type(name: str) -> str:
 
 def result_of(rest: str, hidden: dict[str, str]) -> str:
     """A function's own result, or that of an aggregate's final function."""
-    final = re.search(r"FINALFUNC = (\w+)", rest)
+    final = re.search(r"FINALFUNC = tuskml\.(\w+)", rest)
     if final:
         return postgres_type(hidden[final[1]])
     result = RESULT.search(rest)

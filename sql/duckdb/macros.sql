@@ -1,7 +1,7 @@
 -- What can be written in SQL itself; the rest is in the extension.
 
 -- Sparse features: ids >= 0 and their values, in any order; the values of repeated ids are added.
-CREATE OR REPLACE TEMP MACRO sparse(indices, vals) AS {'indices': _tusk_ids(indices), 'values': vals};
+CREATE OR REPLACE TEMP MACRO tuskml_sparse(indices, vals) AS {'indices': _tusk_ids(indices), 'values': vals};
 
 -- tasks (scripts/build/tasks.py)
 CREATE OR REPLACE TEMP MACRO _tusk_has_terms(task) AS task NOT IN ('gbdt', 'random_forest', 'mlp', 'fm');
@@ -18,8 +18,8 @@ CREATE OR REPLACE TEMP MACRO _tusk_model(model) AS
         seconds DOUBLE, options VARCHAR, store VARCHAR, trials VARCHAR, payload BLOB));
 
 -- A model whose payload is made anew of its other fields: for models that were edited, or read from JSON without it.
-CREATE OR REPLACE TEMP MACRO with_payload(model) AS
-    CASE WHEN model IS NOT NULL THEN struct_update(_tusk_model(model), payload := model_payload(model)) END;
+CREATE OR REPLACE TEMP MACRO tuskml_with_payload(model) AS
+    CASE WHEN model IS NOT NULL THEN struct_update(_tusk_model(model), payload := tuskml_model_payload(model)) END;
 
 -- What models by name say in a database without a registry (registry_macros.sql replaces these if there is one).
 -- DuckDB takes an aggregate's result, whose type it does not know yet, for a name: typeof looks again.
@@ -43,7 +43,7 @@ CREATE OR REPLACE TEMP MACRO _tusk_payload_of(asked, given) AS
 CREATE OR REPLACE TEMP MACRO _tusk_payload(model) AS CAST(struct_extract(model, 'payload') AS BLOB);
 
 -- The class in the caller's own values, or the number. Of a model DuckDB reads the payload alone.
-CREATE OR REPLACE TEMP MACRO predict
+CREATE OR REPLACE TEMP MACRO tuskml_predict
     (model VARCHAR, features) AS _tusk_predict(_tusk_payload_of('predict', model), features),
     (model, features) AS _tusk_predict(_tusk_payload(model), features),
     (model_name, in_group, features) AS _tusk_three('predict', model_name);
@@ -66,55 +66,55 @@ CREATE OR REPLACE TEMP MACRO _tusk_class_proba(model, features, class_name) AS
                  _tusk_place(struct_extract(model, 'class_names'), CAST(class_name AS VARCHAR)));
 
 -- The class by its name. Without a list of names DuckDB would not ask for a place in it, and a model of numbers would not be refused.
-CREATE OR REPLACE TEMP MACRO predict_class(model, features) AS
+CREATE OR REPLACE TEMP MACRO tuskml_predict_class(model, features) AS
     list_extract(coalesce(struct_extract(model, 'class_names'), CAST([] AS VARCHAR[])),
                  CAST(_tusk_predict_class(_tusk_payload(model), features) AS BIGINT));
 
 -- The probabilities of all classes by their names.
 CREATE OR REPLACE TEMP MACRO _tusk_named(names, shares) AS CASE WHEN shares IS NOT NULL THEN map(names, shares) END;
-CREATE OR REPLACE TEMP MACRO predict_probas(model, features) AS
+CREATE OR REPLACE TEMP MACRO tuskml_predict_probas(model, features) AS
     _tusk_named(struct_extract(model, 'class_names'),
                 _tusk_predict_probas(_tusk_payload(model), features));
 
 -- The probability of the higher of two classes, or of a class; logistic models only.
-CREATE OR REPLACE TEMP MACRO predict_proba
+CREATE OR REPLACE TEMP MACRO tuskml_predict_proba
     (model VARCHAR, features) AS _tusk_predict_proba(_tusk_payload_of('predict_proba', model), features),
     (model, features) AS _tusk_predict_proba(_tusk_payload(model), features),
     (model_name VARCHAR, in_group, features) AS _tusk_three('predict_proba', model_name),
     (model, features, class_name) AS _tusk_class_proba(model, features, class_name);
 
 -- The raw margin, coef . features + intercept.
-CREATE OR REPLACE TEMP MACRO decision
+CREATE OR REPLACE TEMP MACRO tuskml_decision
     (model VARCHAR, features) AS _tusk_decision(_tusk_payload_of('decision', model), features),
     (model, features) AS _tusk_decision(_tusk_payload(model), features),
     (model_name, in_group, features) AS _tusk_three('decision', model_name);
 
 -- The proportions of topics in a document: a list of words, or sparse(ids, counts).
-CREATE OR REPLACE TEMP MACRO predict_topics
+CREATE OR REPLACE TEMP MACRO tuskml_predict_topics
     (model VARCHAR, tokens) AS _tusk_predict_topics(_tusk_payload_of('predict_topics', model), tokens),
     (model, tokens) AS _tusk_predict_topics(_tusk_payload(model), tokens);
 
 -- The most probable words of each topic.
-CREATE OR REPLACE TEMP MACRO model_topics(model, words := 10) AS TABLE
+CREATE OR REPLACE TEMP MACRO tuskml_model_topics(model, words := 10) AS TABLE
     SELECT unnest(_tusk_topic_words(_tusk_model(model).payload, CAST(words AS BIGINT)), recursive := true);
 
 -- exp of minus the mean log probability of a token by the topics of the other half of its document, over some documents.
 CREATE OR REPLACE TEMP MACRO _tusk_perplexity(judged) AS exp(-sum(judged[1]) / nullif(sum(judged[2]), 0));
-CREATE OR REPLACE TEMP MACRO perplexity(model, tokens) AS
+CREATE OR REPLACE TEMP MACRO tuskml_perplexity(model, tokens) AS
     _tusk_perplexity(_tusk_complete_document(_tusk_payload(model), tokens));
 
 -- How often the best words of topics occur together in documents: 'c_v' or 'u_mass', the mean over topics.
-CREATE OR REPLACE TEMP MACRO coherence(model, tokens, measure := 'c_v', words := 20) AS
+CREATE OR REPLACE TEMP MACRO tuskml_coherence(model, tokens, measure := 'c_v', words := 20) AS
     _tusk_coherence(any_value(_tusk_payload(model)),
                     list(_tusk_reduce_document(_tusk_payload(model), tokens, measure, CAST(words AS BIGINT))),
                     measure, CAST(words AS BIGINT));
 
-CREATE OR REPLACE TEMP MACRO deployed_model(model_name, in_group := '') AS _tusk_no_registry('deployed_model');
-CREATE OR REPLACE TEMP MACRO register_model(
+CREATE OR REPLACE TEMP MACRO tuskml_deployed_model(model_name, in_group := '') AS _tusk_no_registry('deployed_model');
+CREATE OR REPLACE TEMP MACRO tuskml_register_model(
     model_name, source, in_group := '', metrics := '', recipe := NULL, data_fingerprint := '', as_version := NULL
 ) AS TABLE SELECT _tusk_no_registry('register_model');
-CREATE OR REPLACE TEMP MACRO deploy(model_name, to_version := NULL, in_group := NULL) AS TABLE SELECT _tusk_no_registry('deploy');
-CREATE OR REPLACE TEMP MACRO rollback(model_name, in_group := NULL) AS TABLE SELECT _tusk_no_registry('rollback');
+CREATE OR REPLACE TEMP MACRO tuskml_deploy(model_name, to_version := NULL, in_group := NULL) AS TABLE SELECT _tusk_no_registry('deploy');
+CREATE OR REPLACE TEMP MACRO tuskml_rollback(model_name, in_group := NULL) AS TABLE SELECT _tusk_no_registry('rollback');
 
 -- One row per coefficient, the intercept first (feature 0): estimate, standard error, z or t, its p-value, the 95% confidence
 -- interval and exp(estimate) where that is a ratio; note says why some are missing. The function returns a list of them. A store may have more coefficients than a result can hold:
@@ -123,7 +123,7 @@ CREATE OR REPLACE TEMP MACRO rollback(model_name, in_group := NULL) AS TABLE SEL
 CREATE OR REPLACE TEMP MACRO _tusk_of_classes(model) AS model.task = 'logistic' AND len(model.classes) > 2;
 CREATE OR REPLACE TEMP MACRO _tusk_is_wide(model) AS
     model.std_err IS NULL AND len(model.coef) > 1024 AND _tusk_has_terms(model.task);
-CREATE OR REPLACE TEMP MACRO model_summary(model) AS TABLE
+CREATE OR REPLACE TEMP MACRO tuskml_model_summary(model) AS TABLE
 SELECT CASE WHEN _tusk_wide THEN CAST(_tusk_i % _tusk_each AS INTEGER) ELSE _tusk_t.feature END AS feature,
        CASE WHEN _tusk_wide THEN
            CASE WHEN _tusk_several THEN _tusk_classes[_tusk_i // _tusk_each + 1] || ': ' ELSE '' END
@@ -141,11 +141,11 @@ FROM (
            CASE WHEN _tusk_of_classes(_tusk_m) THEN len(_tusk_m.coef) // len(_tusk_m.classes)
                 ELSE len(_tusk_m.coef) + 1 END AS _tusk_each,
            CASE WHEN _tusk_is_wide(_tusk_m) THEN _tusk_m.features END AS _tusk_names,
-           CASE WHEN _tusk_is_wide(_tusk_m) THEN model_summary(struct_update(
+           CASE WHEN _tusk_is_wide(_tusk_m) THEN tuskml_model_summary(struct_update(
                     _tusk_m,
                     coef := _tusk_m.coef[1:CASE WHEN _tusk_of_classes(_tusk_m) THEN len(_tusk_m.classes)
                                                            ELSE 0 END]))[1] END AS _tusk_first,
-           unnest(CASE WHEN NOT coalesce(_tusk_is_wide(_tusk_m), false) THEN model_summary(_tusk_m) END) AS _tusk_t,
+           unnest(CASE WHEN NOT coalesce(_tusk_is_wide(_tusk_m), false) THEN tuskml_model_summary(_tusk_m) END) AS _tusk_t,
            unnest(CASE WHEN _tusk_is_wide(_tusk_m)
                        THEN CASE WHEN _tusk_of_classes(_tusk_m) THEN _tusk_m.coef
                                  ELSE [_tusk_m.intercept] || _tusk_m.coef END END) AS _tusk_value,
@@ -156,23 +156,23 @@ FROM (
 
 -- The n items with the highest predictions for a user, without those to exclude, such as the ones that the user has seen. A user
 -- who was not in the training gets the items that are best for all; basis says so. The functions return lists of the rows.
-CREATE OR REPLACE TEMP MACRO recommend(model, for_user, n := 10, exclude := []) AS
+CREATE OR REPLACE TEMP MACRO tuskml_recommend(model, for_user, n := 10, exclude := []) AS
     _tusk_recommend(_tusk_payload(model), CAST(for_user AS DOUBLE), CAST(n AS BIGINT), CAST(exclude AS DOUBLE[]));
-CREATE OR REPLACE TEMP MACRO recommend(model, for_user, n := 10, exclude := []) AS TABLE
-    SELECT unnest(recommend(model, for_user, n := n, exclude := exclude), recursive := true);
+CREATE OR REPLACE TEMP MACRO tuskml_recommend(model, for_user, n := 10, exclude := []) AS TABLE
+    SELECT unnest(tuskml_recommend(model, for_user, n := n, exclude := exclude), recursive := true);
 
 -- The n items whose factors are most similar to those of an item, by their cosine.
-CREATE OR REPLACE TEMP MACRO similar_items(model, to_item, n := 10, exclude := []) AS
+CREATE OR REPLACE TEMP MACRO tuskml_similar_items(model, to_item, n := 10, exclude := []) AS
     list_transform(_tusk_similar_items(_tusk_payload(model), CAST(to_item AS DOUBLE), CAST(n AS BIGINT),
                                        CAST(exclude AS DOUBLE[])), lambda _tusk_one: struct_pack(item := _tusk_one.item, score := _tusk_one.score));
-CREATE OR REPLACE TEMP MACRO similar_items(model, to_item, n := 10, exclude := []) AS TABLE
-    SELECT unnest(similar_items(model, to_item, n := n, exclude := exclude), recursive := true);
+CREATE OR REPLACE TEMP MACRO tuskml_similar_items(model, to_item, n := 10, exclude := []) AS TABLE
+    SELECT unnest(tuskml_similar_items(model, to_item, n := n, exclude := exclude), recursive := true);
 
 -- How well a model fits, of one that was trained with {"fit": true}.
 CREATE OR REPLACE TEMP MACRO _tusk_fit_number(options, name) AS
     CASE WHEN json_extract(options, '$.deviance') IS NOT NULL THEN CAST(json_extract(options, '$.' || name) AS DOUBLE)
          ELSE error('model_fit: the model does not keep how well it fits, train it with the option "fit": true') END;
-CREATE OR REPLACE TEMP MACRO model_fit(model) AS TABLE
+CREATE OR REPLACE TEMP MACRO tuskml_model_fit(model) AS TABLE
 WITH _tusk_given AS (SELECT _tusk_model(model) AS _tusk_m),
 _tusk_found AS (
     SELECT _tusk_m.task AS _tusk_task, _tusk_fit_number(_tusk_m.options, 'weight') AS _tusk_n,
@@ -196,7 +196,7 @@ CREATE OR REPLACE TEMP MACRO _tusk_terms(options) AS
     CASE WHEN json_extract(options, '$.terms') IS NOT NULL THEN CAST(json_extract(options, '$.terms') AS DOUBLE[][])
          ELSE error('model_terms: the model does not keep tests of its terms, train it with the option "fit": true '
                     || 'and at most 512 features') END;
-CREATE OR REPLACE TEMP MACRO model_terms(model) AS TABLE
+CREATE OR REPLACE TEMP MACRO tuskml_model_terms(model) AS TABLE
 WITH _tusk_given AS (SELECT _tusk_model(model) AS _tusk_m),
 _tusk_tested AS (
     SELECT _tusk_m, 0 AS _tusk_likelihood, _tusk_terms(_tusk_m.options) AS _tusk_tests FROM _tusk_given WHERE _tusk_m IS NOT NULL
@@ -209,7 +209,7 @@ SELECT coalesce(json_extract_string(_tusk_m.preparation, '$.columns[' || _tusk_i
 FROM _tusk_one ORDER BY _tusk_likelihood, _tusk_i;
 
 -- What a search tried: one row per candidate and set of held-out rows, and one with fold NULL for the mean of them.
-CREATE OR REPLACE TEMP MACRO model_trials(model) AS TABLE
+CREATE OR REPLACE TEMP MACRO tuskml_model_trials(model) AS TABLE
 WITH _tusk_given AS (SELECT _tusk_model(model) AS _tusk_m),
 _tusk_kept AS (
     SELECT CASE WHEN json_exists(_tusk_m.trials, '$.trials') THEN _tusk_m.trials
@@ -238,7 +238,7 @@ SELECT configuration, fold, iterations, metric, std_err, seconds, status, _tusk_
 ORDER BY _tusk_i, fold NULLS FIRST;
 
 -- A path of penalties: one row per penalty, from the largest one on. features has the places of the weights that are not 0.
-CREATE OR REPLACE TEMP MACRO model_path(model) AS TABLE
+CREATE OR REPLACE TEMP MACRO tuskml_model_path(model) AS TABLE
 WITH _tusk_given AS (SELECT _tusk_model(model) AS _tusk_m),
 _tusk_kept AS (
     SELECT CASE WHEN json_exists(_tusk_m.trials, '$.path') THEN _tusk_m.trials
@@ -314,14 +314,14 @@ CREATE OR REPLACE TEMP MACRO _tusk_has_label(features, label) AS
 -- returns one row, the model's fields, or with group_by a row per group, its keys and its model, and can run no statement
 -- but one SELECT. Where the options allow it, _tusk_rounds writes a statement that reads some row groups, or trains on a
 -- cluster; of a list whose columns are not all numbers, one by name.
-CREATE OR REPLACE TEMP MACRO train(source, task, label, features, options := '', weight := '', "offset" := '', group_by := []) AS TABLE
+CREATE OR REPLACE TEMP MACRO tuskml_train(source, task, label, features, options := '', weight := '', "offset" := '', group_by := []) AS TABLE
 FROM query(CASE WHEN _tusk_has_label(features, label)
                 THEN error('train: features has the label ''' || label || ''' itself, expected columns to predict it from')
                 WHEN _tusk_keys(group_by) = '[]' THEN 'SELECT unnest(_tusk_trained) FROM ('
                 ELSE 'SELECT * RENAME (_tusk_trained AS model) FROM (' END || coalesce(
     _tusk_rounds(source, task, _tusk_label_sql(label), _tusk_features_sql(features), _tusk_options(options), _tusk_term(weight), _tusk_term("offset"),
                  _tusk_with_names(features, _tusk_options(options)), _tusk_keys(group_by)),
-    'SELECT ' || _tusk_keys_sql(_tusk_keys(group_by)) || 'train_model(''' || replace(task, '''', '''''') || ''', ' || _tusk_label_sql(label) || ', '
+    'SELECT ' || _tusk_keys_sql(_tusk_keys(group_by)) || 'tuskml_train_model(''' || replace(task, '''', '''''') || ''', ' || _tusk_label_sql(label) || ', '
     || _tusk_features_sql(features) || ', ''' || replace(_tusk_with_names(features, _tusk_options(options)), '''', '''''') || ''''
     || CASE WHEN weight <> '' OR "offset" <> '' THEN ', (' || coalesce(nullif(_tusk_term(weight), ''), '1') || chr(10) || ')' ELSE '' END
     || CASE WHEN "offset" <> '' THEN ', (' || _tusk_term("offset") || chr(10) || ')' ELSE '' END
@@ -338,7 +338,7 @@ CREATE OR REPLACE TEMP MACRO _tusk_trees_of(asked, model) AS
 
 -- One row a node: splits send rows of up to `threshold`, or of the levels in `levels`, to the left, and leaves add `value` to the margin.
 -- A node is a list (udas/duckdb/summaries/tree_numbers.c); no step joins them, since each row of a join would have a copy of the model.
-CREATE OR REPLACE TEMP MACRO tree_dump(model) AS TABLE
+CREATE OR REPLACE TEMP MACRO tuskml_tree_dump(model) AS TABLE
 SELECT _tusk_node[1]::BIGINT AS tree, _tusk_node[2]::BIGINT AS node,
        CASE WHEN _tusk_node[3] >= 0 THEN coalesce(_tusk_name, 'x' || (_tusk_node[3]::BIGINT + 1)) END AS feature,
        CASE WHEN _tusk_node[3] >= 0 AND _tusk_node[8] < 2 THEN _tusk_node[4] END AS threshold,
@@ -367,7 +367,7 @@ FROM (
 ORDER BY tree, node;
 
 -- What the splits by each feature gained in all, and how many they are; the most important first.
-CREATE OR REPLACE TEMP MACRO feature_importance(model) AS TABLE
+CREATE OR REPLACE TEMP MACRO tuskml_feature_importance(model) AS TABLE
 SELECT coalesce(_tusk_names[_tusk_f[1]::BIGINT], 'x' || _tusk_f[1]::BIGINT) AS feature, _tusk_f[2] AS gain, _tusk_f[3]::BIGINT AS splits
 FROM (SELECT _tusk_m.features AS _tusk_names, unnest(_tusk_tree_gains(
           coalesce(_tusk_trees_of('feature_importance', _tusk_m), CAST([] AS DOUBLE[])), _tusk_m.n_features)) AS _tusk_f
@@ -385,15 +385,15 @@ CREATE OR REPLACE TEMP MACRO _tusk_explained(told, width, names, class_names) AS
                       WHEN len(class_names) = 2 THEN class_names[2] END});
 
 -- What each feature of a row adds to the margin of a class, of two classes the higher one: with the base value they add up to it.
-CREATE OR REPLACE TEMP MACRO explain_prediction(model, features) AS TABLE
+CREATE OR REPLACE TEMP MACRO tuskml_explain_prediction(model, features) AS TABLE
 SELECT unnest(_tusk_explained(_tusk_told, CAST((len(_tusk_told) - 1 - _tusk_told[1]) / (_tusk_told[1] + 1) AS BIGINT), _tusk_names,
                               _tusk_class_names), recursive := true)
 FROM (SELECT _tusk_explain_prediction(_tusk_payload(model), features) AS _tusk_told,
              struct_extract(model, 'features') AS _tusk_names, struct_extract(model, 'class_names') AS _tusk_class_names);
 
 -- The versions that partition_model kept under names, each a row; error says why one cannot be read.
-CREATE OR REPLACE TEMP MACRO partitionings() AS TABLE
-WITH _tusk_told AS (SELECT (partition_model([]::INTEGER[], '{"list": true}')).explanation AS _tusk_list)
+CREATE OR REPLACE TEMP MACRO tuskml_partitionings() AS TABLE
+WITH _tusk_told AS (SELECT (tuskml_partition_model([]::INTEGER[], '{"list": true}')).explanation AS _tusk_list)
 SELECT unnest(from_json(_tusk_list, '[{"partitioning": "VARCHAR", "version": "BIGINT", "created": "TIMESTAMPTZ", "size": "BIGINT",
     "features": "BIGINT", "keys": "BIGINT", "others": "VARCHAR", "rows_seen": "BIGINT", "requests_before": "DOUBLE",
     "requests_after": "DOUBLE", "error": "VARCHAR"}]'), recursive := true)
@@ -434,9 +434,9 @@ CREATE OR REPLACE TEMP MACRO _tusk_row_loss(_tusk_m, _tusk_answer, label) AS
          WHEN _tusk_m.class_names IS NOT NULL THEN 1 - _tusk_answer ELSE (_tusk_answer - TRY_CAST(label AS DOUBLE)) ** 2 END;
 CREATE OR REPLACE TEMP MACRO _tusk_loss_sql(features) AS
     '_tusk_row_loss(_tusk_m, ' || _tusk_answer_sql(features,
-        'CASE WHEN _tusk_m._tusk_probable THEN predict_proba(_tusk_m, %, _tusk_class_of(_tusk_m.class_names, CAST(_tusk_y AS VARCHAR)))'
-        || ' WHEN _tusk_m.class_names IS NOT NULL THEN CAST(CAST(predict_class(_tusk_m, %) = _tusk_class_of(_tusk_m.class_names, CAST(_tusk_y AS VARCHAR)) AS INTEGER) AS DOUBLE)'
-        || ' ELSE predict(_tusk_m, %) END') || ', _tusk_y)';
+        'CASE WHEN _tusk_m._tusk_probable THEN tuskml_predict_proba(_tusk_m, %, _tusk_class_of(_tusk_m.class_names, CAST(_tusk_y AS VARCHAR)))'
+        || ' WHEN _tusk_m.class_names IS NOT NULL THEN CAST(CAST(tuskml_predict_class(_tusk_m, %) = _tusk_class_of(_tusk_m.class_names, CAST(_tusk_y AS VARCHAR)) AS INTEGER) AS DOUBLE)'
+        || ' ELSE tuskml_predict(_tusk_m, %) END') || ', _tusk_y)';
 -- The columns after feature j took its values from the row d.
 CREATE OR REPLACE TEMP MACRO _tusk_permuted_sql(features) AS
     CASE WHEN len(_tusk_expression_names(features)) = 0
@@ -446,7 +446,7 @@ CREATE OR REPLACE TEMP MACRO _tusk_permuted_sql(features) AS
 -- How much the mean loss of rows rises if the values of one feature are shuffled among them (L. Breiman, Random forests, Machine
 -- Learning 45, 2001), per group. All arguments but the last two are SQL as text, as those of train. Rows are numbered in
 -- the order of their values, so that the order in which they are read changes nothing.
-CREATE OR REPLACE TEMP MACRO permutation_importance(source, model, label, features, group_by := '', repeats := 5, seed := 0) AS TABLE
+CREATE OR REPLACE TEMP MACRO tuskml_permutation_importance(source, model, label, features, group_by := '', repeats := 5, seed := 0) AS TABLE
 FROM query(_tusk_given_sql(source, model, label, features, group_by)
     || '_tusk_rows AS MATERIALIZED (SELECT row_number() OVER (PARTITION BY _tusk_g ORDER BY _tusk_y ASC, ' || _tusk_each(features, '_tusk_c% ASC') || ') AS _tusk_i, * '
     || 'FROM (SELECT _tusk_g, _tusk_y, ' || _tusk_each(features, '_tusk_c%') || ', ' || _tusk_loss_sql(features) || ' AS _tusk_loss FROM _tusk_given JOIN _tusk_models USING (_tusk_g) '
@@ -480,7 +480,7 @@ CREATE OR REPLACE TEMP MACRO _tusk_shares_reached(_tusk_rows, _tusk_total, point
 -- What a model says on average of rows where one feature has the same value in all of them (J. Friedman, Greedy function
 -- approximation, Annals of Statistics 29, 2001, section 8.2): all values that occur, or of many numbers those at equal shares of the
 -- rows from 5 % to 95 %, and of many texts the most frequent ones.
-CREATE OR REPLACE TEMP MACRO partial_dependence(source, model, features, feature, group_by := '', points := 50) AS TABLE
+CREATE OR REPLACE TEMP MACRO tuskml_partial_dependence(source, model, features, feature, group_by := '', points := 50) AS TABLE
 FROM query(_tusk_given_sql(source, model, 'NULL', features, group_by)
     || '_tusk_rows AS MATERIALIZED (SELECT _tusk_given.*, ' || _tusk_place_sql(features, feature) || ' AS _tusk_place FROM _tusk_given JOIN _tusk_models USING (_tusk_g)), '
     || '_tusk_counted AS (SELECT _tusk_g, _tusk_v, count(*) AS _tusk_n, typeof(_tusk_v) SIMILAR TO ''VARCHAR|BOOLEAN|ENUM.*'' AS _tusk_by_count FROM (SELECT _tusk_g, '
@@ -496,8 +496,8 @@ FROM query(_tusk_given_sql(source, model, 'NULL', features, group_by)
             ELSE array_to_string(list_transform(range(1, len(_tusk_expressions(features)) + 1), lambda _tusk_i:
                  CASE WHEN CAST(_tusk_i AS VARCHAR) = _tusk_place_sql(features, feature) THEN '_tusk_v' ELSE '_tusk_c' || _tusk_i END || ' AS _tusk_c' || _tusk_i), ', ') END
     || ' FROM _tusk_rows JOIN _tusk_grid USING (_tusk_g)), '
-    || '_tusk_answers AS (SELECT _tusk_g, _tusk_v, class, CASE WHEN class IS NOT NULL THEN ' || _tusk_answer_sql(features, 'predict_proba(_tusk_m, %, class)')
-    || ' WHEN _tusk_m.class_names IS NOT NULL THEN ' || _tusk_answer_sql(features, 'decision(_tusk_m, %)') || ' ELSE '
-    || _tusk_answer_sql(features, 'predict(_tusk_m, %)') || ' END AS _tusk_answer FROM _tusk_changed JOIN _tusk_models USING (_tusk_g) JOIN _tusk_classes USING (_tusk_g)) '
+    || '_tusk_answers AS (SELECT _tusk_g, _tusk_v, class, CASE WHEN class IS NOT NULL THEN ' || _tusk_answer_sql(features, 'tuskml_predict_proba(_tusk_m, %, class)')
+    || ' WHEN _tusk_m.class_names IS NOT NULL THEN ' || _tusk_answer_sql(features, 'tuskml_decision(_tusk_m, %)') || ' ELSE '
+    || _tusk_answer_sql(features, 'tuskml_predict(_tusk_m, %)') || ' END AS _tusk_answer FROM _tusk_changed JOIN _tusk_models USING (_tusk_g) JOIN _tusk_classes USING (_tusk_g)) '
     || 'SELECT CASE WHEN _tusk_g <> '''' THEN substr(_tusk_g, 2) END AS in_group, CAST(_tusk_v AS VARCHAR) AS value, TRY_CAST(_tusk_v AS DOUBLE) AS number, class, '
     || 'avg(_tusk_answer) AS prediction, count(_tusk_answer) AS n_rows FROM _tusk_answers GROUP BY _tusk_g, _tusk_v, class ORDER BY _tusk_g, class, _tusk_answers._tusk_v');

@@ -6,7 +6,7 @@ CREATE OR REPLACE TEMP MACRO _tusk_deployed_models() AS TABLE
     SELECT name AS _tusk_name, group_key AS _tusk_group, model AS _tusk_model FROM tuskml.models WHERE stage = 'deployed';
 
 -- The deployed version; NULL if there is none.
-CREATE OR REPLACE TEMP MACRO deployed_model(model_name, in_group := '') AS (
+CREATE OR REPLACE TEMP MACRO tuskml_deployed_model(model_name, in_group := '') AS (
     SELECT _tusk_m._tusk_model FROM _tusk_deployed_models() AS _tusk_m
     WHERE _tusk_m._tusk_name = model_name AND _tusk_m._tusk_group = in_group::VARCHAR);
 
@@ -30,26 +30,26 @@ CREATE OR REPLACE TEMP MACRO _tusk_deployed_to(asked, model_name, in_group) AS c
          THEN error('there is no deployed model ''' || model_name || ''' of any group, tuskml.models lists what there is') END);
 
 -- By a model, by the name of a deployed one, and by its name and group: one look-up per query.
-CREATE OR REPLACE TEMP MACRO predict
+CREATE OR REPLACE TEMP MACRO tuskml_predict
     (model_name VARCHAR, features) AS _tusk_predict(_tusk_deployed(model_name), features),
     (model, features) AS _tusk_predict(_tusk_payload(model), features),
     (model_name, in_group, features) AS _tusk_predict(_tusk_deployed_to('predict', model_name, in_group), features);
 
-CREATE OR REPLACE TEMP MACRO predict_proba
+CREATE OR REPLACE TEMP MACRO tuskml_predict_proba
     (model_name VARCHAR, features) AS _tusk_predict_proba(_tusk_deployed(model_name), features),
     (model, features) AS _tusk_predict_proba(_tusk_payload(model), features),
     (model_name VARCHAR, in_group, features) AS
         _tusk_predict_proba(_tusk_deployed_to('predict_proba', model_name, in_group), features),
     (model, features, class_name) AS _tusk_class_proba(model, features, class_name);
 
-CREATE OR REPLACE TEMP MACRO decision
+CREATE OR REPLACE TEMP MACRO tuskml_decision
     (model_name VARCHAR, features) AS _tusk_decision(_tusk_deployed(model_name), features),
     (model, features) AS _tusk_decision(_tusk_payload(model), features),
     (model_name, in_group, features) AS _tusk_decision(_tusk_deployed_to('decision', model_name, in_group), features);
 
 -- The next version, as a candidate, for each group of a table or query with a column `model`. in_group, metrics (JSON) and
 -- data_fingerprint are SQL expressions over its columns, as text; a model that is NULL is not registered.
-CREATE OR REPLACE TEMP MACRO register_model(
+CREATE OR REPLACE TEMP MACRO tuskml_register_model(
     model_name, source, in_group := '''''', metrics := '''{}''', recipe := NULL, data_fingerprint := 'NULL', as_version := NULL
 ) AS TABLE
 WITH _tusk_asked AS (SELECT model_name AS _tusk_name, recipe AS _tusk_recipe, as_version AS _tusk_version)
@@ -71,7 +71,7 @@ FROM query('SELECT (' || in_group || chr(10) || ')::VARCHAR AS _tusk_group, (' |
 WHERE _tusk_s.model IS NOT NULL;
 
 -- Deploys a version, or the newest that was not rolled back, for one group or for all.
-CREATE OR REPLACE TEMP MACRO deploy(model_name, to_version := NULL, in_group := NULL) AS TABLE
+CREATE OR REPLACE TEMP MACRO tuskml_deploy(model_name, to_version := NULL, in_group := NULL) AS TABLE
 WITH _tusk_asked AS (SELECT model_name AS _tusk_name, to_version AS _tusk_version, CAST(in_group AS VARCHAR) AS _tusk_group),
 _tusk_chosen AS (
     SELECT _tusk_m.group_key, max(_tusk_m.version) AS version FROM tuskml.models AS _tusk_m, _tusk_asked
@@ -95,7 +95,7 @@ WHERE _tusk_r._tusk_refused IS NOT NULL;
 
 -- Undoes the last deployment, or that of one group: the previous versions are deployed again, and those that were deployed
 -- are withdrawn. A group that has no earlier version stays as it is.
-CREATE OR REPLACE TEMP MACRO rollback(model_name, in_group := NULL) AS TABLE
+CREATE OR REPLACE TEMP MACRO tuskml_rollback(model_name, in_group := NULL) AS TABLE
 WITH _tusk_asked AS (SELECT model_name AS _tusk_name, CAST(in_group AS VARCHAR) AS _tusk_group),
 _tusk_earlier AS (
     SELECT _tusk_m.group_key, _tusk_m.version, _tusk_d.deployed_at, max(_tusk_d.deployed_at) OVER () AS _tusk_last,

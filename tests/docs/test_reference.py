@@ -64,7 +64,7 @@ def test_the_fields_of_a_model_are_in_the_manual(
     rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| ([A-Z]+(?:\[\])?) \|", text, re.MULTILINE)
     shown = [(name, kind) for names, kind in rows for name in re.findall(r"`(\w+)`", names)]
     assert shown == fields
-    composite = (root / "sql" / "postgres" / "10_types.sql").read_text()
+    composite = (root / "sql" / "postgres" / "tuskml" / "10_types.sql").read_text()
     created = composite.split("tuskml_model AS (")[1].split(");")[0]
     assert re.findall(r"(\w+) [\w\[\]]+", created) == [name for name, _ in fields]
 

@@ -200,7 +200,7 @@ def private_cluster(build: Path) -> Iterator[Cluster]:
             with cluster.connect("postgres") as connection:
                 connection.execute(f"CREATE DATABASE {TEMPLATE}")
             with cluster.connect(TEMPLATE) as connection:
-                connection.execute("CREATE EXTENSION tuskml CASCADE")
+                connection.execute("CREATE EXTENSION tuskml_train CASCADE")
             yield cluster
         finally:
             cluster.stop()

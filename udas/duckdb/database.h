@@ -57,6 +57,10 @@ void look_again(database *d);
 /* The `threads` of the database if only the extension knows of it; 0: the package reads them. */
 int32_t threads_of_host(const database *d);
 
+/* The documented name of a function; if own is set, the name that no function of others has. */
+#define SPELLED 64
+const char *spelled(const char *name, bool own, char room[SPELLED]);
+
 /* Each function registers its functions in the database; false if DuckDB refuses. */
 bool register_train_model(duckdb_connection connection, database *d);
 bool register_partition(duckdb_connection connection, database *d);

@@ -66,6 +66,11 @@ void database_release(void *p) {
     free(d);
 }
 
+const char *spelled(const char *name, bool own, char room[SPELLED]) {
+    snprintf(room, SPELLED, "%s%s", own ? "tuskml_" : "", name);
+    return room;
+}
+
 DUCKDB_EXTENSION_ENTRYPOINT(duckdb_connection connection, duckdb_extension_info info,
                             struct duckdb_extension_access *access) {
     // #lizard forgives the one long chain of "and"

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "database.h"
-#include "macros.h" /* written by the build: sql/duckdb/macros.sql */
+#include "macros.h" /* written by the build: sql/duckdb, macros.sql and names.sql */
 
 #define IN_MEMORY \
     "SELECT 1 FROM duckdb_databases() WHERE database_name = current_database() AND path IS NULL"

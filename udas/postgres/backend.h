@@ -18,6 +18,7 @@ extern int tuskml_threads;
 extern bool tuskml_shares;
 extern double tuskml_weight;
 extern bool tuskml_progress;
+extern bool tuskml_application_name;
 extern char *tuskml_store_root; /* relative to the data directory, or absolute */
 
 /* Where PostgreSQL's own temporary files lie, relative to the data directory, which is a

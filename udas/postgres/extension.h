@@ -8,4 +8,9 @@
  * aggregate's. */
 void hold_extension(Oid function, const char *name);
 
+/* The function with a name of its own in the schema tuskml, whatever the search path is. */
+Oid function_of_ours(const char *name);
+/* The composite type of models, which lies in the schema that CREATE EXTENSION named. */
+Oid model_type(void);
+
 #endif

@@ -1,25 +1,14 @@
 #include "python.h"
 
-#include "catalog/namespace.h"
-#include "parser/parse_func.h"
 #include "storage/fd.h"
-#include "utils/lsyscache.h"
 
 #include <fcntl.h>
+
+#include "extension.h"
 
 #define PYTHON_BYTES (32 << 20)
 #define PYTHON_FILES 8
 #define RAISED "plpy.Error: "
-
-static Oid look_up(python_function *f, Oid asking) {
-    if (f->asking != asking) {
-        char *schema = get_namespace_name(get_func_namespace(asking));
-        List *name = list_make2(makeString(schema), makeString(pstrdup(f->name)));
-        f->found = LookupFuncName(name, f->n_arguments, f->arguments, false);
-        f->asking = asking;
-    }
-    return f->found;
-}
 
 static void look_for_memory(void) {
     void *room = malloc(PYTHON_BYTES);
@@ -92,29 +81,20 @@ static void rephrase(ErrorData *error, const char *name, const char *caller) {
         psprintf("%s: Python failed: %s", caller, error->message ? error->message : "");
 }
 
-Datum call_python(python_function *f, Oid asking, const char *caller,
-                  const NullableDatum *arguments) {
-    FmgrInfo function;
-    LOCAL_FCINFO(call, 2);
-    volatile Datum answer = 0;
+void call_python(const char *name, const char *caller) {
     look_for_room();
-    fmgr_info(look_up(f, asking), &function);
-    InitFunctionCallInfoData(*call, &function, f->n_arguments, InvalidOid, NULL, NULL);
-    for (int i = 0; i < f->n_arguments; i++)
-        call->args[i] = arguments[i];
     MemoryContext before = CurrentMemoryContext;
     PG_TRY();
     {
-        answer = FunctionCallInvoke(call);
+        OidFunctionCall0(function_of_ours(name));
     }
     PG_CATCH();
     {
         MemoryContextSwitchTo(before);
         ErrorData *error = CopyErrorData();
         FlushErrorState();
-        rephrase(error, f->name, caller);
+        rephrase(error, name, caller);
         ReThrowError(error);
     }
     PG_END_TRY();
-    return answer;
 }

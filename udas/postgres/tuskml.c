@@ -35,6 +35,7 @@ int tuskml_threads;
 bool tuskml_shares;
 double tuskml_weight;
 bool tuskml_progress;
+bool tuskml_application_name;
 char *tuskml_store_root;
 
 /* As Python's side names them (groups/training_log.py). */
@@ -82,9 +83,13 @@ void _PG_init(void) {
     DefineCustomRealVariable(
         "tuskml.weight", "Weight of trainings when cores are shared, beside 1 of others.",
         "Superusers only.", &tuskml_weight, 1, 0.01, 100, PGC_SUSET, 0, NULL, NULL, NULL);
-    DefineCustomBoolVariable(
-        "tuskml.progress", "Report the progress of long trainings by NOTICE and application_name.",
-        NULL, &tuskml_progress, true, PGC_USERSET, 0, NULL, NULL, NULL);
+    DefineCustomBoolVariable("tuskml.progress", "Report the progress of long trainings by NOTICE.",
+                             NULL, &tuskml_progress, true, PGC_USERSET, 0, NULL, NULL, NULL);
+    DefineCustomBoolVariable("tuskml.application_name",
+                             "Show the progress of long trainings as application_name in "
+                             "pg_stat_activity.",
+                             NULL, &tuskml_application_name, false, PGC_USERSET, 0, NULL, NULL,
+                             NULL);
     DefineCustomStringVariable("tuskml.store_root", "The directory of stored models.",
                                "A relative path is below the data directory; superusers only.",
                                &tuskml_store_root, "tuskml/stores", PGC_SUSET, GUC_SUPERUSER_ONLY,

@@ -85,7 +85,7 @@ def refusal(database: DuckDB, why: str, keys: Sequence[str]) -> str:
     names = [quoted(renamed(key)[1] or unquoted(key.strip())) for key in keys]
     columns = ", ".join([*(f"NULL AS {name}" for name in names), "model AS _tusk_trained"])
     return (
-        f"SELECT {columns} FROM (SELECT train_model('linear', 0.0, [0.0]) AS model) "
+        f"SELECT {columns} FROM (SELECT tuskml_train_model('linear', 0.0, [0.0]) AS model) "
         f"WHERE CAST(error({database.text(why)}) AS BOOLEAN)"
     )
 

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from tuskml.errors import ExtensionError
 from tuskml.schedule import budget
 from tuskml.version import VERSION
 
+SCORING, TRAINING = EXTENSIONS = ("tuskml", "tuskml_train")
 DEBIAN = Path("/usr/lib/postgresql")
 IMPORTED = ("tuskml", "tuskml.groups", "tuskml.udas", "numpy", "scipy")  # of them all, samples
 UNSAFE = re.compile(r"[\s'\"\\$#`]")
@@ -57,8 +59,9 @@ class Server:
 
     def files(self) -> list[Path]:
         """The extension's files that are installed."""
-        found = [self.library, self.scripts / "tuskml.control"]
-        found += sorted(self.scripts.glob("tuskml--*.sql"))
+        found = [self.library, *(self.scripts / f"{name}.control" for name in EXTENSIONS)]
+        for name in EXTENSIONS:
+            found += sorted(self.scripts.glob(f"{name}--*.sql"))
         return [path for path in found if path.exists()]
 
 
@@ -100,8 +103,8 @@ def search() -> Path:
     )
 
 
-def check_server(server: Server) -> None:
-    """All that a build and PL/Python need of the server and of the system."""
+def check_server(server: Server, extensions: Sequence[str] = EXTENSIONS) -> None:
+    """All that a build and PL/Python, if there is to be training, need of server and system."""
     header = server.folder("INCLUDEDIR-SERVER") / "postgres.h"
     for needed in (header, server.folder("PGXS")):
         if not needed.exists():
@@ -116,7 +119,7 @@ def check_server(server: Server) -> None:
                 "(Debian: apt install make gcc)"
             )
     for needed in (server.scripts / "plpython3u.control", plpython(server)):
-        if not needed.exists():
+        if TRAINING in extensions and not needed.exists():
             raise ExtensionError(
                 f"PL/Python of PostgreSQL {server.major} is not installed: no {needed} "
                 f"(Debian: apt install postgresql-plpython3-{server.major})"
@@ -212,7 +215,7 @@ def sources() -> Path:
 
 
 def make(server: Server, path: str, folder: Path, *targets: str) -> str:
-    """Runs the extension's Makefile in a folder of its own; returns what was printed."""
+    """Runs the extensions' Makefile in a folder of its own; returns what was printed."""
     command = ["make", "--no-print-directory", "-C", str(folder)]
     command += ["-f", str(sources() / "Makefile"), *targets]
     command += [f"PG_CONFIG={server.pg_config}", f"TUSKML_VERSION={VERSION}"]
@@ -235,11 +238,12 @@ def make(server: Server, path: str, folder: Path, *targets: str) -> str:
     return done.stdout
 
 
-def install(server: Server, path: str) -> list[Path]:
-    """Builds the extension and puts its files where the server looks for them."""
+def install(server: Server, path: str, extensions: Sequence[str] = EXTENSIONS) -> list[Path]:
+    """Builds the extensions and puts their files where the server looks for them."""
     refuse_unwritable(server, "install")
+    chosen = f"TUSKML_EXTENSIONS={' '.join(extensions)}"
     with tempfile.TemporaryDirectory(prefix="tuskml-") as folder:
-        make(server, path, Path(folder), "install")
+        make(server, path, Path(folder), "install", chosen)
     return server.files()
 
 

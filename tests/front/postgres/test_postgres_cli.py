@@ -261,7 +261,7 @@ def test_the_server_does_not_see_the_files(fake: Fake) -> None:
         class info:
             server_version = 150020
 
-        def execute(self, query: str) -> "Connection":
+        def execute(self, query: str, given: dict[str, str]) -> "Connection":
             assert "pg_available_extensions" in query
             return self
 

@@ -1,6 +1,8 @@
 """`tuskml postgres` against a real server: install, check, upgrade, uninstall."""
 
 import json
+import os
+import pwd
 import re
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -9,7 +11,7 @@ from types import SimpleNamespace
 
 import psycopg
 import pytest
-from cluster import Cluster, mirror
+from cluster import TEMPLATE, Cluster, mirror
 
 from tuskml.commands.cli import main
 from tuskml.databases.extension import install as postgres
@@ -17,6 +19,13 @@ from tuskml.databases.extension import pgxs
 from tuskml.version import VERSION
 
 CREATED = "tusk_install_created"
+OURS_IN = """
+SELECT count(*) FROM pg_depend AS d JOIN pg_extension AS e ON d.refobjid = e.oid
+LEFT JOIN pg_proc AS p ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
+LEFT JOIN pg_type AS t ON d.classid = 'pg_type'::regclass AND d.objid = t.oid
+WHERE e.extname ~ '^tuskml' AND d.deptype = 'e'
+  AND coalesce(p.pronamespace, t.typnamespace) = '{}'::regnamespace
+"""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -94,7 +103,8 @@ def test_install_creates_the_extension_and_check_trains(
 def test_check_says_that_a_database_has_no_extension(plain: str, capsys) -> None:
     assert complaint(capsys, "check", "--database", plain) == (
         f"the database {CREATED} has no extension tuskml: "
-        "a superuser creates it by CREATE EXTENSION tuskml CASCADE"
+        "its owner says CREATE EXTENSION tuskml, and a superuser CREATE EXTENSION tuskml_train "
+        "CASCADE for training too"
     )
 
 
@@ -115,25 +125,46 @@ def test_check_finds_another_version(cluster: Cluster, database: str, capsys, mo
 
 def test_check_finds_a_wrong_python_path(cluster: Cluster, plain: str, capsys) -> None:
     with cluster.connect(CREATED) as connection:
-        connection.execute("CREATE EXTENSION tuskml CASCADE")
+        connection.execute("CREATE EXTENSION tuskml_train CASCADE")
         connection.execute(f"ALTER DATABASE {CREATED} SET tuskml.python_path = '/nowhere'")
     found = complaint(capsys, "check", "--database", plain)
     assert "No module named 'tuskml'" in found
+    assert "there is no folder /nowhere" in found
     assert "tuskml.python_path, which is '/nowhere': tuskml postgres install" in found
+
+
+def test_an_environment_that_the_server_may_not_read(
+    cluster: Cluster, plain: str, tmp_path: Path, capsys
+) -> None:
+    shut = tmp_path / "shut"
+    (shut / "env").mkdir(parents=True)
+    shut.chmod(0o600)
+    user = cluster.user or pwd.getpwuid(os.geteuid()).pw_name
+    with cluster.connect(CREATED) as connection:
+        connection.execute("CREATE EXTENSION tuskml_train CASCADE")
+        connection.execute(f"ALTER DATABASE {CREATED} SET tuskml.python_path = '{shut / 'env'}'")
+    found = complaint(capsys, "check", "--database", plain)
+    shut.chmod(0o700)
+    place = re.search(rf"the server's account {user} may not read (\S+), which leads", found)
+    assert place, found
+    assert place[1] in map(str, [shut, *shut.parents])
+    assert str(shut / "env") in found
+    assert "tuskml postgres check" not in found
+    assert found.count("tuskml:") == 0
 
 
 def test_the_extension_can_live_in_any_schema(cluster: Cluster, plain: str, capsys) -> None:
     with cluster.connect(CREATED) as connection:
         connection.execute("CREATE EXTENSION plpython3u")
         connection.execute('CREATE SCHEMA "ML stuff"')
-        connection.execute('CREATE EXTENSION tuskml SCHEMA "ML stuff"')
+        connection.execute('CREATE EXTENSION tuskml_train SCHEMA "ML stuff" CASCADE')
     assert answer(capsys, "check", "--database", plain)["training"]
 
 
 def test_check_says_who_may_train(cluster: Cluster, plain: str, ann: str, capsys) -> None:
     target = plain.replace("user=postgres", f"user={ann}")
     with cluster.connect(CREATED) as connection:
-        connection.execute("CREATE EXTENSION tuskml CASCADE")
+        connection.execute("CREATE EXTENSION tuskml_train CASCADE")
         assert complaint(capsys, "check", "--database", target) == (
             f"the user {ann} may not train: a superuser says GRANT tuskml_user TO {ann}"
         )
@@ -153,20 +184,100 @@ def test_upgrade_needs_the_extension(cluster: Cluster, plain: str, capsys) -> No
 def test_uninstall_drops_and_removes(cluster: Cluster, plain: str, tmp_path, capsys) -> None:
     other = mirror(cluster.server, tmp_path / "installation")
     pgxs.install(other, "/some/where")
-    assert len(other.files()) == 3
+    assert len(other.files()) == 5
     with cluster.connect(CREATED) as connection:
-        connection.execute("CREATE EXTENSION tuskml CASCADE")
-    done = answer(capsys, "uninstall", "--pg-config", other.pg_config, "--database", plain)
+        connection.execute("CREATE EXTENSION tuskml_train CASCADE")
+    command = ["uninstall", "--force", "--pg-config", other.pg_config, "--database", plain]
+    done = answer(capsys, *command)
     assert done["database"] == f"{CREATED}, dropped"
-    assert len(done["removed"].split()) == 3
+    assert len(done["removed"].split()) == 5
     assert other.files() == []
 
 
-def test_uninstall_leaves_a_database_whose_models_need_it(
-    cluster: Cluster, plain: str, tmp_path: Path, capsys
+def test_uninstall_leaves_the_files_that_another_database_uses(
+    cluster: Cluster, plain: str, capsys
 ) -> None:
+    pg_config = cluster.server.pg_config
+    before = cluster.server.files()
     with cluster.connect(CREATED) as connection:
-        connection.execute("CREATE EXTENSION tuskml CASCADE")
+        connection.execute("CREATE EXTENSION tuskml")
+    for target in (["--database", plain], ["--database", cluster.conninfo()]):
+        found = complaint(capsys, "uninstall", "--pg-config", pg_config, *target)
+        assert found.startswith("the files of tuskml are in use by the extension in the database ")
+        assert TEMPLATE in found
+        assert (CREATED in found) == ("dbname=postgres" in target[1])
+    with cluster.connect(CREATED) as connection:
+        assert connection.execute("SELECT tuskml.rmse(1.0, 3.0)").fetchone() == (2,)
+    assert cluster.server.files() == before
+
+
+def test_uninstall_finds_sessions_that_load_the_library(
+    cluster: Cluster, plain: str, capsys, monkeypatch
+) -> None:
+    monkeypatch.setattr(postgres, "DATABASES", "SELECT 'postgres'")
+    with cluster.connect(CREATED) as connection:
+        connection.execute(f"ALTER DATABASE {CREATED} SET session_preload_libraries = 'tuskml'")
+    with cluster.connect(CREATED) as connection:
+        assert connection.execute("SHOW tuskml.memory_limit").fetchone() == ("-1",)
+    pg_config = cluster.server.pg_config
+    found = complaint(capsys, "uninstall", "--pg-config", pg_config, "--database", plain)
+    assert found.startswith(f"sessions of database {CREATED} load the library of tuskml")
+    assert cluster.server.library.exists()
+
+
+def test_uninstall_says_that_it_cannot_look(cluster: Cluster, capsys) -> None:
+    pg_config = cluster.server.pg_config
+    target = cluster.conninfo("no_such_database")
+    found = complaint(capsys, "uninstall", "--pg-config", pg_config, "--database", target)
+    assert "expected --database URL, or --force" in found
+    assert cluster.server.library.exists()
+
+
+def test_a_scorer_in_the_schema_that_was_given(
+    cluster: Cluster, plain: str, ann: str, capsys
+) -> None:
+    """An owner of a database, who is no superuser, gets predictions and metrics."""
+    with cluster.connect("postgres") as connection:
+        connection.execute(f"ALTER DATABASE {CREATED} OWNER TO {ann}")
+    target = plain.replace("user=postgres", f"user={ann}")
+    command = ["install", "--scorer", "--schema", "ML x", "--database", target]
+    done = answer(capsys, *command, "--pg-config", cluster.server.pg_config)
+    assert done["database"] == f"{CREATED}, created"
+    assert "python path" not in done
+    assert "training" not in done
+    with cluster.connect(CREATED, user=ann) as connection:
+        assert connection.execute('SELECT "ML x".rmse(1, 3), tuskml.rmse(1, 3)').fetchone() == (
+            2,
+            2,
+        )
+        (count,) = connection.execute(OURS_IN.format("public")).fetchone()
+        assert count == 0
+    found = answer(capsys, "check", "--database", target)
+    assert found["scoring"] == "predictions that are 3 too high have an rmse of 3"
+    assert found["training"].startswith("none, a superuser adds it by CREATE EXTENSION")
+    with cluster.connect("postgres") as connection:
+        connection.execute(f"ALTER DATABASE {CREATED} OWNER TO postgres")
+        connection.execute(f"GRANT {ann} TO postgres")
+    with cluster.connect(CREATED) as connection:
+        connection.execute(f"DROP OWNED BY {ann} CASCADE")
+
+
+def test_an_extension_from_before_the_split_is_named(
+    cluster: Cluster, database: str, capsys, monkeypatch
+) -> None:
+    monkeypatch.setattr(postgres, "UNSPLIT", postgres.UNSPLIT.replace("= 'tuskml'", "~ '^tuskml'"))
+    command = ["install", "--pg-config", cluster.server.pg_config]
+    found = complaint(capsys, *command, "--database", cluster.conninfo(database))
+    assert found.startswith(f"the database {database} has training in the extension tuskml")
+    assert "pg_dump" in found
+
+
+def test_uninstall_leaves_a_database_whose_models_need_it(
+    cluster: Cluster, plain: str, monkeypatch, capsys
+) -> None:
+    monkeypatch.setattr(postgres, "DATABASES", "SELECT 'postgres'")
+    with cluster.connect(CREATED) as connection:
+        connection.execute("CREATE EXTENSION tuskml_train CASCADE")
         connection.execute("CREATE TABLE models (model tuskml_model)")
     pg_config = cluster.server.pg_config
     found = complaint(capsys, "uninstall", "--pg-config", pg_config, "--database", plain)

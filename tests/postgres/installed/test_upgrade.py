@@ -28,9 +28,10 @@ OLD = "0.0.9"
 OLDER, UPGRADED, FRESH = "tusk_older", "tusk_upgraded", "tusk_fresh"
 FIT = "SELECT (train_model('linear', i, ARRAY[2 * i])).coef[1] FROM generate_series(0, 9) AS i"
 GONE = """
-CREATE FUNCTION _tuskml_gone(float8) RETURNS float8 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS 'SELECT $1';
-CREATE AGGREGATE @extschema@.gone(float8) (SFUNC = pg_catalog.float8pl, STYPE = float8, FINALFUNC = _tuskml_gone);
-GRANT EXECUTE ON FUNCTION _tuskml_gone(float8) TO PUBLIC;
+CREATE FUNCTION tuskml._tuskml_gone(float8) RETURNS float8 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS 'SELECT $1';
+CREATE AGGREGATE tuskml.gone(float8) (SFUNC = pg_catalog.float8pl, STYPE = float8, FINALFUNC = tuskml._tuskml_gone);
+GRANT EXECUTE ON FUNCTION tuskml._tuskml_gone(float8) TO PUBLIC;
+SELECT tuskml._tuskml_offer('tuskml', '@extschema@');
 """
 
 MEMBERS = """
@@ -69,17 +70,15 @@ def generator(root: Path) -> ModuleType:
 
 
 def older(generator: ModuleType, script: str) -> str:
-    """A script with neither r2 nor hash_features, another with_payload and accuracy, models without payload."""
-    missing = re.compile(
-        r"(CREATE|REVOKE ALL ON) \w+ (@extschema@\.)?(_tuskml_r2|r2|hash_features)\("
-    )
+    """A script with neither r2 nor sparse, another with_payload and accuracy, models without payload."""
+    missing = re.compile(r"(CREATE|REVOKE ALL ON) \w+ tuskml\.(_tuskml_r2|r2|sparse)\(")
     kept = [text for text in generator.statements(script) if not missing.match(text)]
     text = ";\n".join(kept) + ";\n"
     changes = {
         "'tuskml_with_payload' LANGUAGE C IMMUTABLE": "'tuskml_with_payload' LANGUAGE C STABLE",
         "'tuskml_decision_dense' LANGUAGE C IMMUTABLE": "'tuskml_decision_dense' LANGUAGE C STABLE",
-        "SFUNC = _tuskml_accuracy,": "SFUNC = _tuskml_mae,",
-        "SSPACE = 256": "SSPACE = 128",
+        "SFUNC = tuskml._tuskml_accuracy,": "SFUNC = tuskml._tuskml_mae,",
+        "SSPACE = 1024": "SSPACE = 128",
     }
     for today, before in changes.items():
         assert today in text
@@ -115,7 +114,8 @@ def upgraded(cluster: Cluster, versions: None) -> Iterator[psycopg.Connection]:
     """A session in a database that has the older version."""
     cluster.create_database(UPGRADED, "template0")
     with cluster.connect(UPGRADED) as session:
-        session.execute(f"CREATE EXTENSION tuskml VERSION '{OLD}' CASCADE")
+        session.execute(f"CREATE EXTENSION tuskml VERSION '{OLD}'")
+        session.execute("CREATE EXTENSION tuskml_train CASCADE")
         yield session
     cluster.drop_database(UPGRADED)
 
@@ -131,27 +131,25 @@ def test_an_upgraded_extension_is_a_fresh_one(
     cluster.create_database(FRESH, "template0")
     try:
         with cluster.connect(FRESH) as session:
-            session.execute("CREATE EXTENSION tuskml CASCADE")
+            session.execute("CREATE EXTENSION tuskml")
             fresh = members(session)
     finally:
         cluster.drop_database(FRESH)
     assert len(fresh) > 70
     old = members(upgraded)
     missing = {name.split()[1].split("(")[0] for name in fresh.keys() - old.keys()}
-    assert missing == {"_tuskml_r2", "r2", "hash_features"}
+    assert missing == {"tuskml._tuskml_r2", "tuskml.r2", "r2", "tuskml.sparse", "sparse"}
     assert {name.split("(")[0] for name in old.keys() - fresh.keys()} == {
         "function gone",
-        "function _tuskml_gone",
+        "function tuskml.gone",
+        "function tuskml._tuskml_gone",
     }
     assert old.pop("type tuskml_model") != fresh["type tuskml_model"]
     other = {name.split("(")[0] for name in fresh.keys() & old.keys() if fresh[name] != old[name]}
-    assert other == {
-        f"function {name}"
-        for name in (
-            *("with_payload", "decision", "accuracy", "train_model", "explain_training"),
-            *("feature_frequencies", "partition_model"),
-        )
-    }
+    of_scores = ("auc", "average_precision", "roc_curve", "precision_recall_curve", "lift")
+    at_k = ("ndcg", "precision_at_k", "recall_at_k", "average_precision_at_k", "calibration")
+    names = ("with_payload", "decision", "accuracy", *of_scores, *at_k)
+    assert other == {f"function {schema}{name}" for name in names for schema in ("", "tuskml.")}
 
     upgraded.execute("ALTER EXTENSION tuskml UPDATE")
     found = upgraded.execute("SELECT extversion FROM pg_extension WHERE extname = 'tuskml'")
@@ -288,7 +286,8 @@ def test_fields_may_have_another_order(cluster: Cluster, generator: ModuleType) 
     cluster.create_database(OLDER, "template0")
     try:
         with cluster.connect(OLDER) as session:
-            session.execute("CREATE EXTENSION tuskml VERSION '0.0.8' CASCADE")
+            session.execute("CREATE EXTENSION tuskml VERSION '0.0.8'")
+            session.execute("CREATE EXTENSION tuskml_train CASCADE")
             session.execute("ALTER EXTENSION tuskml UPDATE")
             session.execute("SELECT create_registry()")
             session.execute(

@@ -76,7 +76,7 @@ def test_a_view_lends_its_owners_rights_as_any_view(
 HIJACK = """
 CREATE FUNCTION evil._tuskml_answer() RETURNS void LANGUAGE plpgsql AS $$ BEGIN RAISE 'hijacked'; END $$;
 CREATE FUNCTION evil._tuskml_divide(float8, float8) RETURNS float8 LANGUAGE plpgsql AS $$ BEGIN RAISE 'hijacked'; END $$;
-CREATE FUNCTION evil._tuskml_p_values(float8[], float8) RETURNS float8[] LANGUAGE plpgsql AS $$ BEGIN RAISE 'hijacked'; END $$;
+CREATE FUNCTION evil._tuskml_p_value(float8, float8) RETURNS float8 LANGUAGE plpgsql AS $$ BEGIN RAISE 'hijacked'; END $$;
 CREATE FUNCTION evil.hijack(float8, float8) RETURNS float8 LANGUAGE plpgsql AS $$ BEGIN RAISE 'hijacked'; END $$;
 CREATE FUNCTION evil.hijack_array(float8[], float8[]) RETURNS float8[] LANGUAGE plpgsql AS $$ BEGIN RAISE 'hijacked'; END $$;
 CREATE FUNCTION evil.hijack_array(float8, float8[]) RETURNS float8[] LANGUAGE plpgsql AS $$ BEGIN RAISE 'hijacked'; END $$;
@@ -117,7 +117,7 @@ def test_another_schema(cluster: Any, database: str) -> None:
     cluster.create_database(name, "template1")
     with cluster.connect(name) as session:
         session.execute(
-            'CREATE EXTENSION plpython3u; CREATE SCHEMA "My ML"; CREATE EXTENSION tuskml SCHEMA "My ML"'
+            'CREATE EXTENSION plpython3u; CREATE SCHEMA "My ML"; CREATE EXTENSION tuskml_train SCHEMA "My ML" CASCADE'
         )
         found = fetch(
             session,
@@ -135,7 +135,7 @@ def test_another_schema(cluster: Any, database: str) -> None:
             == 2
         )
         session.execute(
-            "DROP EXTENSION tuskml; CREATE EXTENSION tuskml SCHEMA public; SET search_path = public"
+            "DROP EXTENSION tuskml CASCADE; CREATE EXTENSION tuskml_train SCHEMA public CASCADE; SET search_path = public"
         )
         assert fetch(
             session,

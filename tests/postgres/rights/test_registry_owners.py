@@ -20,7 +20,6 @@ INSERT = (
     + ")"
 )
 OLD = """
-CREATE SCHEMA tuskml;
 CREATE TABLE tuskml.models (
     name text NOT NULL CHECK (name <> ''), group_key text NOT NULL DEFAULT '', version integer NOT NULL CHECK (version > 0),
     created timestamptz NOT NULL DEFAULT clock_timestamp(),
@@ -29,7 +28,6 @@ CREATE TABLE tuskml.models (
     task text, status text, plan text, metrics jsonb NOT NULL DEFAULT '{}', options jsonb, recipe text, data_fingerprint text,
     model tuskml_model NOT NULL, PRIMARY KEY (name, group_key, version));
 CREATE UNIQUE INDEX models_deployed ON tuskml.models (name, group_key) WHERE stage = 'deployed';
-GRANT USAGE ON SCHEMA tuskml TO tuskml_user;
 GRANT SELECT ON tuskml.models TO tuskml_user;
 GRANT INSERT (name, group_key, version, task, status, plan, metrics, options, recipe, data_fingerprint, model) ON tuskml.models TO tuskml_user;
 """
@@ -50,7 +48,7 @@ def registry(pg: psycopg.Connection) -> Iterator[None]:
     pg.execute("GRANT crew TO ben")
     pg.execute("SELECT create_registry()")
     yield
-    pg.execute("DROP SCHEMA tuskml CASCADE")
+    pg.execute("DROP TABLE tuskml.models CASCADE")
     for role in ("ann", "eve", "crew", "ben"):
         pg.execute(f"DROP OWNED BY {role}; DROP ROLE {role}")
 
@@ -132,7 +130,7 @@ def test_two_who_come_first_at_once(pg, connect: Connect) -> None:
 
 def test_an_old_registry_is_brought_up_to_date(pg, connect: Connect) -> None:
     """As version 0.1 made it, with a row that blocks a name."""
-    pg.execute("DROP SCHEMA tuskml CASCADE")
+    pg.execute("DROP TABLE tuskml.models CASCADE")
     pg.execute(OLD)
     ann, eve = connect(user="ann"), connect(user="eve")
     eve.execute(INSERT, ("", 2_147_483_647))
@@ -165,8 +163,8 @@ def test_a_dump_keeps_who_registered(pg, connect: Connect) -> None:
 
 
 def test_a_registry_of_a_role_that_is_no_superuser(pg, connect: Connect) -> None:
-    pg.execute("DROP SCHEMA tuskml CASCADE")
-    pg.execute(f"GRANT CREATE ON DATABASE {pg.info.dbname} TO ann")
+    pg.execute("DROP TABLE tuskml.models CASCADE")
+    pg.execute("GRANT CREATE ON SCHEMA tuskml TO ann")
     ann, eve = connect(user="ann"), connect(user="eve")
     ann.execute("SELECT create_registry()")
     assert one(eve, FIRST) == 1
@@ -176,10 +174,8 @@ def test_a_registry_of_a_role_that_is_no_superuser(pg, connect: Connect) -> None
 
 def test_a_superuser_does_not_run_what_a_registrys_owner_left(pg, connect: Connect) -> None:
     """Bringing it up to date writes to the table, whose triggers would get a superuser's rights."""
-    pg.execute("DROP SCHEMA tuskml CASCADE")
-    pg.execute(
-        f"GRANT CREATE ON DATABASE {pg.info.dbname} TO ann; GRANT CREATE ON SCHEMA public TO ann"
-    )
+    pg.execute("DROP TABLE tuskml.models CASCADE")
+    pg.execute("GRANT CREATE ON SCHEMA tuskml TO ann; GRANT CREATE ON SCHEMA public TO ann")
     ann = connect(user="ann")
     ann.execute("SET check_function_bodies = off")
     ann.execute(OLD)

@@ -20,47 +20,47 @@ Connect = Callable[..., psycopg.Connection]
 pytestmark = [pytest.mark.usefixtures("people"), pytest.mark.fault(family="security")]
 
 PUBLIC_HELPERS = {
-    "_tuskml_has_terms(text)": "model_summary asks it of a task; a text in, a truth value out",
-    "_tuskml_is_of_trees(text)": "tree_dump asks it of a task; a text in, a truth value out",
-    "_tuskml_is_tested_by_t(text)": "model_summary asks it of a task; a text in, a truth value out",
-    '_tuskml_predict_columns(tuskml_model,text[],"any")': "the planner calls it for predict, if the caller may call that; columns in, the answer out",
-    '_tuskml_predict_proba_columns(tuskml_model,text[],"any")': "the planner calls it for predict_proba, if the caller may call that; columns in, the answer out",
-    '_tuskml_decision_columns(tuskml_model,text[],"any")': "the planner calls it for decision, if the caller may call that; columns in, the answer out",
-    '_tuskml_predict_class_columns(tuskml_model,text[],"any")': "the planner calls it for predict_class, if the caller may call that; columns in, the answer out",
-    '_tuskml_predict_probas_columns(tuskml_model,text[],"any")': "the planner calls it for predict_probas, if the caller may call that; columns in, the answer out",
-    '_tuskml_predict_proba_of_columns(tuskml_model,text[],"any","any")': "the planner calls it for predict_proba of a class, if the caller may call that; columns in, the answer out",
-    "_tuskml_row(record)": "queries that train put rows into it, and the planner takes their columns out; a row in, the row out",
-    "_tuskml_divide(double precision,double precision)": "model_summary runs with its caller's rights; numbers in, a number out",
-    "_tuskml_refuse_stored(text)": "model_summary runs with its caller's rights; a text in, an error out",
-    "_tuskml_need_registry(text)": "the registry's functions run with their caller's rights; a text in, an error out",
-    "_tuskml_no_group()": "a default of register_model's is evaluated with its caller's rights; the time",
-    "_tuskml_note(text,text,text,text,bigint,bigint)": "model_summary runs with its caller's rights; texts in, a text out",
-    "_tuskml_check_registration()": "the registry's trigger, which its owner must be able to create; no call but a trigger's works",
-    "_tuskml_guard_registry()": "create_registry runs with its caller's rights, and changes a table of the caller's only",
-    "_tuskml_contributions(tuskml_model,anyelement)": "explain_prediction runs with its caller's rights; numbers out",
-    "_tuskml_explained(double precision[],text[],text[])": "explain_prediction runs with its caller's rights; numbers in, rows out",
-    "_tuskml_tree_numbers(bytea)": "tree_dump runs with its caller's rights; numbers of a payload",
-    "_tuskml_recommend(bytea,double precision,bigint,double precision[])": "recommend runs with its caller's rights; numbers of a payload",
-    "_tuskml_similar_items(bytea,double precision,bigint,double precision[])": "similar_items runs with its caller's rights; numbers of a payload",
-    "_tuskml_levels_left(double precision[],double precision,jsonb)": "tree_dump runs with its caller's rights; numbers in, names out",
-    "_tuskml_trees_of(text,tuskml_model)": "tree_dump runs with its caller's rights; a model in, its numbers out",
-    "_tuskml_types(regclass,text[])": "permutation_importance runs with its caller's rights; types of the caller's expressions",
-    "_tuskml_features_sql(regtype[],text[],text[],jsonb)": "permutation_importance runs with its caller's rights; texts in, a text out",
-    "_tuskml_terms(regclass,text[])": "permutation_importance runs with its caller's rights; texts in, texts out",
-    "_tuskml_answer_sql(text,regtype[],text[])": "permutation_importance runs with its caller's rights; texts in, a text out",
-    "_tuskml_given_sql(text,regclass,text,text,text[],text)": "permutation_importance runs with its caller's rights; texts in, a text out",
-    "_tuskml_each(text[],text)": "permutation_importance runs with its caller's rights; texts in, a text out",
-    "_tuskml_interval(double precision)": "model_summary runs with its caller's rights; a number in, a number out",
-    "_tuskml_bound(double precision,double precision,double precision)": "model_summary runs with its caller's rights; numbers in, a number out",
-    "_tuskml_ratio(text,double precision)": "model_summary runs with its caller's rights; a text and a number in, a number out",
-    "_tuskml_p_values(double precision[],double precision)": "model_summary runs with its caller's rights; numbers in, numbers out",
+    "tuskml._tuskml_has_terms(text)": "model_summary asks it of a task; a text in, a truth value out",
+    "tuskml._tuskml_is_of_trees(text)": "tree_dump asks it of a task; a text in, a truth value out",
+    "tuskml._tuskml_is_tested_by_t(text)": "model_summary asks it of a task; a text in, a truth value out",
+    'tuskml._tuskml_predict_columns(tuskml_model,text[],"any")': "the planner calls it for predict, if the caller may call that; columns in, the answer out",
+    'tuskml._tuskml_predict_proba_columns(tuskml_model,text[],"any")': "the planner calls it for predict_proba, if the caller may call that; columns in, the answer out",
+    'tuskml._tuskml_decision_columns(tuskml_model,text[],"any")': "the planner calls it for decision, if the caller may call that; columns in, the answer out",
+    'tuskml._tuskml_predict_class_columns(tuskml_model,text[],"any")': "the planner calls it for predict_class, if the caller may call that; columns in, the answer out",
+    'tuskml._tuskml_predict_probas_columns(tuskml_model,text[],"any")': "the planner calls it for predict_probas, if the caller may call that; columns in, the answer out",
+    'tuskml._tuskml_predict_proba_of_columns(tuskml_model,text[],"any","any")': "the planner calls it for predict_proba of a class, if the caller may call that; columns in, the answer out",
+    "tuskml._tuskml_row(record)": "queries that train put rows into it, and the planner takes their columns out; a row in, the row out",
+    "tuskml._tuskml_divide(double precision,double precision)": "model_summary runs with its caller's rights; numbers in, a number out",
+    "tuskml._tuskml_refuse_stored(text)": "model_summary runs with its caller's rights; a text in, an error out",
+    "tuskml._tuskml_need_registry(text)": "the registry's functions run with their caller's rights; a text in, an error out",
+    "tuskml._tuskml_no_group()": "a default of register_model's is evaluated with its caller's rights; the time",
+    "tuskml._tuskml_note(text,text,text,text,bigint,bigint)": "model_summary runs with its caller's rights; texts in, a text out",
+    "tuskml._tuskml_check_registration()": "the registry's trigger, which its owner must be able to create; no call but a trigger's works",
+    "tuskml._tuskml_guard_registry()": "create_registry runs with its caller's rights, and changes a table of the caller's only",
+    "tuskml._tuskml_contributions(tuskml_model,anyelement)": "explain_prediction runs with its caller's rights; numbers out",
+    "tuskml._tuskml_explained(double precision[],text[],text[])": "explain_prediction runs with its caller's rights; numbers in, rows out",
+    "tuskml._tuskml_tree_numbers(bytea)": "tree_dump runs with its caller's rights; numbers of a payload",
+    "tuskml._tuskml_recommend(bytea,double precision,bigint,double precision[])": "recommend runs with its caller's rights; numbers of a payload",
+    "tuskml._tuskml_similar_items(bytea,double precision,bigint,double precision[])": "similar_items runs with its caller's rights; numbers of a payload",
+    "tuskml._tuskml_levels_left(double precision[],double precision,jsonb)": "tree_dump runs with its caller's rights; numbers in, names out",
+    "tuskml._tuskml_trees_of(text,tuskml_model)": "tree_dump runs with its caller's rights; a model in, its numbers out",
+    "tuskml._tuskml_types(regclass,text[])": "permutation_importance runs with its caller's rights; types of the caller's expressions",
+    "tuskml._tuskml_features_sql(regtype[],text[],text[],jsonb)": "permutation_importance runs with its caller's rights; texts in, a text out",
+    "tuskml._tuskml_terms(regclass,text[])": "permutation_importance runs with its caller's rights; texts in, texts out",
+    "tuskml._tuskml_answer_sql(text,regtype[],text[])": "permutation_importance runs with its caller's rights; texts in, a text out",
+    "tuskml._tuskml_given_sql(text,regclass,text,text,text[],text)": "permutation_importance runs with its caller's rights; texts in, a text out",
+    "tuskml._tuskml_each(text[],text)": "permutation_importance runs with its caller's rights; texts in, a text out",
+    "tuskml._tuskml_interval(double precision)": "model_summary runs with its caller's rights; a number in, a number out",
+    "tuskml._tuskml_bound(double precision,double precision,double precision)": "model_summary runs with its caller's rights; numbers in, a number out",
+    "tuskml._tuskml_ratio(text,double precision)": "model_summary runs with its caller's rights; a text and a number in, a number out",
+    "tuskml._tuskml_p_value(double precision,double precision)": "model_summary runs with its caller's rights; numbers in, a number out",
 }
 """Helpers that PUBLIC may execute, and why."""
 
 MEMBERS = """
 SELECT p.oid::regprocedure::text AS name, p.* FROM pg_proc AS p
 JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
-JOIN pg_extension AS e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid AND e.extname = 'tuskml'
+JOIN pg_extension AS e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid AND e.extname IN ('tuskml', 'tuskml_train')
 """
 
 
@@ -72,7 +72,7 @@ def test_no_function_runs_with_its_owners_rights(pg: psycopg.Connection) -> None
 
 
 def test_helpers_are_not_for_the_public(pg: psycopg.Connection) -> None:
-    open_to_all = "SELECT name FROM ({}) AS m WHERE name ~ '^_' AND has_function_privilege('public', oid, 'EXECUTE')"
+    open_to_all = "SELECT name FROM ({}) AS m WHERE proname ~ '^_' AND has_function_privilege('public', oid, 'EXECUTE')"
     assert {name for (name,) in fetch(pg, open_to_all.format(MEMBERS))} == set(PUBLIC_HELPERS)
 
 
@@ -95,15 +95,17 @@ def test_python_is_never_trusted(pg: psycopg.Connection) -> None:
     assert fetch(pg, "SELECT lanpltrusted FROM pg_language WHERE lanname = 'plpython3u'") == [
         (False,)
     ]
-    assert fetch(
-        pg, "SELECT trusted, superuser FROM pg_available_extension_versions WHERE name = 'tuskml'"
-    ) == [(False, True)]
+    extensions = "SELECT name, trusted, superuser FROM pg_available_extension_versions WHERE name ~ '^tuskml' ORDER BY name"
+    assert fetch(pg, extensions) == [("tuskml", True, True), ("tuskml_train", False, True)]
+    of_the_scorer = MEMBERS.replace("IN ('tuskml', 'tuskml_train')", "= 'tuskml'")
+    languages = f"SELECT DISTINCT lanname FROM ({of_the_scorer}) AS m JOIN pg_language AS l ON l.oid = prolang"
+    assert {name for (name,) in fetch(pg, languages)} == {"c", "internal", "plpgsql", "sql"}
 
 
 def test_pgspot(cluster: Any) -> None:
     """Names without a schema are those that the script creates, in the schema of the extension."""
     pytest.importorskip("pgspot", reason="pgspot is not installed: pip install pgspot")
-    for script in cluster.server.scripts.glob("tuskml--*.sql"):
+    for script in cluster.server.scripts.glob("tuskml*--*.sql"):
         sql = re.sub(r"^\\echo.*\n", "", script.read_text())
         program = "import sys; from pgspot.cli import run; sys.exit(run())"
         command = [sys.executable, "-c", program, "--ignore-lang", "plpython3u", "/dev/stdin"]
@@ -123,14 +125,14 @@ def test_pgspot(cluster: Any) -> None:
 
 def test_the_function_for_python_called_directly(pg: psycopg.Connection, connect: Connect) -> None:
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
-        connect(user="ann").execute("SELECT _tuskml_answer()")
+        connect(user="ann").execute("SELECT tuskml._tuskml_answer()")
     for _ in range(3):
         assert fetch(pg, FIT) == [(100,)]
         with pytest.raises(
             psycopg.Error,
             match="there is nothing to train: only train_model may call this function",
         ):
-            pg.execute("SELECT _tuskml_answer()")
+            pg.execute("SELECT tuskml._tuskml_answer()")
     assert fetch(pg, FIT) == [(100,)]
 
 
@@ -138,13 +140,13 @@ def test_the_function_for_python_called_in_a_new_session(connect: Connect) -> No
     """The library is not loaded yet."""
     session = connect()
     with pytest.raises(psycopg.Error):
-        session.execute("SELECT _tuskml_answer()")
+        session.execute("SELECT tuskml._tuskml_answer()")
     assert fetch(session, FIT) == [(100,)]
 
 
 def test_the_function_for_python_called_by_a_row_of_a_training(pg: psycopg.Connection) -> None:
     pg.execute(
-        "CREATE FUNCTION call() RETURNS float8 LANGUAGE plpgsql AS $$ BEGIN PERFORM _tuskml_answer(); RETURN 1; END $$"
+        "CREATE FUNCTION call() RETURNS float8 LANGUAGE plpgsql AS $$ BEGIN PERFORM tuskml._tuskml_answer(); RETURN 1; END $$"
     )
     with pytest.raises(psycopg.Error, match="there is nothing to train"):
         pg.execute("SELECT train_model('linear', call(), x) FROM t")
@@ -201,8 +203,8 @@ def test_no_aggregate_of_ones_own_takes_the_parts(
     pg.execute("CREATE SCHEMA theirs AUTHORIZATION ann")
     ann = connect(user="ann")
     for parts in (
-        "SFUNC = _tuskml_combine, STYPE = internal",
-        "SFUNC = _tuskml_combine, STYPE = internal, FINALFUNC = _tuskml_train",
+        "SFUNC = tuskml._tuskml_combine, STYPE = internal",
+        "SFUNC = tuskml._tuskml_combine, STYPE = internal, FINALFUNC = tuskml._tuskml_train",
     ):
         with pytest.raises(psycopg.Error) as caught:
             ann.execute(f"CREATE AGGREGATE theirs.made(internal) ({parts})")
@@ -302,17 +304,6 @@ def test_python_path_set_before_the_library_is_loaded(
         assert fetch(session, "SHOW tuskml.python_path") == [(cluster.python_path,)]
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         connect(user="ann").execute(f"ALTER ROLE ann SET tuskml.python_path = '{trap}'")
-    assert not (trap / "mark").exists()
-
-
-def test_p_values_called_first(connect: Connect, trap: Path) -> None:
-    """The one helper in Python that PUBLIC may call, in a session that has not loaded the library."""
-    session = connect(user="bob")
-    session.execute(f"SET tuskml.python_path = '{trap}'")
-    assert failure(session, "SELECT _tuskml_p_values(ARRAY[0, NULL, 1e308, 'nan'], 3)") in (
-        "",
-        "38000",
-    )
     assert not (trap / "mark").exists()
 
 

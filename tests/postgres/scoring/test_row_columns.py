@@ -166,7 +166,7 @@ def test_names_that_are_no_names_of_the_columns(db: psycopg.Connection, argument
     with pytest.raises(
         psycopg.errors.InvalidParameterValue, match="are expected as a constant array"
     ):
-        db.execute(f"SELECT _tuskml_predict_columns(m, {arguments}) FROM o, numbered")
+        db.execute(f"SELECT tuskml._tuskml_predict_columns(m, {arguments}) FROM o, numbered")
 
 
 def test_rows_of_trainings_are_not_queries(db: psycopg.Connection) -> None:
@@ -187,11 +187,9 @@ def test_rows_of_trainings_are_not_queries(db: psycopg.Connection) -> None:
 
 def test_rows_that_the_planner_does_not_see_through(db: psycopg.Connection) -> None:
     """They stay rows; a NULL stays one, and other values are refused as before."""
-    hidden = f"SELECT count(predict(m, _tuskml_row(r))) FROM o, numbered{HIDDEN}"
+    hidden = f"SELECT count(predict(m, tuskml._tuskml_row(r))) FROM o, numbered{HIDDEN}"
     assert db.execute(hidden).fetchone() == (274,)  # those without a NULL
-    none = "SELECT predict(m, _tuskml_row(NULL::record)) FROM numbered"
+    none = "SELECT predict(m, tuskml._tuskml_row(NULL::record)) FROM numbered"
     assert db.execute(none).fetchone() == (None,)
-    volatile = (
-        "SELECT _tuskml_row((SELECT r FROM (SELECT random() AS a) AS r)) IS NULL FROM o LIMIT 1"
-    )
+    volatile = "SELECT tuskml._tuskml_row((SELECT r FROM (SELECT random() AS a) AS r)) IS NULL FROM o LIMIT 1"
     assert db.execute(volatile).fetchone() == (False,)

@@ -51,6 +51,7 @@ NAME = "SELECT application_name FROM pg_stat_activity WHERE pid = pg_backend_pid
 @pytest.mark.parametrize("end", ["finished", "cancelled"])
 def test_progress(pg: psycopg.Connection, connect: Connect, end: str) -> None:
     session = warm(connect(application_name="my report"))
+    session.execute("SET tuskml.application_name = on")
     if end == "cancelled":
         session.execute("SET statement_timeout = '2500ms'")
     notices, names = watched(pg, session, f"SELECT {endless('sgd', time='2.5s')} FROM t")
@@ -67,8 +68,9 @@ def test_progress(pg: psycopg.Connection, connect: Connect, end: str) -> None:
 def test_progress_of_groups(pg: psycopg.Connection, connect: Connect) -> None:
     session = warm(connect(application_name="my report"))
     sql = f"SELECT g, {endless('sgd', time='1.5s')} FROM t GROUP BY g"
-    notices, _ = watched(pg, session, sql)
+    notices, names = watched(pg, session, sql)
     assert 1 <= len([notice for notice in notices if not READ.fullmatch(notice)]) <= 3
+    assert names == {"my report"}
     assert session.execute(NAME).fetchall() == [("my report",)]
 
 
@@ -78,6 +80,10 @@ def test_no_progress_when_it_is_off(pg: psycopg.Connection, connect: Connect) ->
     notices, names = watched(pg, session, f"SELECT {endless('sgd', time='1.5s')} FROM t")
     assert notices == []
     assert names == {"my report"}
+    session.execute("SET tuskml.application_name = on")
+    notices, names = watched(pg, session, f"SELECT {endless('sgd', time='1.5s')} FROM t")
+    assert notices == []
+    assert len(names) >= 2
 
 
 @pytest.mark.parametrize("milliseconds", [987, 990, 993, 999])

@@ -115,7 +115,7 @@ def test_quantiles_in_duckdb(here: Client) -> None:
 def test_quantiles_in_postgres(there: Client) -> None:
     freedom = [0.3, 0.5, 1.5, 2.5, 33.3, *map(float, FREEDOM), np.inf]
     found = there.connection.execute(
-        "SELECT _tuskml_interval(f) FROM unnest(%s::float8[]) WITH ORDINALITY AS u (f, at) "
+        "SELECT tuskml._tuskml_interval(f) FROM unnest(%s::float8[]) WITH ORDINALITY AS u (f, at) "
         "ORDER BY at", [freedom]
     ).fetchall()  # fmt: skip
     np.testing.assert_allclose([t for (t,) in found], student.ppf(0.975, freedom), rtol=1e-10)

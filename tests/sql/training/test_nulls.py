@@ -39,11 +39,11 @@ OF_DUCKDB = [
     "tuskml_set_store_root(CASE WHEN t IS NOT NULL THEN getvariable('root') END)",
 ]
 OF_POSTGRES = [
-    "_tuskml_divide(s, p)",
-    "_tuskml_p_values(ARRAY[s, 1], p)",
-    "_tuskml_interval(1 + p)",
-    "_tuskml_bound(s, 2.0, p)",
-    "_tuskml_ratio('logistic', s)",
+    "tuskml._tuskml_divide(s, p)",
+    "tuskml._tuskml_p_value(s, p)",
+    "tuskml._tuskml_interval(1 + p)",
+    "tuskml._tuskml_bound(s, 2.0, p)",
+    "tuskml._tuskml_ratio('logistic', s)",
 ]
 METRICS = [
     f"{name}({label}, {given})"
@@ -119,7 +119,6 @@ PARTS = (
     "CAST(hash_features(ARRAY[t",
     "CAST(hash_features(MAP",
     "CAST(sparse",
-    "_tuskml_p_values(A",
 )
 """Of a list, a map or a struct, which may hold NULL and be no NULL."""
 

@@ -77,7 +77,7 @@ def macros() -> Iterator[tuple[str, str]]:
     for file in ("macros.sql", "registry_macros.sql"):
         text = re.sub(r"(?m)^--.*$", "", (SQL / file).read_text())
         for found in MACRO.finditer(text):
-            yield found[1], found[2]
+            yield found[1].removeprefix("tuskml_"), found[2]
 
 
 TEXTS = {}

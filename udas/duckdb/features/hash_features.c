@@ -151,10 +151,16 @@ static bool add_overload(duckdb_scalar_function_set set, form form) {
     return added;
 }
 
-bool register_hash_features(duckdb_connection connection) {
-    duckdb_scalar_function_set set = duckdb_create_scalar_function_set("hash_features");
+static bool register_one(duckdb_connection connection, bool own) {
+    char name[SPELLED];
+    duckdb_scalar_function_set set =
+        duckdb_create_scalar_function_set(spelled("hash_features", own, name));
     bool done = add_overload(set, NAMES) && add_overload(set, PAIRS) && add_overload(set, MAP) &&
                 duckdb_register_scalar_function_set(connection, set) == DuckDBSuccess;
     duckdb_destroy_scalar_function_set(&set);
     return done;
+}
+
+bool register_hash_features(duckdb_connection connection) {
+    return register_one(connection, false) && register_one(connection, true);
 }

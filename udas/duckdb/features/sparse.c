@@ -113,8 +113,10 @@ static bool add_sparse(duckdb_scalar_function_set set, const feature_type *type)
     return added;
 }
 
-bool register_sparse(duckdb_connection connection) {
-    duckdb_scalar_function_set set = duckdb_create_scalar_function_set("sparse");
+static bool register_one(duckdb_connection connection, bool own) {
+    char name[SPELLED];
+    duckdb_scalar_function_set set =
+        duckdb_create_scalar_function_set(spelled("sparse", own, name));
     bool done = true;
     for (int i = 0; i < N_FEATURE_TYPES; i++)
         if (FEATURE_TYPES[i].sparse)
@@ -122,4 +124,8 @@ bool register_sparse(duckdb_connection connection) {
     done = done && duckdb_register_scalar_function_set(connection, set) == DuckDBSuccess;
     duckdb_destroy_scalar_function_set(&set);
     return done;
+}
+
+bool register_sparse(duckdb_connection connection) {
+    return register_one(connection, false) && register_one(connection, true);
 }

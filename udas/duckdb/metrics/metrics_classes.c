@@ -141,10 +141,12 @@ static const metric_family CLASSES = {classes_size,    classes_init,     classes
                                       classes_combine, classes_finalize, classes_destroy};
 
 static bool register_class_metric(duckdb_connection connection, database *d,
-                                  enum tusk_class_metric metric) {
+                                  enum tusk_class_metric metric, bool own) {
+    char room[SPELLED];
     const char *name = tusk_class_metric_name(metric);
     bool confusion = metric == TUSK_CONFUSION;
-    duckdb_aggregate_function_set set = duckdb_create_aggregate_function_set(name);
+    duckdb_aggregate_function_set set =
+        duckdb_create_aggregate_function_set(spelled(name, own, room));
     bool done = true;
     for (int n = 2; n <= (confusion ? 2 : 3); n++) {
         overload o = {.database = d,
@@ -170,7 +172,8 @@ static bool register_class_metric(duckdb_connection connection, database *d,
 
 bool register_class_metrics(duckdb_connection connection, database *d) {
     bool done = true;
-    for (int metric = 0; metric < TUSK_CLASS_METRICS; metric++)
-        done = done && register_class_metric(connection, d, (enum tusk_class_metric)metric);
+    for (int metric = 0; metric < 2 * TUSK_CLASS_METRICS; metric++)
+        done = done && register_class_metric(connection, d, (enum tusk_class_metric)(metric / 2),
+                                             metric % 2);
     return done;
 }

@@ -118,9 +118,11 @@ static const metric_family RANKINGS = {scored_size,    scored_init,     scored_u
                                        scored_combine, scored_finalize, scored_destroy};
 
 static bool register_ranking(duckdb_connection connection, database *d,
-                             enum tusk_ranking_kind kind) {
+                             enum tusk_ranking_kind kind, bool own) {
+    char name[SPELLED];
     const tusk_ranking *r = tusk_ranking_of(kind);
-    duckdb_aggregate_function_set set = duckdb_create_aggregate_function_set(r->name);
+    duckdb_aggregate_function_set set =
+        duckdb_create_aggregate_function_set(spelled(r->name, own, name));
     bool done = true, named = !r->at_k && !r->graded;
     for (int n = 2; n <= (tusk_has_bins(r) ? 3 : 2); n++)
         for (int label = A_NUMBER; label <= (named ? A_TEXT : A_BOOLEAN); label++) {
@@ -142,7 +144,8 @@ static bool register_ranking(duckdb_connection connection, database *d,
 
 bool register_rankings(duckdb_connection connection, database *d) {
     bool done = true;
-    for (int kind = 0; kind < TUSK_RANKINGS; kind++)
-        done = done && register_ranking(connection, d, (enum tusk_ranking_kind)kind);
+    for (int kind = 0; kind < 2 * TUSK_RANKINGS; kind++)
+        done =
+            done && register_ranking(connection, d, (enum tusk_ranking_kind)(kind / 2), kind % 2);
     return done;
 }

@@ -139,7 +139,9 @@ static void score_destroy(duckdb_aggregate_state *states, idx_t n) {
 static const metric_family SUMS = {score_size,    score_init,     score_update,
                                    score_combine, score_finalize, score_destroy};
 
-static bool register_sum(duckdb_connection connection, database *d, enum tusk_metric_kind kind) {
+static bool register_sum(duckdb_connection connection, database *d, enum tusk_metric_kind kind,
+                         bool own) {
+    char name[SPELLED];
     const tusk_metric *m = tusk_metric_of(kind);
     overload o = {.database = d,
                   .name = m->name,
@@ -148,7 +150,8 @@ static bool register_sum(duckdb_connection connection, database *d, enum tusk_me
                   .n_arguments = m->parameter ? 3 : 2,
                   .more = m->parameter ? 2 : 0,
                   .third_skips = m->parameter};
-    duckdb_aggregate_function_set set = duckdb_create_aggregate_function_set(m->name);
+    duckdb_aggregate_function_set set =
+        duckdb_create_aggregate_function_set(spelled(m->name, own, name));
     bool done = true;
     if (m->classes) {
         done = add_class_overloads(set, &o, true);
@@ -170,7 +173,7 @@ static bool register_sum(duckdb_connection connection, database *d, enum tusk_me
 
 bool register_sums(duckdb_connection connection, database *d) {
     bool done = true;
-    for (int kind = 0; kind < TUSK_METRICS; kind++)
-        done = done && register_sum(connection, d, (enum tusk_metric_kind)kind);
+    for (int kind = 0; kind < 2 * TUSK_METRICS; kind++)
+        done = done && register_sum(connection, d, (enum tusk_metric_kind)(kind / 2), kind % 2);
     return done;
 }

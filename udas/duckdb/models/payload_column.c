@@ -92,11 +92,12 @@ static void make_payloads(duckdb_function_info info, duckdb_data_chunk chunk,
     scratch_free(&kept);
 }
 
-bool register_payload(duckdb_connection connection) {
+static bool register_one(duckdb_connection connection, bool own) {
+    char name[SPELLED];
     duckdb_scalar_function f = duckdb_create_scalar_function();
     duckdb_logical_type any = duckdb_create_logical_type(DUCKDB_TYPE_ANY);
     duckdb_logical_type bytes = duckdb_create_logical_type(DUCKDB_TYPE_BLOB);
-    duckdb_scalar_function_set_name(f, NAME);
+    duckdb_scalar_function_set_name(f, spelled(NAME, own, name));
     duckdb_scalar_function_add_parameter(f, any);
     duckdb_scalar_function_set_return_type(f, bytes);
     duckdb_scalar_function_set_special_handling(f);
@@ -106,4 +107,8 @@ bool register_payload(duckdb_connection connection) {
     duckdb_destroy_logical_type(&bytes);
     duckdb_destroy_scalar_function(&f);
     return done;
+}
+
+bool register_payload(duckdb_connection connection) {
+    return register_one(connection, false) && register_one(connection, true);
 }

@@ -60,8 +60,10 @@ static bool register_one(duckdb_connection connection, database *d, enum tusk_an
 
 /* Registers the functions that take whole models, for connections without the macros. They are
  * slower: DuckDB copies a model with all its lists for each row that is joined to it. */
-static bool register_whole(duckdb_connection connection, database *d, enum tusk_answer answer) {
-    const char *name = TUSK_ANSWER_NAMES[answer];
+static bool register_whole(duckdb_connection connection, database *d, enum tusk_answer answer,
+                           bool own) {
+    char room[SPELLED];
+    const char *name = spelled(TUSK_ANSWER_NAMES[answer], own, room);
     duckdb_scalar_function_set set = duckdb_create_scalar_function_set(name);
     bool done =
         add_overload(set, name,
@@ -76,6 +78,7 @@ bool register_predict(duckdb_connection connection, database *d) {
     bool done = true;
     for (int a = 0; a < TUSK_ANSWERS; a++)
         done = done && register_one(connection, d, (enum tusk_answer)a) &&
-               (a > TUSK_DECISION || register_whole(connection, d, (enum tusk_answer)a));
+               (a > TUSK_DECISION || (register_whole(connection, d, (enum tusk_answer)a, false) &&
+                                      register_whole(connection, d, (enum tusk_answer)a, true)));
     return done;
 }

@@ -377,11 +377,12 @@ static duckdb_logical_type make_summary_type(void) {
     return list;
 }
 
-bool register_summary(duckdb_connection connection) {
+static bool register_one(duckdb_connection connection, bool own) {
+    char name[SPELLED];
     duckdb_scalar_function f = duckdb_create_scalar_function();
     duckdb_logical_type any = duckdb_create_logical_type(DUCKDB_TYPE_ANY);
     duckdb_logical_type summary = make_summary_type();
-    duckdb_scalar_function_set_name(f, "model_summary");
+    duckdb_scalar_function_set_name(f, spelled("model_summary", own, name));
     duckdb_scalar_function_add_parameter(f, any);
     duckdb_scalar_function_set_return_type(f, summary);
     duckdb_scalar_function_set_special_handling(f);
@@ -391,4 +392,8 @@ bool register_summary(duckdb_connection connection) {
     duckdb_destroy_logical_type(&summary);
     duckdb_destroy_scalar_function(&f);
     return done;
+}
+
+bool register_summary(duckdb_connection connection) {
+    return register_one(connection, false) && register_one(connection, true);
 }

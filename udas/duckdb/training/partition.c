@@ -100,9 +100,11 @@ static bool add_overload(duckdb_aggregate_function_set set, overload like) {
                          result_type(like.request), update);
 }
 
-static bool register_one(duckdb_connection connection, database *d, enum tusk_request request) {
+static bool register_one(duckdb_connection connection, database *d, enum tusk_request request,
+                         bool own) {
+    char name[SPELLED];
     duckdb_aggregate_function_set set =
-        duckdb_create_aggregate_function_set(tusk_request_name(request));
+        duckdb_create_aggregate_function_set(spelled(tusk_request_name(request), own, name));
     bool done = true;
     for (int wide = 0; wide < 2; wide++)
         for (int options = 0; options < 2; options++)
@@ -116,6 +118,9 @@ static bool register_one(duckdb_connection connection, database *d, enum tusk_re
 }
 
 bool register_partition(duckdb_connection connection, database *d) {
-    return register_one(connection, d, TUSK_FREQUENCIES) &&
-           register_one(connection, d, TUSK_PARTITION);
+    bool done = true;
+    for (int own = 0; own < 2; own++)
+        done = done && register_one(connection, d, TUSK_FREQUENCIES, own) &&
+               register_one(connection, d, TUSK_PARTITION, own);
+    return done;
 }

@@ -111,8 +111,10 @@ static bool add_any_label(duckdb_aggregate_function_set set, const char *name, o
 }
 
 static bool register_one(duckdb_connection connection, database *d, const char *name,
-                         enum tusk_request request) {
-    duckdb_aggregate_function_set set = duckdb_create_aggregate_function_set(name);
+                         enum tusk_request request, bool own) {
+    char room[SPELLED];
+    duckdb_aggregate_function_set set =
+        duckdb_create_aggregate_function_set(spelled(name, own, room));
     bool done = true;
     for (int f = 0; f < N_FEATURE_TYPES; f++)
         for (int boolean = 0; boolean < 2; boolean++)
@@ -131,8 +133,10 @@ static bool register_one(duckdb_connection connection, database *d, const char *
 }
 
 bool register_train_model(duckdb_connection connection, database *d) {
-    return register_one(connection, d, "train_model", TUSK_TRAIN) &&
-           register_one(connection, d, "explain_training", TUSK_EXPLAIN) &&
-           register_one(connection, d, "_tusk_send_rows", TUSK_SEND_ROWS) &&
-           register_one(connection, d, "_tusk_take_model", TUSK_TAKE_MODEL);
+    bool done = register_one(connection, d, "_tusk_send_rows", TUSK_SEND_ROWS, false) &&
+                register_one(connection, d, "_tusk_take_model", TUSK_TAKE_MODEL, false);
+    for (int own = 0; own < 2; own++)
+        done = done && register_one(connection, d, "train_model", TUSK_TRAIN, own) &&
+               register_one(connection, d, "explain_training", TUSK_EXPLAIN, own);
+    return done;
 }

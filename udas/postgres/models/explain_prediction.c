@@ -15,34 +15,41 @@ static Datum list_datum(const double *numbers, uint64 n) {
                                            FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
 }
 
-/* Whether a type is one of the extension's for sparse features; others may have such names too. */
-static bool is_sparse_type(Oid type, Oid schema) {
-    HeapTuple found = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
-    if (!HeapTupleIsValid(found))
-        return false;
-    Form_pg_type row = (Form_pg_type)GETSTRUCT(found);
-    const char *name = NameStr(row->typname);
-    bool sparse = row->typnamespace == schema && (strcmp(name, "tuskml_sparse_real") == 0 ||
-                                                  strcmp(name, "tuskml_sparse_double") == 0);
-    ReleaseSysCache(found);
+/* Whether a type is one of the extension's for sparse features, which lie where its models' type
+ * does; others may have such names too. */
+static bool is_sparse_type(Oid type, Oid model) {
+    HeapTuple given = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
+    HeapTuple ours = SearchSysCache1(TYPEOID, ObjectIdGetDatum(model));
+    bool sparse = false;
+    if (HeapTupleIsValid(given) && HeapTupleIsValid(ours)) {
+        Form_pg_type row = (Form_pg_type)GETSTRUCT(given);
+        const char *name = NameStr(row->typname);
+        sparse =
+            row->typnamespace == ((Form_pg_type)GETSTRUCT(ours))->typnamespace &&
+            (strcmp(name, "tuskml_sparse_real") == 0 || strcmp(name, "tuskml_sparse_double") == 0);
+    }
+    if (HeapTupleIsValid(given))
+        ReleaseSysCache(given);
+    if (HeapTupleIsValid(ours))
+        ReleaseSysCache(ours);
     return sparse;
 }
 
 /* The form of features of a type; what is neither an array nor sparse has to be a row. */
-static enum feature_form form_of(Oid type, Oid schema) {
+static enum feature_form form_of(Oid type, Oid model) {
     return OidIsValid(get_element_type(type)) ? DENSE
-           : is_sparse_type(type, schema)     ? SPARSE
+           : is_sparse_type(type, model)      ? SPARSE
                                               : NAMED;
 }
 
 PG_FUNCTION_INFO_V1(tuskml_explain_prediction);
 Datum tuskml_explain_prediction(PG_FUNCTION_ARGS) {
+    Oid model = get_fn_expr_argtype(fcinfo->flinfo, 0);
     Oid type = get_fn_expr_argtype(fcinfo->flinfo, 1);
-    Oid schema = get_func_namespace(fcinfo->flinfo->fn_oid);
     int n;
     class_names *names;
     const double *found =
-        score_list(fcinfo, TUSK_EXPLAIN_PREDICTION, form_of(type, schema), &n, &names);
+        score_list(fcinfo, TUSK_EXPLAIN_PREDICTION, form_of(type, model), &n, &names);
     if (!found)
         PG_RETURN_NULL();
     return list_datum(found, (uint64)n);

@@ -1,10 +1,8 @@
 /* The parts of model_summary that SQL cannot express. */
-#include "../python.h"
+#include "../backend.h"
 
 #include <math.h>
 
-#include "catalog/pg_type.h"
-#include "utils/array.h"
 #include "utils/builtins.h"
 
 #include "../../scalars/models/note.h"
@@ -28,18 +26,12 @@ Datum tuskml_refuse_stored(PG_FUNCTION_ARGS) {
     PG_RETURN_BOOL(false);
 }
 
-/* Calls _tuskml_p_values_of, which finds the settings in this library; by now it is loaded. */
-PG_FUNCTION_INFO_V1(tuskml_p_values);
-Datum tuskml_p_values(PG_FUNCTION_ARGS) {
-    static python_function of = {
-        .name = "_tuskml_p_values_of", .n_arguments = 2, .arguments = {FLOAT8ARRAYOID, FLOAT8OID}};
-    ArrayType *statistics = PG_GETARG_ARRAYTYPE_P(0);
-    if (ARR_NDIM(statistics) > 1)
-        ereport(ERROR, (errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR),
-                        errmsg("model_summary: statistics have %d dimensions, expected one",
-                               ARR_NDIM(statistics))));
-    NullableDatum given[] = {fcinfo->args[0], fcinfo->args[1]};
-    return call_python(&of, fcinfo->flinfo->fn_oid, "model_summary", given);
+PG_FUNCTION_INFO_V1(tuskml_p_value);
+Datum tuskml_p_value(PG_FUNCTION_ARGS) {
+    double p = tusk_two_sided_p(PG_GETARG_FLOAT8(0), PG_GETARG_FLOAT8(1));
+    if (isnan(p))
+        PG_RETURN_NULL();
+    PG_RETURN_FLOAT8(p);
 }
 
 /* Standard errors to the end of a confidence interval. */

@@ -17,6 +17,7 @@
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
+#include "../extension.h"
 #include "../training/refusals.h"
 
 /* Identifies what a snapshot sees without its list of transactions: if the bounds are the same
@@ -108,7 +109,7 @@ static void start_anew(named_site *site, sight now) {
 }
 
 /* Casts give the result its types: a table of that name could have columns of any type. */
-static void prepare(named_site *site, Oid function, enum tusk_answer answer) {
+static void prepare(named_site *site, enum tusk_answer answer) {
     if (!OidIsValid(get_relname_relid("models", get_namespace_oid("tuskml", true))))
         ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE),
                         errmsg("%s: the database has no registry of models, tuskml.models",
@@ -117,11 +118,11 @@ static void prepare(named_site *site, Oid function, enum tusk_answer answer) {
     StringInfoData query;
     initStringInfo(&query);
     appendStringInfo(&query,
-                     "SELECT m.model::%s.tuskml_model FROM tuskml.models AS m "
+                     "SELECT m.model::%s FROM tuskml.models AS m "
                      "WHERE m.name OPERATOR(pg_catalog.=) $1 "
                      "AND m.group_key OPERATOR(pg_catalog.=) $2 "
                      "AND m.stage OPERATOR(pg_catalog.=) 'deployed'::pg_catalog.text",
-                     quote_identifier(get_namespace_name(get_func_namespace(function))));
+                     format_type_be_qualified(model_type()));
     Oid types[] = {TEXTOID, TEXTOID};
     SPIPlanPtr plan = SPI_prepare(query.data, 2, types);
     if (!plan || SPI_keepplan(plan) != 0)
@@ -146,12 +147,12 @@ static void refuse_unknown(const asked *what) {
 }
 
 /* The deployed model; NULL if there is none. */
-static predictor *look_up(named_site *site, Oid function, const asked *what) {
+static predictor *look_up(named_site *site, const asked *what) {
     predictor *found = NULL;
     if (SPI_connect() != SPI_OK_CONNECT)
         elog(ERROR, "%s: SPI_connect failed", TUSK_ANSWER_NAMES[what->answer]);
     if (!site->plan)
-        prepare(site, function, what->answer);
+        prepare(site, what->answer);
     Datum values[] = {PointerGetDatum(what->name), PointerGetDatum(what->group)};
     int done = SPI_execute_plan(site->plan, values, NULL, true, 1);
     if (done != SPI_OK_SELECT)
@@ -181,7 +182,7 @@ static predictor *deployed(FmgrInfo *called, const asked *what) {
         return known->model;
     if (MemoryContextMemAllocated(site->context, true) > (Size)work_mem * 1024)
         start_anew(site, now);
-    predictor *found = look_up(site, called->fn_oid, what);
+    predictor *found = look_up(site, what);
     named_model *entry = hash_search(site->models, &hash, HASH_ENTER, NULL);
     entry->name = copy_text(what->name, site->context);
     entry->group = copy_text(what->group, site->context);

@@ -9,10 +9,9 @@
  * The planner asks nobody about the arguments of aggregates. So queries that we write for
  * trainings put a row into a call of _tuskml_row, in whose place it puts ROW(a, b).
  */
-#include "../backend.h"
+#include "../extension.h"
 
 #include "access/relation.h"
-#include "catalog/namespace.h"
 #include "catalog/pg_collation.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
@@ -21,7 +20,6 @@
 #include "nodes/supportnodes.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/planmain.h"
-#include "parser/parse_func.h"
 #include "parser/parsetree.h"
 #include "rewrite/rewriteManip.h"
 #include "utils/acl.h"
@@ -167,8 +165,7 @@ static Const *array_of(const List *names) {
 static Oid function_for(const FuncExpr *call) {
     const char *of = list_length(call->args) > 2 ? "_of" : "";
     char *name = psprintf("_tuskml_%s%s_columns", get_func_name(call->funcid), of);
-    char *schema = get_namespace_name(get_func_namespace(call->funcid));
-    return LookupFuncName(list_make2(makeString(schema), makeString(name)), -1, NULL, true);
+    return function_of_ours(name);
 }
 
 /* A caller needs the right to call either function; the plan is made anew when the one that the

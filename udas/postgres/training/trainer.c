@@ -97,11 +97,14 @@ static void say(int level, const char *prefix, const char *text) {
 }
 
 void tuskml_tell(const char *text) {
-    if (!current || !tuskml_progress)
+    if (!current)
         return;
-    current->told = true;
-    pgstat_report_appname(text);
-    say(NOTICE, current->name, text);
+    if (tuskml_application_name) {
+        current->told = true;
+        pgstat_report_appname(text);
+    }
+    if (tuskml_progress)
+        say(NOTICE, current->name, text);
 }
 
 /* A line for the server's log; the client is told nothing. */
@@ -280,13 +283,12 @@ static work *work_new(FunctionCallInfo fcinfo, enum tusk_request request, int64 
     return w;
 }
 
-static void call_trainer(FunctionCallInfo fcinfo, work *w) {
-    static python_function answer = {.name = "_tuskml_answer"};
+static void call_trainer(work *w) {
     work *outer = current;
     current = w;
     PG_TRY();
     {
-        call_python(&answer, fcinfo->flinfo->fn_oid, w->name, NULL);
+        call_python("_tuskml_answer", w->name);
     }
     PG_FINALLY();
     {
@@ -320,7 +322,7 @@ void train_groups(FunctionCallInfo fcinfo, train_state *s, enum tusk_request req
     work *w = work_new(fcinfo, request, groups_at_most(s));
     fill(w, s);
     if (w->batch.n_specs) {
-        call_trainer(fcinfo, w);
+        call_trainer(w);
         check_answer(w);
     }
     for (int64 g = 0; g < w->batch.n_groups; g++)

@@ -1,4 +1,5 @@
 \set SHOW_CONTEXT never
+SET client_min_messages = warning;
 CREATE TABLE points AS
 SELECT x % 3 AS g, x::float8 AS x, 2 * x + x % 3 AS y FROM generate_series(0, 29) AS x;
 
@@ -33,7 +34,7 @@ SELECT train_model('linear', y, ARRAY[x, 'NaN'], '{"invalid": "error"}') FROM po
 SELECT train_model('linear', y, CASE WHEN x = 2 THEN ARRAY[x, x] ELSE ARRAY[x] END,
                    '{"invalid": "error"}' ORDER BY x)
 FROM points;
-SELECT _tuskml_answer();
+SELECT tuskml._tuskml_answer();
 
 -- Without that option such a row costs its group the model, and no other group.
 SELECT g, (m).status, (m).coef IS NULL AS no_coef, CASE WHEN g = 2 THEN (m).plan END AS why

@@ -1,13 +1,13 @@
 -- What each feature of a row adds to the margin, as a list (udas/scalars/explaining/contributions.h): the number of
 -- margins, a value for each feature, and for each margin its base value and contributions.
 -- Features of any type that predictions take, or a sentence.
-CREATE FUNCTION _tuskml_contributions(model tuskml_model, features anyelement) RETURNS float8[]
+CREATE FUNCTION tuskml._tuskml_contributions(model tuskml_model, features anyelement) RETURNS float8[]
 AS 'MODULE_PATHNAME', 'tuskml_explain_prediction' LANGUAGE C STABLE PARALLEL SAFE;
 
 -- Such a list as rows: the base value first, then the features. Place `at` belongs to margin k and feature j, 0 for the base
 -- value. A series instead of the list's own places would be planned as a thousand rows of each, which PostgreSQL compiles. In
 -- PL/pgSQL a list is taken apart once; elsewhere the text at a place is found by counting from the first.
-CREATE FUNCTION _tuskml_explained(told float8[], names text[], class_names text[])
+CREATE FUNCTION tuskml._tuskml_explained(told float8[], names text[], class_names text[])
 RETURNS TABLE (feature text, value float8, contribution float8, class text)
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE ROWS 20 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
@@ -25,9 +25,9 @@ END
 $$;
 
 -- What each feature of a row adds to the margin of a class, of two classes the higher one: with the base value they add up to it.
-CREATE FUNCTION explain_prediction(model tuskml_model, features anyelement)
+CREATE FUNCTION tuskml.explain_prediction(model tuskml_model, features anyelement)
 RETURNS TABLE (feature text, value float8, contribution float8, class text)
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 20 SET search_path = pg_catalog, pg_temp AS $$
-SELECT told.feature, told.value, told.contribution, told.class FROM @extschema@._tuskml_explained(
-    @extschema@._tuskml_contributions(model, features), coalesce((model).features, '{}'), coalesce((model).class_names, '{}')) AS told
+SELECT told.feature, told.value, told.contribution, told.class FROM tuskml._tuskml_explained(
+    tuskml._tuskml_contributions(model, features), coalesce((model).features, '{}'), coalesce((model).class_names, '{}')) AS told
 $$;

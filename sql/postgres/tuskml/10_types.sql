@@ -7,13 +7,13 @@ CREATE TYPE @extschema@.tuskml_model AS (
 COMMENT ON TYPE tuskml_model IS 'A trained model: what train_model answers and predict reads';
 
 -- tasks (scripts/build/tasks.py)
-CREATE FUNCTION _tuskml_has_terms(task text) RETURNS boolean
+CREATE FUNCTION tuskml._tuskml_has_terms(task text) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT task NOT IN ('gbdt', 'random_forest', 'mlp', 'fm') $$;
-CREATE FUNCTION _tuskml_is_of_trees(task text) RETURNS boolean
+CREATE FUNCTION tuskml._tuskml_is_of_trees(task text) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT task IN ('gbdt', 'random_forest') $$;
-CREATE FUNCTION _tuskml_is_tested_by_t(task text) RETURNS boolean
+CREATE FUNCTION tuskml._tuskml_is_tested_by_t(task text) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT task IN ('linear', 'gamma', 'tweedie') $$;
 -- end of tasks
@@ -23,7 +23,8 @@ CREATE TYPE @extschema@.tuskml_sparse_real AS (indices bigint[], "values" real[]
 CREATE TYPE @extschema@.tuskml_sparse_double AS (indices bigint[], "values" double precision[]);
 
 -- A row that a query computes as (SELECT r FROM (SELECT a, b) AS r), in whose place the planner puts ROW(a, b).
-CREATE FUNCTION _tuskml_row_expression(internal) RETURNS internal
+CREATE FUNCTION tuskml._tuskml_row_expression(internal) RETURNS internal
 AS 'MODULE_PATHNAME', 'tuskml_row_expression' LANGUAGE C STRICT;
-CREATE FUNCTION _tuskml_row(record) RETURNS record
-AS 'MODULE_PATHNAME', 'tuskml_row' LANGUAGE C STABLE PARALLEL SAFE SUPPORT _tuskml_row_expression;
+REVOKE ALL ON FUNCTION tuskml._tuskml_row_expression(internal) FROM PUBLIC;
+CREATE FUNCTION tuskml._tuskml_row(record) RETURNS record
+AS 'MODULE_PATHNAME', 'tuskml_row' LANGUAGE C STABLE PARALLEL SAFE SUPPORT tuskml._tuskml_row_expression;

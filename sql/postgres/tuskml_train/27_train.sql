@@ -2,38 +2,21 @@
 -- its model, which is trained, or trains on all rows and explains why; NULL where all rows are to be read.
 -- Queries run with the rights of the caller and in its transaction.
 -- path: the search_path for the expressions. The query loads the library, which the first lines of Python look for.
-CREATE FUNCTION _tuskml_sampled(source regclass, task text, label text, features text, options text, path text,
+CREATE FUNCTION tuskml._tuskml_sampled(source regclass, task text, label text, features text, options text, path text,
     OUT handle text, OUT trained boolean)
 LANGUAGE plpython3u VOLATILE SET search_path = pg_catalog, pg_temp AS $python$
     if "trainer" not in SD:
-        plpy.execute("SELECT @extschema@.hash_features(ARRAY['x'], 1)")
+        plpy.execute("SELECT tuskml.hash_features(ARRAY['x'], 1)")
 @load.py@
         SD["module"] = load("tuskml.groups.contract.sampled")
         SD["trainer"] = SD["module"].trainer(load("tuskml.version").VERSION)
     plpy.execute("SELECT set_config('search_path', {}, true)".format(plpy.quote_literal(path)))
     asked = SD["module"].Asked(source, task, label, features, options)
-    return SD["trainer"](plpy, "@extschema@", asked)
+    return SD["trainer"](plpy, "tuskml", asked)
 $python$;
 
--- The types of expressions over a table, which are not computed; of domains the type below.
-CREATE FUNCTION _tuskml_types(source regclass, terms text[]) RETURNS regtype[]
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    kinds regtype[];
-BEGIN
-    FOR kinds IN EXECUTE format('SELECT ARRAY[%s]', (SELECT string_agg(format('pg_typeof((SELECT %s FROM %s LIMIT 0))', t.term, source),
-            ', ' ORDER BY t.place) FROM unnest(terms) WITH ORDINALITY AS t (term, place))) LOOP
-    END LOOP;
-    WHILE EXISTS (SELECT FROM pg_type AS y WHERE y.oid = ANY (kinds) AND y.typtype = 'd') LOOP
-        kinds := (SELECT array_agg(CASE WHEN y.typtype = 'd' THEN y.typbasetype ELSE y.oid END::regtype ORDER BY k.place)
-                  FROM unnest(kinds) WITH ORDINALITY AS k (kind, place) JOIN pg_type AS y ON y.oid = k.kind);
-    END LOOP;
-    RETURN kinds;
-END
-$$;
-
 -- The options that are for rows with names, as an object; an empty one where there are none or the text is no JSON.
-CREATE FUNCTION _tuskml_by_name(options text) RETURNS jsonb
+CREATE FUNCTION tuskml._tuskml_by_name(options text) RETURNS jsonb
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF options !~ '"(categories|interactions|text|cluster|fold_by|time_by|missing)"' THEN
@@ -46,22 +29,8 @@ EXCEPTION WHEN data_exception OR program_limit_exceeded THEN
 END
 $$;
 
--- Features as SQL: numbers and booleans as an array; one array, row or sparse(...) as it is; else a row with the names,
--- as with by_name, which are options for such rows.
-CREATE FUNCTION _tuskml_features_sql(kinds regtype[], terms text[], names text[], by_name jsonb) RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-SELECT CASE WHEN count(*) = 1 AND bool_or(y.typcategory IN ('A', 'C') OR y.oid = 'record'::regtype) THEN terms[1]
-            WHEN by_name = '{}' AND bool_and(y.typcategory IN ('N', 'B', 'X')) THEN
-                format('ARRAY[%s]', string_agg(t.term || CASE WHEN y.typcategory = 'B' THEN '::integer' ELSE '' END || '::float8',
-                                               ', ' ORDER BY t.place))
-            ELSE format('@extschema@._tuskml_row((SELECT tusk_row FROM (SELECT %s) AS tusk_row))',
-                        string_agg(format('%s AS %I', t.term, CASE WHEN t.name ~ '^"([^"]|"")+"$'
-                            THEN replace(substr(t.name, 2, length(t.name) - 2), '""', '"') ELSE t.name END), ', ' ORDER BY t.place)) END
-FROM unnest(terms, kinds, names) WITH ORDINALITY AS t (term, kind, name, place) JOIN pg_type AS y ON y.oid = t.kind
-$$;
-
 -- Options that name the features of an array of columns, unless options name them.
-CREATE FUNCTION _tuskml_with_names(options text, terms text[], names text[]) RETURNS text
+CREATE FUNCTION tuskml._tuskml_with_names(options text, terms text[], names text[]) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 SELECT CASE WHEN count(DISTINCT t.name) < cardinality(names) OR bool_or(t.term <> quote_ident(t.name))
                  OR options !~ '^\s*(\{.*)?$' OR strpos(options, '"feature_names"') > 0 THEN options
@@ -71,7 +40,7 @@ FROM unnest(terms, names) AS t (term, name)
 $$;
 
 -- A column by its name alone, without a cast, the table's name, quotes and parentheses; another expression without spaces.
-CREATE FUNCTION _tuskml_plain(term text) RETURNS text
+CREATE FUNCTION tuskml._tuskml_plain(term text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
 SELECT coalesce(substring(lower(term) FROM
     '^[\s(]*(?:cast\s*\(\s*)?(?:[\w$]+\s*\.\s*|"[^"]+"\s*\.\s*)*"?([\w$]+)"?(?:[\s)]*|\s+as\s+[\w\s]+(?:\([\d,\s]+\))?\s*\)[\s)]*)(?:::\s*[\w\s]+(?:\([\d,\s]+\))?[\s)]*)*$'),
@@ -80,13 +49,13 @@ $$;
 
 -- What the texts of train(...) are in SQL, and its options: the label, the features, and arguments of train_model after the
 -- options.
-CREATE FUNCTION _tuskml_train_sql(source regclass, task text, label text, features text[], given text, weight text, "offset" text,
+CREATE FUNCTION tuskml._tuskml_train_sql(source regclass, task text, label text, features text[], given text, weight text, "offset" text,
     OUT y text, OUT x text, OUT options text, OUT extras text)
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     terms text[];
     columns text[];
-    by_name jsonb := @extschema@._tuskml_by_name(given);
+    by_name jsonb := tuskml._tuskml_by_name(given);
     mark text;
 BEGIN
     IF source IS NULL OR task IS NULL OR label IS NULL OR coalesce(cardinality(features), 0) = 0
@@ -94,7 +63,7 @@ BEGIN
         RAISE EXCEPTION 'train: source, task, label or features is missing, expected a table, a task and SQL expressions'
             USING ERRCODE = 'null_value_not_allowed';
     END IF;
-    IF EXISTS (SELECT FROM unnest(features) AS t (term) WHERE @extschema@._tuskml_plain(t.term) = @extschema@._tuskml_plain(label)) THEN
+    IF EXISTS (SELECT FROM unnest(features) AS t (term) WHERE tuskml._tuskml_plain(t.term) = tuskml._tuskml_plain(label)) THEN
         RAISE EXCEPTION 'train: features has the label ''%'' itself, expected columns to predict it from', label
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
@@ -104,7 +73,7 @@ BEGIN
     LEFT JOIN pg_catalog.pg_attribute AS a
         ON a.attrelid = source AND a.attname::text = t.term AND a.attnum > 0 AND NOT a.attisdropped;
     columns := terms[2:cardinality(terms) - 2];
-    x := @extschema@._tuskml_features_sql(@extschema@._tuskml_types(source, columns), columns, features, by_name);
+    x := tuskml._tuskml_features_sql(tuskml._tuskml_types(source, columns), columns, features, by_name);
     -- Columns that are no features belong in the row too.
     FOR mark IN SELECT DISTINCT by_name->>o.name FROM unnest(ARRAY['cluster', 'fold_by', 'time_by']) AS o (name)
                 WHERE jsonb_typeof(by_name->o.name) = 'string' ORDER BY 1 LOOP
@@ -112,12 +81,12 @@ BEGIN
            AND NOT lower(mark) = ANY (SELECT lower(btrim(t.name, '"')) FROM unnest(features) AS t (name)) THEN
             columns := columns || quote_ident(mark);
             features := features || mark;
-            x := @extschema@._tuskml_features_sql(@extschema@._tuskml_types(source, columns), columns, features, by_name);
+            x := tuskml._tuskml_features_sql(tuskml._tuskml_types(source, columns), columns, features, by_name);
         END IF;
     END LOOP;
     options := coalesce(given, '');
     IF x LIKE 'ARRAY[%' THEN
-        options := @extschema@._tuskml_with_names(options, columns, features);
+        options := tuskml._tuskml_with_names(options, columns, features);
     END IF;
     extras := '';
     IF weight IS NOT NULL OR "offset" IS NOT NULL THEN
@@ -134,7 +103,7 @@ $$;
 -- which names that are not PostgreSQL's own carry their schema. features: numbers, text, dates and the like, or one array,
 -- row or sparse(...) alone.
 -- Queries run with their caller's rights, and in FOR loops, whose cursors take one SELECT and no second statement.
-CREATE FUNCTION @extschema@.train(source regclass, task text, label text, features text[], options text DEFAULT '',
+CREATE FUNCTION tuskml.train(source regclass, task text, label text, features text[], options text DEFAULT '',
     weight text DEFAULT NULL, "offset" text DEFAULT NULL) RETURNS tuskml_model
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -143,11 +112,11 @@ DECLARE
     aggregate text := 'train_model';
     model @extschema@.tuskml_model;
 BEGIN
-    SELECT * INTO given FROM @extschema@._tuskml_train_sql(source, task, label, features, options, weight, "offset");
+    SELECT * INTO given FROM tuskml._tuskml_train_sql(source, task, label, features, options, weight, "offset");
     IF given.extras = '' THEN
-        SELECT * INTO sampled FROM @extschema@._tuskml_sampled(source, task, given.y, given.x, given.options, current_setting('search_path'));
+        SELECT * INTO sampled FROM tuskml._tuskml_sampled(source, task, given.y, given.x, given.options, current_setting('search_path'));
         IF sampled.trained THEN
-            SELECT (t.m).* INTO model FROM (SELECT @extschema@._tusk_take_model(sampled.handle, 0.0::float8, ARRAY[0.0::float8], '') AS m OFFSET 0) AS t;
+            SELECT (t.m).* INTO model FROM (SELECT tuskml._tusk_take_model(sampled.handle, 0.0::float8, ARRAY[0.0::float8], '') AS m OFFSET 0) AS t;
             RETURN model;
         ELSIF sampled.handle IS NOT NULL THEN
             aggregate := '_tusk_take_model';
@@ -155,17 +124,17 @@ BEGIN
         END IF;
     END IF;
     FOR model IN EXECUTE format(
-        'SELECT (t.m).* FROM (SELECT @extschema@.%I($1, %s, %s, $2%s) AS m FROM %s OFFSET 0) AS t',
+        'SELECT (t.m).* FROM (SELECT tuskml.%I($1, %s, %s, $2%s) AS m FROM %s OFFSET 0) AS t',
         aggregate, given.y, given.x, given.extras, source) USING task, given.options LOOP
     END LOOP;
     RETURN CASE WHEN model IS NULL THEN NULL ELSE model END;
 END
 $$;
-COMMENT ON FUNCTION train(regclass, text, text, text[], text, text, text) IS
+COMMENT ON FUNCTION tuskml.train(regclass, text, text, text[], text, text, text) IS
     'Trains on a table: label and features are columns or SQL expressions';
 
 -- The statement that trains by group, and its options.
-CREATE FUNCTION _tuskml_train_groups_sql(source regclass, task text, label text, features text[], group_by text[], given text,
+CREATE FUNCTION tuskml._tuskml_train_groups_sql(source regclass, task text, label text, features text[], group_by text[], given text,
     weight text, "offset" text, OUT statement text, OUT options text)
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -177,14 +146,14 @@ BEGIN
         RAISE EXCEPTION 'train: a key of group_by is NULL, expected columns or SQL expressions'
             USING ERRCODE = 'null_value_not_allowed';
     END IF;
-    SELECT * INTO parts FROM @extschema@._tuskml_train_sql(source, task, label, features, given, weight, "offset");
+    SELECT * INTO parts FROM tuskml._tuskml_train_sql(source, task, label, features, given, weight, "offset");
     SELECT string_agg(CASE WHEN a.attname IS NULL THEN t.term || E'\n' ELSE quote_ident(t.term) END || ', ', '' ORDER BY t.place),
            ' GROUP BY ' || string_agg(t.place::text, ', ')
     INTO keys, places
     FROM unnest(group_by) WITH ORDINALITY AS t (term, place)
     LEFT JOIN pg_catalog.pg_attribute AS a
         ON a.attrelid = source AND a.attname::text = t.term AND a.attnum > 0 AND NOT a.attisdropped;
-    statement := format('SELECT %s@extschema@.train_model($1, %s, %s, $2%s) AS model FROM %s%s',
+    statement := format('SELECT %stuskml.train_model($1, %s, %s, $2%s) AS model FROM %s%s',
         keys, parts.y, parts.x, parts.extras, source, places);
     options := parts.options;
 END
@@ -192,33 +161,33 @@ $$;
 
 -- The same by group: a row per group, its keys in their order and its model. A key is a column or an expression, which may
 -- have a name, as in 'z > 2 AS large'. The caller's column definition list names the columns.
-CREATE FUNCTION @extschema@.train(source regclass, task text, label text, features text[], group_by text[], options text DEFAULT '',
+CREATE FUNCTION tuskml.train(source regclass, task text, label text, features text[], group_by text[], options text DEFAULT '',
     weight text DEFAULT NULL, "offset" text DEFAULT NULL) RETURNS SETOF record
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     given record;
     found record;
 BEGIN
-    SELECT * INTO given FROM @extschema@._tuskml_train_groups_sql(source, task, label, features, group_by, options, weight, "offset");
+    SELECT * INTO given FROM tuskml._tuskml_train_groups_sql(source, task, label, features, group_by, options, weight, "offset");
     FOR found IN EXECUTE given.statement USING task, given.options LOOP
         RETURN NEXT found;
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION train(regclass, text, text, text[], text[], text, text, text) IS
+COMMENT ON FUNCTION tuskml.train(regclass, text, text, text[], text[], text, text, text) IS
     'Trains on a table by group: label, features and keys are columns or SQL expressions';
 
 -- The same with options of another type, such as jsonb.
-CREATE FUNCTION @extschema@.train(source regclass, task text, label text, features text[], options anynonarray,
+CREATE FUNCTION tuskml.train(source regclass, task text, label text, features text[], options anynonarray,
     weight text DEFAULT NULL, "offset" text DEFAULT NULL) RETURNS tuskml_model
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    RETURN @extschema@.train(source, task, label, features, options::text, weight, "offset");
+    RETURN tuskml.train(source, task, label, features, options::text, weight, "offset");
 END
 $$;
-COMMENT ON FUNCTION train(regclass, text, text, text[], anynonarray, text, text) IS
+COMMENT ON FUNCTION tuskml.train(regclass, text, text, text[], anynonarray, text, text) IS
     'Trains on a table with options that are jsonb';
-CREATE FUNCTION @extschema@.train(source regclass, task text, label text, features text[], group_by text[], options anynonarray,
+CREATE FUNCTION tuskml.train(source regclass, task text, label text, features text[], group_by text[], options anynonarray,
     weight text DEFAULT NULL, "offset" text DEFAULT NULL) RETURNS SETOF record
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -226,11 +195,11 @@ DECLARE
     found record;
 BEGIN
     SELECT * INTO given
-    FROM @extschema@._tuskml_train_groups_sql(source, task, label, features, group_by, options::text, weight, "offset");
+    FROM tuskml._tuskml_train_groups_sql(source, task, label, features, group_by, options::text, weight, "offset");
     FOR found IN EXECUTE given.statement USING task, given.options LOOP
         RETURN NEXT found;
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION train(regclass, text, text, text[], text[], anynonarray, text, text) IS
+COMMENT ON FUNCTION tuskml.train(regclass, text, text, text[], text[], anynonarray, text, text) IS
     'Trains on a table by group with options that are jsonb';

@@ -1,17 +1,17 @@
 -- The numbers of the trees in a payload; NULL where they are in the field coef.
-CREATE FUNCTION _tuskml_tree_numbers(payload bytea) RETURNS float8[]
+CREATE FUNCTION tuskml._tuskml_tree_numbers(payload bytea) RETURNS float8[]
 AS 'MODULE_PATHNAME', 'tuskml_tree_numbers' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 -- The numbers of a model of trees (udas/scalars/models/trees.c has their order), or an error for another model.
-CREATE FUNCTION _tuskml_trees_of(asked text, model tuskml_model) RETURNS float8[]
+CREATE FUNCTION tuskml._tuskml_trees_of(asked text, model tuskml_model) RETURNS float8[]
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF @extschema@._tuskml_is_of_trees((model).task) THEN
+    IF tuskml._tuskml_is_of_trees((model).task) THEN
         IF (model).n_features NOT BETWEEN 0 AND 16777216 THEN
             RAISE EXCEPTION '%: the model has % features, expected at most 16777216', asked, (model).n_features
                 USING ERRCODE = 'invalid_parameter_value';
         END IF;
-        RETURN coalesce((model).coef, @extschema@._tuskml_tree_numbers((model).payload));
+        RETURN coalesce((model).coef, tuskml._tuskml_tree_numbers((model).payload));
     END IF;
     RAISE EXCEPTION '%: the model is ''%'', expected a model of trees', asked, (model).task
         USING ERRCODE = 'invalid_parameter_value';
@@ -20,7 +20,7 @@ $$;
 
 -- The levels that a split sends left, by name: the set that begins so far before the end of a model's numbers. names: those of
 -- levels from 0 on.
-CREATE FUNCTION _tuskml_levels_left(numbers float8[], from_end float8, names jsonb) RETURNS text[]
+CREATE FUNCTION tuskml._tuskml_levels_left(numbers float8[], from_end float8, names jsonb) RETURNS text[]
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 SELECT array_agg(coalesce(names->>l, CASE WHEN l = jsonb_array_length(names) THEN 'missing' END, l::text) ORDER BY l)
 FROM (SELECT 1 + cardinality(numbers) - from_end::integer AS first) AS s,
@@ -30,13 +30,13 @@ $$;
 
 -- One row a node: splits send rows of up to `threshold`, or of the levels in `levels`, to the left, and leaves add `value` to the
 -- margin.
-CREATE FUNCTION tree_dump(model tuskml_model)
+CREATE FUNCTION tuskml.tree_dump(model tuskml_model)
 RETURNS TABLE (tree bigint, node bigint, feature text, threshold float8, left_child bigint, right_child bigint,
                value float8, gain float8, n_rows bigint, missing_left boolean, class text, levels text[])
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
-    numbers float8[] := @extschema@._tuskml_trees_of('tree_dump', model);
+    numbers float8[] := tuskml._tuskml_trees_of('tree_dump', model);
     names text[] := model.features;
     class_names text[] := model.class_names;
     outputs bigint := greatest(numbers[3], 1);
@@ -64,13 +64,13 @@ BEGIN
            CASE WHEN feature >= 0 THEN gain END, n_rows::bigint,
            CASE WHEN feature >= 0 THEN missing = 1 END,
            CASE WHEN outputs > 1 THEN class_names[(tree - 1) % outputs + 1] END,
-           CASE WHEN missing = 2 THEN @extschema@._tuskml_levels_left(numbers, value, levels_of->names[feature::bigint + 1]) END
+           CASE WHEN missing = 2 THEN tuskml._tuskml_levels_left(numbers, value, levels_of->names[feature::bigint + 1]) END
     FROM nodes ORDER BY 1, 2;
 END
 $$;
 
 -- What the splits by each feature gained in all, and how many they are; the most important first.
-CREATE FUNCTION feature_importance(model tuskml_model)
+CREATE FUNCTION tuskml.feature_importance(model tuskml_model)
 RETURNS TABLE (feature text, gain float8, splits bigint)
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
@@ -78,12 +78,12 @@ DECLARE
     names text[] := model.features;
     width bigint := model.n_features;
 BEGIN
-    PERFORM @extschema@._tuskml_trees_of('feature_importance', model);  -- refuses other models
+    PERFORM tuskml._tuskml_trees_of('feature_importance', model);  -- refuses other models
     RETURN QUERY
     WITH known AS (SELECT coalesce(names[place], 'x' || place) AS feature, place FROM generate_series(1, width) AS t (place)),
     used AS (
         SELECT d.feature, sum(d.gain) AS gain, count(*) AS splits
-        FROM @extschema@.tree_dump(model) AS d WHERE d.feature IS NOT NULL GROUP BY d.feature)
+        FROM tuskml.tree_dump(model) AS d WHERE d.feature IS NOT NULL GROUP BY d.feature)
     SELECT known.feature, coalesce(used.gain, 0), coalesce(used.splits, 0)
     FROM known LEFT JOIN used ON used.feature = known.feature ORDER BY 2 DESC, known.place;
 END

@@ -1,24 +1,27 @@
 -- Creates the registry: versions of models by name and group, one of them deployed per group. tuskml.models is an ordinary
 -- table: the role that creates it owns it, pg_dump keeps it, and GRANT gives rights to it. Everything runs with its
 -- caller's rights: predicting needs SELECT on the table, registering INSERT, deploying UPDATE, dropping DELETE.
-CREATE FUNCTION @extschema@.create_registry() RETURNS void
+CREATE FUNCTION tuskml.create_registry() RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     owner name;
 BEGIN
     IF to_regclass('tuskml.models') IS NOT NULL THEN
-        PERFORM @extschema@._tuskml_guard_registry();
+        PERFORM tuskml._tuskml_guard_registry();
         RETURN;
     END IF;
     -- Who owns the schema could put another table in this one's place.
     SELECT r.rolname INTO owner FROM pg_namespace AS n JOIN pg_roles AS r ON r.oid = n.nspowner
-    WHERE n.nspname = 'tuskml' AND NOT r.rolsuper AND r.rolname <> current_user;
+    WHERE n.nspname = 'tuskml' AND NOT r.rolsuper AND r.rolname <> current_user
+      AND r.oid <> (SELECT d.datdba FROM pg_database AS d WHERE d.datname = current_database());
     IF owner IS NOT NULL THEN
-        RAISE EXCEPTION 'create_registry: the schema tuskml belongs to %, expected one of your own or of a superuser', owner
+        RAISE EXCEPTION 'create_registry: the schema tuskml belongs to %, expected one of your own, of the database''s owner or of a superuser', owner
             USING ERRCODE = 'insufficient_privilege';
     END IF;
-    IF to_regnamespace('tuskml') IS NULL THEN
-        CREATE SCHEMA tuskml;
+    IF NOT has_schema_privilege('tuskml', 'CREATE') THEN
+        RAISE EXCEPTION 'create_registry: the role % may not create tables in the schema tuskml', current_user
+            USING ERRCODE = 'insufficient_privilege',
+                  HINT = format('A superuser says GRANT CREATE ON SCHEMA tuskml TO %I, which may be revoked when the registry is there.', current_user);
     END IF;
     CREATE TABLE tuskml.models (
         name text NOT NULL CHECK (name <> ''),
@@ -38,20 +41,15 @@ BEGIN
                data_fingerprint, model
         FROM tuskml.models WHERE stage = 'deployed';
     COMMENT ON VIEW tuskml.deployed IS 'The deployed version of each model and group';
-    PERFORM @extschema@._tuskml_guard_registry();
-    -- Who trains registers candidates; what is deployed the table's owner decides, and whom the owner lets UPDATE it.
-    GRANT USAGE ON SCHEMA tuskml TO tuskml_user;
-    GRANT SELECT ON tuskml.models, tuskml.deployed TO tuskml_user;
-    GRANT INSERT (name, group_key, version, task, status, plan, metrics, options, recipe, data_fingerprint, model)
-        ON tuskml.models TO tuskml_user;
+    PERFORM tuskml._tuskml_guard_registry();
 END
 $$;
-COMMENT ON FUNCTION create_registry() IS 'Makes the table tuskml.models, or brings it up to date';
+COMMENT ON FUNCTION tuskml.create_registry() IS 'Makes the table tuskml.models, or brings it up to date';
 
 -- A name belongs to the roles that registered its versions. Others cannot insert versions of it, so theirs are never
 -- deployed for it. Members of such a role may, and roles that the table's owner allows to deploy. The role that inserts a
 -- version is recorded as the one that registered it, whatever the statement says.
-CREATE FUNCTION @extschema@._tuskml_check_registration() RETURNS trigger
+CREATE FUNCTION tuskml._tuskml_check_registration() RETURNS trigger
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF has_column_privilege(current_user, TG_RELID, 'stage', 'UPDATE') THEN
@@ -71,15 +69,26 @@ $$;
 
 -- Adds the column, the bound and the trigger above to a registry without them, also to an older one when its owner calls
 -- create_registry() again. Versions registered before count as the owner's, who may UPDATE registered_by.
-CREATE FUNCTION @extschema@._tuskml_guard_registry() RETURNS void
+CREATE FUNCTION tuskml._tuskml_guard_registry() RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     owner name;
 BEGIN
     SELECT pg_get_userbyid(c.relowner) INTO owner FROM pg_class AS c WHERE c.oid = 'tuskml.models'::regclass;
     -- Nobody else, not even a superuser, whose rights the triggers of another's table would get.
-    IF owner <> current_user OR EXISTS (
-        SELECT FROM pg_trigger AS t WHERE t.tgrelid = 'tuskml.models'::regclass AND t.tgname = 'models_registration') THEN
+    IF owner <> current_user THEN
+        RETURN;
+    END IF;
+    -- Who trains registers candidates; what is deployed the table's owner decides, and whom the owner lets UPDATE it.
+    IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'tuskml_user') THEN
+        GRANT SELECT ON tuskml.models TO tuskml_user;
+        IF to_regclass('tuskml.deployed') IS NOT NULL THEN
+            GRANT SELECT ON tuskml.deployed TO tuskml_user;
+        END IF;
+        GRANT INSERT (name, group_key, version, task, status, plan, metrics, options, recipe, data_fingerprint, model)
+            ON tuskml.models TO tuskml_user;
+    END IF;
+    IF EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = 'tuskml.models'::regclass AND t.tgname = 'models_registration') THEN
         RETURN;
     END IF;
     IF NOT EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = 'tuskml.models'::regclass AND a.attname = 'registered_by') THEN
@@ -91,12 +100,12 @@ BEGIN
     ALTER TABLE tuskml.models DROP CONSTRAINT IF EXISTS models_version_check,
         ADD CONSTRAINT models_version_check CHECK (version BETWEEN 1 AND 1000000000) NOT VALID;
     CREATE TRIGGER models_registration BEFORE INSERT ON tuskml.models
-        FOR EACH ROW EXECUTE FUNCTION @extschema@._tuskml_check_registration();
+        FOR EACH ROW EXECUTE FUNCTION tuskml._tuskml_check_registration();
 END
 $$;
 
 -- Checks that there is a registry: a sentence instead of PostgreSQL's error about a missing table.
-CREATE FUNCTION @extschema@._tuskml_need_registry(asker text) RETURNS void
+CREATE FUNCTION tuskml._tuskml_need_registry(asker text) RETURNS void
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF to_regclass('tuskml.models') IS NULL THEN
@@ -110,10 +119,10 @@ $$;
 -- A model that is NULL, because its group had no usable rows, is not registered.
 -- Models of several groups under one name and no group would become versions of each other: without in_group a statement
 -- registers one model per name. The default says when its statement began.
-CREATE FUNCTION @extschema@._tuskml_no_group() RETURNS text
+CREATE FUNCTION tuskml._tuskml_no_group() RETURNS text
 AS 'MODULE_PATHNAME', 'tuskml_no_group' LANGUAGE C VOLATILE PARALLEL SAFE;
-CREATE FUNCTION @extschema@.register_model(
-    model_name text, model tuskml_model, in_group text DEFAULT @extschema@._tuskml_no_group(), metrics jsonb DEFAULT '{}',
+CREATE FUNCTION tuskml.register_model(
+    model_name text, model tuskml_model, in_group text DEFAULT tuskml._tuskml_no_group(), metrics jsonb DEFAULT '{}',
     recipe text DEFAULT NULL, data_fingerprint text DEFAULT NULL, as_version integer DEFAULT NULL) RETURNS integer
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -128,7 +137,7 @@ BEGIN
         RAISE EXCEPTION 'register_model: the name or the group is NULL, expected text (a model without groups has the group '''')'
             USING ERRCODE = 'null_value_not_allowed';
     END IF;
-    PERFORM @extschema@._tuskml_need_registry('register_model');
+    PERFORM tuskml._tuskml_need_registry('register_model');
     IF (register_model.model).task IS NULL THEN
         RETURN NULL;
     END IF;
@@ -158,18 +167,18 @@ BEGIN
     RETURN number;
 END
 $$;
-COMMENT ON FUNCTION register_model(text, tuskml_model, text, jsonb, text, text, integer) IS
+COMMENT ON FUNCTION tuskml.register_model(text, tuskml_model, text, jsonb, text, text, integer) IS
     'Keeps a model as the next version of a name, a candidate until it is deployed';
 
 -- Deploys a version, or the newest that was not rolled back, for one group or for all; returns how many groups changed.
-CREATE FUNCTION @extschema@.deploy(model_name text, to_version integer DEFAULT NULL, in_group text DEFAULT NULL) RETURNS integer
+CREATE FUNCTION tuskml.deploy(model_name text, to_version integer DEFAULT NULL, in_group text DEFAULT NULL) RETURNS integer
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     groups text[];
     versions integer[];
     changed integer;
 BEGIN
-    PERFORM @extschema@._tuskml_need_registry('deploy');
+    PERFORM tuskml._tuskml_need_registry('deploy');
     PERFORM pg_advisory_xact_lock(hashtextextended('tuskml.models', hashtext(model_name)));
     SELECT array_agg(c.group_key), array_agg(c.version) INTO groups, versions
     FROM (SELECT m.group_key, max(m.version) AS version FROM tuskml.models AS m
@@ -192,17 +201,17 @@ BEGIN
     RETURN changed;
 END
 $$;
-COMMENT ON FUNCTION deploy(text, integer, text) IS 'Deploys a version of a model, else the newest';
+COMMENT ON FUNCTION tuskml.deploy(text, integer, text) IS 'Deploys a version of a model, else the newest';
 
 -- Undoes the last deployment, or that of one group: the previous versions are deployed again, and those that were deployed
 -- are withdrawn. A group that has no earlier version stays as it is. Returns how many groups changed.
-CREATE FUNCTION @extschema@.rollback(model_name text, in_group text DEFAULT NULL) RETURNS integer
+CREATE FUNCTION tuskml.rollback(model_name text, in_group text DEFAULT NULL) RETURNS integer
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     groups text[];
     versions integer[];
 BEGIN
-    PERFORM @extschema@._tuskml_need_registry('rollback');
+    PERFORM tuskml._tuskml_need_registry('rollback');
     PERFORM pg_advisory_xact_lock(hashtextextended('tuskml.models', hashtext(model_name)));
     WITH earlier AS (
         SELECT m.group_key, m.version, d.deployed_at, max(d.deployed_at) OVER () AS last,
@@ -222,15 +231,15 @@ BEGIN
     RETURN cardinality(groups);
 END
 $$;
-COMMENT ON FUNCTION rollback(text, text) IS 'Undoes the last deployment of a model';
+COMMENT ON FUNCTION tuskml.rollback(text, text) IS 'Undoes the last deployment of a model';
 
 -- Removes a model, a version of it, or a group; a deployed version can be removed only together with all others.
-CREATE FUNCTION @extschema@.drop_model(model_name text, the_version integer DEFAULT NULL, in_group text DEFAULT NULL) RETURNS integer
+CREATE FUNCTION tuskml.drop_model(model_name text, the_version integer DEFAULT NULL, in_group text DEFAULT NULL) RETURNS integer
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     dropped integer;
 BEGIN
-    PERFORM @extschema@._tuskml_need_registry('drop_model');
+    PERFORM tuskml._tuskml_need_registry('drop_model');
     PERFORM pg_advisory_xact_lock(hashtextextended('tuskml.models', hashtext(model_name)));
     IF the_version IS NOT NULL AND EXISTS (
         SELECT FROM tuskml.models AS m WHERE m.name = model_name AND m.version = the_version AND m.stage = 'deployed'
@@ -244,115 +253,115 @@ BEGIN
     RETURN dropped;
 END
 $$;
-COMMENT ON FUNCTION drop_model(text, integer, text) IS 'Forgets a model, or a version of it that is not deployed';
+COMMENT ON FUNCTION tuskml.drop_model(text, integer, text) IS 'Forgets a model, or a version of it that is not deployed';
 
 -- The deployed version; NULL if there is none.
-CREATE FUNCTION @extschema@.deployed_model(model_name text, in_group text DEFAULT '') RETURNS tuskml_model
+CREATE FUNCTION tuskml.deployed_model(model_name text, in_group text DEFAULT '') RETURNS tuskml_model
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM @extschema@._tuskml_need_registry('deployed_model');
+    PERFORM tuskml._tuskml_need_registry('deployed_model');
     RETURN (SELECT m.model FROM tuskml.models AS m WHERE m.name = model_name AND m.group_key = in_group AND m.stage = 'deployed');
 END
 $$;
-COMMENT ON FUNCTION deployed_model(text, text) IS 'The deployed version of a model, by name';
+COMMENT ON FUNCTION tuskml.deployed_model(text, text) IS 'The deployed version of a model, by name';
 
 -- Predictions by the name of a deployed model, and its group if it has groups: looked up once per query, with the caller's
 -- rights to tuskml.models. A group without a model predicts NULL; a name without one is an error.
-CREATE FUNCTION predict(model_name text, features anyarray) RETURNS float8
+CREATE FUNCTION tuskml.predict(model_name text, features anyarray) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_predict_named_dense' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION predict(model_name text, features tuskml_sparse_real) RETURNS float8
+CREATE FUNCTION tuskml.predict(model_name text, features tuskml_sparse_real) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_predict_named_sparse' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION predict(model_name text, features tuskml_sparse_double) RETURNS float8
+CREATE FUNCTION tuskml.predict(model_name text, features tuskml_sparse_double) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_predict_named_sparse' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION predict(model_name text, features record) RETURNS float8
+CREATE FUNCTION tuskml.predict(model_name text, features record) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_predict_named_row' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION predict(model_name text, in_group text, features record) RETURNS float8
+CREATE FUNCTION tuskml.predict(model_name text, in_group text, features record) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_predict_named_row' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION predict(model_name text, in_group text, features anyarray) RETURNS float8
+CREATE FUNCTION tuskml.predict(model_name text, in_group text, features anyarray) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_predict_named_dense' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION predict(model_name text, in_group text, features tuskml_sparse_real) RETURNS float8
+CREATE FUNCTION tuskml.predict(model_name text, in_group text, features tuskml_sparse_real) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_predict_named_sparse' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION predict(model_name text, in_group text, features tuskml_sparse_double) RETURNS float8
+CREATE FUNCTION tuskml.predict(model_name text, in_group text, features tuskml_sparse_double) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_predict_named_sparse' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION predict_proba(model_name text, features anyarray) RETURNS float8
+CREATE FUNCTION tuskml.predict_proba(model_name text, features anyarray) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_predict_proba_named_dense' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION predict_proba(model_name text, features tuskml_sparse_real) RETURNS float8
+CREATE FUNCTION tuskml.predict_proba(model_name text, features tuskml_sparse_real) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_predict_proba_named_sparse' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION predict_proba(model_name text, features tuskml_sparse_double) RETURNS float8
+CREATE FUNCTION tuskml.predict_proba(model_name text, features tuskml_sparse_double) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_predict_proba_named_sparse' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION predict_proba(model_name text, features record) RETURNS float8
+CREATE FUNCTION tuskml.predict_proba(model_name text, features record) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_predict_proba_named_row' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION predict_proba(model_name text, in_group text, features record) RETURNS float8
+CREATE FUNCTION tuskml.predict_proba(model_name text, in_group text, features record) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_predict_proba_named_row' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION predict_proba(model_name text, in_group text, features anyarray) RETURNS float8
+CREATE FUNCTION tuskml.predict_proba(model_name text, in_group text, features anyarray) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_predict_proba_named_dense' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION predict_proba(model_name text, in_group text, features tuskml_sparse_real) RETURNS float8
+CREATE FUNCTION tuskml.predict_proba(model_name text, in_group text, features tuskml_sparse_real) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_predict_proba_named_sparse' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION predict_proba(model_name text, in_group text, features tuskml_sparse_double) RETURNS float8
+CREATE FUNCTION tuskml.predict_proba(model_name text, in_group text, features tuskml_sparse_double) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_predict_proba_named_sparse' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION decision(model_name text, features anyarray) RETURNS float8
+CREATE FUNCTION tuskml.decision(model_name text, features anyarray) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_decision_named_dense' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION decision(model_name text, features tuskml_sparse_real) RETURNS float8
+CREATE FUNCTION tuskml.decision(model_name text, features tuskml_sparse_real) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_decision_named_sparse' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION decision(model_name text, features tuskml_sparse_double) RETURNS float8
+CREATE FUNCTION tuskml.decision(model_name text, features tuskml_sparse_double) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_decision_named_sparse' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION decision(model_name text, features record) RETURNS float8
+CREATE FUNCTION tuskml.decision(model_name text, features record) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_decision_named_row' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION decision(model_name text, in_group text, features record) RETURNS float8
+CREATE FUNCTION tuskml.decision(model_name text, in_group text, features record) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_decision_named_row' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION decision(model_name text, in_group text, features anyarray) RETURNS float8
+CREATE FUNCTION tuskml.decision(model_name text, in_group text, features anyarray) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_decision_named_dense' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION decision(model_name text, in_group text, features tuskml_sparse_real) RETURNS float8
+CREATE FUNCTION tuskml.decision(model_name text, in_group text, features tuskml_sparse_real) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_decision_named_sparse' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION decision(model_name text, in_group text, features tuskml_sparse_double) RETURNS float8
+CREATE FUNCTION tuskml.decision(model_name text, in_group text, features tuskml_sparse_double) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_decision_named_sparse' LANGUAGE C STABLE PARALLEL SAFE;
 
 -- Calls that none of the functions above accept: a sentence instead of "function does not exist".
-CREATE FUNCTION predict(model tuskml_model, features double precision) RETURNS float8
+CREATE FUNCTION tuskml.predict(model tuskml_model, features double precision) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION predict(model tuskml_model, features text) RETURNS float8
+CREATE FUNCTION tuskml.predict(model tuskml_model, features text) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION predict(model tuskml_model, features boolean) RETURNS float8
+CREATE FUNCTION tuskml.predict(model tuskml_model, features boolean) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION predict(model_name text, features double precision) RETURNS float8
+CREATE FUNCTION tuskml.predict(model_name text, features double precision) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION predict(model_name text, features text) RETURNS float8
+CREATE FUNCTION tuskml.predict(model_name text, features text) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION predict(model_name text, features boolean) RETURNS float8
+CREATE FUNCTION tuskml.predict(model_name text, features boolean) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION predict(model tuskml_model, "any", VARIADIC "any") RETURNS float8
+CREATE FUNCTION tuskml.predict(model tuskml_model, "any", VARIADIC "any") RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION predict(model_name text, "any", VARIADIC "any") RETURNS float8
+CREATE FUNCTION tuskml.predict(model_name text, "any", VARIADIC "any") RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION predict_proba(model tuskml_model, features double precision) RETURNS float8
+CREATE FUNCTION tuskml.predict_proba(model tuskml_model, features double precision) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION predict_proba(model tuskml_model, features text) RETURNS float8
+CREATE FUNCTION tuskml.predict_proba(model tuskml_model, features text) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION predict_proba(model tuskml_model, features boolean) RETURNS float8
+CREATE FUNCTION tuskml.predict_proba(model tuskml_model, features boolean) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION predict_proba(model_name text, features double precision) RETURNS float8
+CREATE FUNCTION tuskml.predict_proba(model_name text, features double precision) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION predict_proba(model_name text, features text) RETURNS float8
+CREATE FUNCTION tuskml.predict_proba(model_name text, features text) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION predict_proba(model_name text, features boolean) RETURNS float8
+CREATE FUNCTION tuskml.predict_proba(model_name text, features boolean) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION predict_proba(model tuskml_model, "any", VARIADIC "any") RETURNS float8
+CREATE FUNCTION tuskml.predict_proba(model tuskml_model, "any", VARIADIC "any") RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION predict_proba(model_name text, "any", VARIADIC "any") RETURNS float8
+CREATE FUNCTION tuskml.predict_proba(model_name text, "any", VARIADIC "any") RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION decision(model tuskml_model, features double precision) RETURNS float8
+CREATE FUNCTION tuskml.decision(model tuskml_model, features double precision) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION decision(model tuskml_model, features text) RETURNS float8
+CREATE FUNCTION tuskml.decision(model tuskml_model, features text) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION decision(model tuskml_model, features boolean) RETURNS float8
+CREATE FUNCTION tuskml.decision(model tuskml_model, features boolean) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION decision(model_name text, features double precision) RETURNS float8
+CREATE FUNCTION tuskml.decision(model_name text, features double precision) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION decision(model_name text, features text) RETURNS float8
+CREATE FUNCTION tuskml.decision(model_name text, features text) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION decision(model_name text, features boolean) RETURNS float8
+CREATE FUNCTION tuskml.decision(model_name text, features boolean) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION decision(model tuskml_model, "any", VARIADIC "any") RETURNS float8
+CREATE FUNCTION tuskml.decision(model tuskml_model, "any", VARIADIC "any") RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;
-CREATE FUNCTION decision(model_name text, "any", VARIADIC "any") RETURNS float8
+CREATE FUNCTION tuskml.decision(model_name text, "any", VARIADIC "any") RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_refuse_prediction' LANGUAGE C STABLE PARALLEL SAFE;

@@ -37,14 +37,14 @@ BEGIN
             FOREACH weight IN ARRAY CASE WHEN metric.name OPERATOR(pg_catalog.=) 'calibration' AND rows.types OPERATOR(pg_catalog.=) 'text'
                                         THEN ARRAY[NULL] ELSE ARRAY[NULL, 'float8'] END::pg_catalog.text[] LOOP
                 EXECUTE pg_catalog.format(
-                    'CREATE OR REPLACE FUNCTION @extschema@.%1$I(internal, "any", "any", %2$s) RETURNS internal '
+                    'CREATE OR REPLACE FUNCTION tuskml.%1$I(internal, "any", "any", %2$s) RETURNS internal '
                     'AS ''MODULE_PATHNAME'', ''tuskml_%3$s'' LANGUAGE C IMMUTABLE PARALLEL SAFE; '
-                    'REVOKE ALL ON FUNCTION @extschema@.%1$I(internal, "any", "any", %2$s) FROM PUBLIC',
+                    'REVOKE ALL ON FUNCTION tuskml.%1$I(internal, "any", "any", %2$s) FROM PUBLIC',
                     metric.transition, pg_catalog.concat_ws(', ', rows.types, weight), metric.function);
                 EXECUTE pg_catalog.format(
-                    'CREATE OR REPLACE AGGREGATE @extschema@.%1$I(label %2$s, %3$s %4$s, %5$s) (SFUNC = @extschema@.%6$I, STYPE = internal, '
-                    'SSPACE = %7$s, FINALFUNC = @extschema@._tuskml_%8$s, COMBINEFUNC = @extschema@._tuskml_%9$s_combine, '
-                    'SERIALFUNC = @extschema@._tuskml_%9$s_serialize, DESERIALFUNC = @extschema@._tuskml_%9$s_deserialize, PARALLEL = SAFE)',
+                    'CREATE OR REPLACE AGGREGATE tuskml.%1$I(label %2$s, %3$s %4$s, %5$s) (SFUNC = tuskml.%6$I, STYPE = internal, '
+                    'SSPACE = %7$s, FINALFUNC = tuskml._tuskml_%8$s, COMBINEFUNC = tuskml._tuskml_%9$s_combine, '
+                    'SERIALFUNC = tuskml._tuskml_%9$s_serialize, DESERIALFUNC = tuskml._tuskml_%9$s_deserialize, PARALLEL = SAFE)',
                     metric.name, rows.label, metric.second, rows.predicted, pg_catalog.concat_ws(', ', rows.more, CASE WHEN weight IS NOT NULL THEN 'weight float8' END),
                     metric.transition, metric.space, metric.final, metric.family);
             END LOOP;

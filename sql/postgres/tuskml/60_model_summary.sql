@@ -1,44 +1,33 @@
--- model_summary runs with its caller's rights, who thus needs those to its helpers. Both are left to PUBLIC:
--- numbers in, numbers out, and the Python path is what a superuser has set.
+-- model_summary runs with its caller's rights, who thus needs those to its helpers, which are left to PUBLIC.
 
-CREATE FUNCTION _tuskml_divide(float8, float8) RETURNS float8
+CREATE FUNCTION tuskml._tuskml_divide(float8, float8) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_divide' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
-CREATE FUNCTION _tuskml_refuse_stored(store text) RETURNS boolean
+CREATE FUNCTION tuskml._tuskml_refuse_stored(store text) RETURNS boolean
 AS 'MODULE_PATHNAME', 'tuskml_refuse_stored' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 -- Standard errors from an estimate to the end of its 95% confidence interval; infinite freedom is the normal distribution.
-CREATE FUNCTION _tuskml_interval(freedom float8) RETURNS float8
+CREATE FUNCTION tuskml._tuskml_interval(freedom float8) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_interval' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 -- estimate + errors * std_err, NULL where it is undefined.
-CREATE FUNCTION _tuskml_bound(estimate float8, errors float8, std_err float8) RETURNS float8
+CREATE FUNCTION tuskml._tuskml_bound(estimate float8, errors float8, std_err float8) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_bound' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 -- exp(estimate) where it is an odds ratio or a ratio of means, else NULL.
-CREATE FUNCTION _tuskml_ratio(task text, estimate float8) RETURNS float8
+CREATE FUNCTION tuskml._tuskml_ratio(task text, estimate float8) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_ratio' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 -- Why a term has no standard error; errors: how many terms have one.
-CREATE FUNCTION _tuskml_note(task text, options text, status text, store text, errors bigint, feature bigint) RETURNS text
+CREATE FUNCTION tuskml._tuskml_note(task text, options text, status text, store text, errors bigint, feature bigint) RETURNS text
 AS 'MODULE_PATHNAME', 'tuskml_note' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 
--- Two-sided p-values of Student's t; infinite freedom is the normal distribution. C asks Python: so the library with the
--- settings is there, and an error is a sentence. The function in Python is called by C alone.
-CREATE FUNCTION _tuskml_p_values(statistics float8[], freedom float8) RETURNS float8[]
-AS 'MODULE_PATHNAME', 'tuskml_p_values' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-CREATE FUNCTION _tuskml_p_values_of(statistics float8[], freedom float8) RETURNS float8[]
-LANGUAGE plpython3u IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $python$
-    if "stdtr" not in SD and any(t is not None for t in statistics):
-@load.py@
-        SD["stdtr"] = load("scipy.special").stdtr
-    p = [None if t is None else 2 * float(SD["stdtr"](freedom, -abs(t))) for t in statistics]
-    return [None if value != value else value for value in p]
-$python$;
-REVOKE ALL ON FUNCTION _tuskml_p_values_of(float8[], float8) FROM PUBLIC;
+-- The two-sided p-value of Student's t; infinite freedom is the normal distribution.
+CREATE FUNCTION tuskml._tuskml_p_value(statistic float8, freedom float8) RETURNS float8
+AS 'MODULE_PATHNAME', 'tuskml_p_value' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 -- How well a model fits, of one that was trained with {"fit": true}.
-CREATE FUNCTION model_fit(model tuskml_model)
+CREATE FUNCTION tuskml.model_fit(model tuskml_model)
 RETURNS TABLE (n float8, parameters float8, log_likelihood float8, deviance float8, null_deviance float8, aic float8,
                bic float8, r2 float8, dispersion float8)
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -68,7 +57,7 @@ $$;
 
 -- Tests of whole terms, of a model that was trained with {"fit": true}: a column of a named row, or a feature of a list. Those of
 -- Wald come first, then likelihood ratios, where the model keeps them.
-CREATE FUNCTION model_terms(model tuskml_model)
+CREATE FUNCTION tuskml.model_terms(model tuskml_model)
 RETURNS TABLE (term text, df integer, test text, statistic float8, p_value float8)
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -84,7 +73,7 @@ BEGIN
     END IF;
     RETURN QUERY
     SELECT coalesce(columns->(at::integer - 1)->>'name', (model).features[at], 'x' || at), (t->>0)::integer,
-           CASE WHEN likelihood THEN 'LR' WHEN @extschema@._tuskml_is_tested_by_t((model).task) THEN 'F' ELSE 'chi2' END,
+           CASE WHEN likelihood THEN 'LR' WHEN tuskml._tuskml_is_tested_by_t((model).task) THEN 'F' ELSE 'chi2' END,
            (t->>1)::float8, (t->>2)::float8
     FROM (SELECT t, at, false FROM jsonb_array_elements(kept) WITH ORDINALITY AS e (t, at)
           UNION ALL
@@ -95,7 +84,7 @@ END
 $$;
 
 -- What a search tried: one row per candidate and set of held-out rows, and one with fold NULL for the mean of them.
-CREATE FUNCTION model_trials(model tuskml_model)
+CREATE FUNCTION tuskml.model_trials(model tuskml_model)
 RETURNS TABLE (configuration text, fold bigint, iterations bigint, metric float8, std_err float8, seconds float8,
                status text, rows float8, chosen boolean, held_out text)
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -127,7 +116,7 @@ END
 $$;
 
 -- A path of penalties: one row per penalty, from the largest one on. features has the places of the weights that are not 0.
-CREATE FUNCTION model_path(model tuskml_model)
+CREATE FUNCTION tuskml.model_path(model tuskml_model)
 RETURNS TABLE (step bigint, penalty float8, loss float8, gap float8, held_out float8, held_out_error float8, intercept float8,
                n_weights bigint, features bigint[], weights float8[], chosen boolean)
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -154,7 +143,7 @@ $$;
 -- Coefficients that lie in a store may be more than a result has room for: `tuskml store export` writes them.
 -- One row per coefficient, the intercept first (feature 0): estimate, standard error, z or t, its p-value, the 95% confidence
 -- interval and exp(estimate) where that is a ratio; note says why some are missing.
-CREATE FUNCTION model_summary(model tuskml_model)
+CREATE FUNCTION tuskml.model_summary(model tuskml_model)
 RETURNS TABLE (feature integer, term text, estimate float8, std_err float8, test text, statistic float8, p_value float8,
                lower float8, upper float8, ratio float8, note text)
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $$
@@ -168,8 +157,8 @@ DECLARE
     names text[] := CASE WHEN cardinality(model.features) >= model.n_features THEN model.features END;
     class_names text[] := model.class_names;
     several boolean := task = 'logistic' AND cardinality(model.classes) > 2;
-    has_terms boolean := @extschema@._tuskml_has_terms(task);
-    by_t boolean := @extschema@._tuskml_is_tested_by_t(task);
+    has_terms boolean := tuskml._tuskml_has_terms(task);
+    by_t boolean := tuskml._tuskml_is_tested_by_t(task);
     estimates float8[] := CASE WHEN several THEN model.coef WHEN NOT has_terms THEN ARRAY[model.intercept]
                                ELSE model.intercept || model.coef END;
     std_errs float8[] := model.std_err;
@@ -177,30 +166,26 @@ DECLARE
                          ELSE coalesce(cardinality(model.coef), 0) + 1 END;
     errors bigint := (SELECT count(e) FROM unnest(std_errs) AS e);
     freedom float8 := CASE WHEN by_t THEN coalesce((options::jsonb->>'freedom')::float8, model.n_rows - errors) ELSE 'Infinity' END;
-    reach float8 := @extschema@._tuskml_interval(freedom);
+    reach float8 := tuskml._tuskml_interval(freedom);
 BEGIN
-    IF model.coef IS NULL AND has_terms AND NOT coalesce(@extschema@._tuskml_refuse_stored(store), false) OR task IS NULL THEN
+    IF model.coef IS NULL AND has_terms AND NOT coalesce(tuskml._tuskml_refuse_stored(store), false) OR task IS NULL THEN
         RETURN;
     END IF;
     RETURN QUERY
     WITH terms AS MATERIALIZED (
         SELECT t.place - 1 AS at, (t.place - 1) % width AS feature, t.estimate, t.std_err,
-               @extschema@._tuskml_divide(t.estimate, t.std_err) AS statistic
-        FROM unnest(estimates, std_errs) WITH ORDINALITY AS t (estimate, std_err, place)),
-    tested AS (
-        SELECT array_agg(at ORDER BY at) AS places, array_agg(statistic ORDER BY at) AS statistics
-        FROM terms WHERE statistic IS NOT NULL),
-    p AS (
-        SELECT t.at, t.value FROM tested, unnest(places, @extschema@._tuskml_p_values(statistics, freedom)) AS t (at, value))
+               tuskml._tuskml_divide(t.estimate, t.std_err) AS statistic
+        FROM unnest(estimates, std_errs) WITH ORDINALITY AS t (estimate, std_err, place))
     SELECT feature::integer,
            CASE WHEN several THEN class_names[at / width + 1] || ': ' ELSE '' END
            || CASE WHEN feature = 0 THEN 'intercept' WHEN names IS NOT NULL THEN names[feature] ELSE 'x' || feature END,
-           estimate, std_err, CASE WHEN by_t THEN 't' WHEN task = 'logistic' OR std_errs IS NOT NULL THEN 'z' END, statistic, p.value,
-           @extschema@._tuskml_bound(estimate, -reach, std_err), @extschema@._tuskml_bound(estimate, reach, std_err),
-           CASE WHEN std_err IS NOT NULL THEN @extschema@._tuskml_ratio(task, estimate) END,
+           estimate, std_err, CASE WHEN by_t THEN 't' WHEN task = 'logistic' OR std_errs IS NOT NULL THEN 'z' END, statistic,
+           tuskml._tuskml_p_value(statistic, freedom),
+           tuskml._tuskml_bound(estimate, -reach, std_err), tuskml._tuskml_bound(estimate, reach, std_err),
+           CASE WHEN std_err IS NOT NULL THEN tuskml._tuskml_ratio(task, estimate) END,
            CASE WHEN std_err IS NULL AND several AND at < width AND errors > 0
                 THEN 'the weights of the first class, the reference, are 0'
-                WHEN std_err IS NULL THEN @extschema@._tuskml_note(task, options, status, store, errors, feature) END
-    FROM terms LEFT JOIN p USING (at) ORDER BY at;
+                WHEN std_err IS NULL THEN tuskml._tuskml_note(task, options, status, store, errors, feature) END
+    FROM terms ORDER BY at;
 END
 $$;

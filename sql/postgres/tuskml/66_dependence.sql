@@ -1,5 +1,5 @@
 -- Terms of a table as SQL: columns by their names, all else as expressions in brackets.
-CREATE FUNCTION _tuskml_terms(source regclass, terms text[]) RETURNS text[]
+CREATE FUNCTION tuskml._tuskml_terms(source regclass, terms text[]) RETURNS text[]
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 SELECT array_agg(CASE WHEN a.attname IS NULL THEN format(E'(%s\n)', t.term) ELSE quote_ident(t.term) END ORDER BY t.place)
 FROM unnest(terms) WITH ORDINALITY AS t (term, place)
@@ -7,24 +7,24 @@ LEFT JOIN pg_attribute AS a ON a.attrelid = source AND a.attname::text = t.term 
 $$;
 
 -- A call whose % is the features c1, c2, ...: of a model m of lists, or of rows with names.
-CREATE FUNCTION _tuskml_answer_sql(call text, kinds regtype[], names text[]) RETURNS text
+CREATE FUNCTION tuskml._tuskml_answer_sql(call text, kinds regtype[], names text[]) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     terms text[] := ARRAY(SELECT 'c' || i FROM generate_subscripts(names, 1) AS t (i) ORDER BY i);
-    listed text := @extschema@._tuskml_features_sql(kinds, terms, names, '{}');
+    listed text := tuskml._tuskml_features_sql(kinds, terms, names, '{}');
     named text;
 BEGIN
     IF listed = 'c1' THEN
         RETURN replace(call, '%', listed);
     END IF;
-    named := @extschema@._tuskml_features_sql(kinds, terms, names, '{"named": true}');
+    named := tuskml._tuskml_features_sql(kinds, terms, names, '{"named": true}');
     RETURN format('CASE WHEN (m).preparation IS NULL THEN %s ELSE %s END', replace(call, '%', listed), replace(call, '%', named));
 END
 $$;
 
 -- The rows of a table, `given`, and the first model of each group, `models`, as the beginning of a query. Groups have texts as
 -- keys, '' where there are none.
-CREATE FUNCTION _tuskml_given_sql(asked text, source regclass, model text, label text, features text[], group_by text) RETURNS text
+CREATE FUNCTION tuskml._tuskml_given_sql(asked text, source regclass, model text, label text, features text[], group_by text) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     terms text[];
@@ -34,8 +34,8 @@ BEGIN
         RAISE EXCEPTION '%: source, model, label or features is missing, expected a table and SQL expressions', asked
             USING ERRCODE = 'null_value_not_allowed';
     END IF;
-    terms := @extschema@._tuskml_terms(source, ARRAY[model, label, coalesce(group_by, 'NULL')] || features);
-    kinds := @extschema@._tuskml_types(source, terms[2:2] || terms[4:]);
+    terms := tuskml._tuskml_terms(source, ARRAY[model, label, coalesce(group_by, 'NULL')] || features);
+    kinds := tuskml._tuskml_types(source, terms[2:2] || terms[4:]);
     IF cardinality(features) = 1 AND EXISTS (SELECT FROM pg_type AS y WHERE y.oid = kinds[2] AND (y.typcategory = 'C' OR y.oid = 'record'::regtype)) THEN
         RAISE EXCEPTION '%: features is of type %, expected columns one by one, or an array', asked, kinds[2] USING ERRCODE = 'datatype_mismatch';
     END IF;
@@ -49,7 +49,7 @@ END
 $$;
 
 -- A text for each of the columns c1, c2, ..., in which % is its number.
-CREATE FUNCTION _tuskml_each(features text[], each text) RETURNS text
+CREATE FUNCTION tuskml._tuskml_each(features text[], each text) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 SELECT string_agg(replace(each, '%', i::text), ', ' ORDER BY i) FROM generate_subscripts(features, 1) AS t (i)
 $$;
@@ -59,13 +59,13 @@ $$;
 -- that the order in which they are read changes nothing. path: the search_path for the model and the groups, which is the
 -- caller's. Queries run with their caller's rights, and in FOR loops, whose
 -- cursors take one SELECT and no second statement.
-CREATE FUNCTION permutation_importance(source regclass, model text, label text, features text[], group_by text DEFAULT NULL,
+CREATE FUNCTION tuskml.permutation_importance(source regclass, model text, label text, features text[], group_by text DEFAULT NULL,
                                        repeats integer DEFAULT 5, seed bigint DEFAULT 0, path text DEFAULT pg_catalog.current_setting('search_path'))
 RETURNS TABLE (in_group text, feature text, importance float8, std_dev float8, loss float8)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    given text := @extschema@._tuskml_given_sql('permutation_importance', source, model, label, features, group_by);
-    kinds regtype[] := @extschema@._tuskml_types(source, @extschema@._tuskml_terms(source, features));
+    given text := tuskml._tuskml_given_sql('permutation_importance', source, model, label, features, group_by);
+    kinds regtype[] := tuskml._tuskml_types(source, tuskml._tuskml_terms(source, features));
     class text := 'regexp_replace(y::text, ''\.0+$'', '''')';
     lists boolean := cardinality(features) = 1 AND kinds[1]::text LIKE '%[]';
     answer text;
@@ -74,9 +74,9 @@ DECLARE
         'WHEN (m).class_names IS NOT NULL THEN 1 - answer ELSE (answer - y::text::float8) ^ 2 END';
 BEGIN
     answer := format('CASE WHEN probable THEN %s WHEN (m).class_names IS NOT NULL THEN (%s = %s)::integer ELSE %s END',
-        @extschema@._tuskml_answer_sql('@extschema@.predict_proba(m, %, y::text)', kinds, features),
-        @extschema@._tuskml_answer_sql('@extschema@.predict_class(m, %)', kinds, features), class,
-        @extschema@._tuskml_answer_sql('@extschema@.predict(m, %)', kinds, features));
+        tuskml._tuskml_answer_sql('tuskml.predict_proba(m, %, y::text)', kinds, features),
+        tuskml._tuskml_answer_sql('tuskml.predict_class(m, %)', kinds, features), class,
+        tuskml._tuskml_answer_sql('tuskml.predict(m, %)', kinds, features));
     PERFORM set_config('search_path', path, true);
     FOR in_group, feature, importance, std_dev, loss IN EXECUTE given || format(
         ', numbered AS MATERIALIZED (SELECT row_number() OVER (PARTITION BY g ORDER BY y, %1$s) AS i, * FROM '
@@ -92,28 +92,28 @@ BEGIN
         'plain AS (SELECT g, avg(loss) AS loss FROM numbered GROUP BY g) '
         'SELECT nullif(substr(g, 2), ''''), %7$s, avg(losses.loss) - plain.loss, stddev_pop(losses.loss), plain.loss '
         'FROM losses JOIN plain USING (g) JOIN models USING (g) GROUP BY g, j, plain.loss, (m).features ORDER BY g COLLATE "C", 3 DESC, j',
-        @extschema@._tuskml_each(features, 'c%'), answer, coalesce(seed, 0), coalesce(repeats, 5) - 1,
+        tuskml._tuskml_each(features, 'c%'), answer, coalesce(seed, 0), coalesce(repeats, 5) - 1,
         CASE WHEN lists THEN 'max(cardinality(c1))' ELSE cardinality(features)::text END,
         CASE WHEN lists THEN 'r.c1[:j - 1] || d.c1[j] || r.c1[j + 1:] AS c1'
-             ELSE @extschema@._tuskml_each(features, 'CASE WHEN j = % THEN d.c% ELSE r.c% END AS c%') END,
+             ELSE tuskml._tuskml_each(features, 'CASE WHEN j = % THEN d.c% ELSE r.c% END AS c%') END,
         CASE WHEN lists THEN 'coalesce((m).features[j], ''x'' || j)' ELSE format('(%L::text[])[j]', features) END, loss_of_row) LOOP
         RETURN NEXT;
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION permutation_importance(regclass, text, text, text[], text, integer, bigint, text) IS
+COMMENT ON FUNCTION tuskml.permutation_importance(regclass, text, text, text[], text, integer, bigint, text) IS
     'How much the mean loss of rows rises if the values of a feature are shuffled among them';
 
 -- What a model says on average of rows where one feature has the same value in all of them (J. Friedman, Greedy function
 -- approximation, Annals of Statistics 29, 2001, section 8.2): all values that occur, or of many numbers those at equal shares of
 -- the rows from 5 % to 95 %, and of many texts the most frequent ones.
-CREATE FUNCTION partial_dependence(source regclass, model text, features text[], feature text, group_by text DEFAULT NULL, points integer DEFAULT 50,
+CREATE FUNCTION tuskml.partial_dependence(source regclass, model text, features text[], feature text, group_by text DEFAULT NULL, points integer DEFAULT 50,
                                    path text DEFAULT pg_catalog.current_setting('search_path'))
 RETURNS TABLE (in_group text, value text, number float8, class text, prediction float8, n_rows bigint)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    given text := @extschema@._tuskml_given_sql('partial_dependence', source, model, 'NULL', features, group_by);
-    kinds regtype[] := @extschema@._tuskml_types(source, @extschema@._tuskml_terms(source, features));
+    given text := tuskml._tuskml_given_sql('partial_dependence', source, model, 'NULL', features, group_by);
+    kinds regtype[] := tuskml._tuskml_types(source, tuskml._tuskml_terms(source, features));
     lists boolean := cardinality(features) = 1 AND kinds[1]::text LIKE '%[]';
     place integer := array_position(features, feature);
     kind text;
@@ -152,15 +152,15 @@ BEGIN
         CASE WHEN lists THEN 'c1[:place - 1] || v || c1[place + 1:] AS c1'
              ELSE (SELECT string_agg(CASE i WHEN place THEN 'v' ELSE 'c' || i END || ' AS c' || i, ', ' ORDER BY i)
                    FROM generate_subscripts(features, 1) AS t (i)) END,
-        @extschema@._tuskml_answer_sql('@extschema@.predict_proba(m, %, class)', kinds, features),
-        @extschema@._tuskml_answer_sql('@extschema@.decision(m, %)', kinds, features),
-        @extschema@._tuskml_answer_sql('@extschema@.predict(m, %)', kinds, features),
+        tuskml._tuskml_answer_sql('tuskml.predict_proba(m, %, class)', kinds, features),
+        tuskml._tuskml_answer_sql('tuskml.decision(m, %)', kinds, features),
+        tuskml._tuskml_answer_sql('tuskml.predict(m, %)', kinds, features),
         CASE WHEN lists OR kind = 'N' THEN 'v::float8' WHEN kind = 'B' THEN 'v::integer::float8' ELSE 'NULL::float8' END,
         format(reached, 'up', coalesce(points, 50)), format(reached, '(up - n)', coalesce(points, 50)),
-        @extschema@._tuskml_each(features, 'c%')) LOOP
+        tuskml._tuskml_each(features, 'c%')) LOOP
         RETURN NEXT;
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION partial_dependence(regclass, text, text[], text, text, integer, text) IS
+COMMENT ON FUNCTION tuskml.partial_dependence(regclass, text, text[], text, text, integer, text) IS
     'What a model says on average of rows where one feature has the same value in all of them';

@@ -1,0 +1,53 @@
+-- The documented names of the macros in macros.sql, whose own have a prefix that no function of others has. Where a database has
+-- macros of its own by such a name, tuskml.load leaves that name to them.
+CREATE OR REPLACE TEMP MACRO sparse(indices, vals) AS tuskml_sparse(indices, vals);
+CREATE OR REPLACE TEMP MACRO with_payload(model) AS tuskml_with_payload(model);
+CREATE OR REPLACE TEMP MACRO predict
+    (model, features) AS tuskml_predict(model, features),
+    (model_name, in_group, features) AS tuskml_predict(model_name, in_group, features);
+CREATE OR REPLACE TEMP MACRO predict_class(model, features) AS tuskml_predict_class(model, features);
+CREATE OR REPLACE TEMP MACRO predict_probas(model, features) AS tuskml_predict_probas(model, features);
+CREATE OR REPLACE TEMP MACRO predict_proba
+    (model, features) AS tuskml_predict_proba(model, features),
+    (model_name, in_group, features) AS tuskml_predict_proba(model_name, in_group, features);
+CREATE OR REPLACE TEMP MACRO decision
+    (model, features) AS tuskml_decision(model, features),
+    (model_name, in_group, features) AS tuskml_decision(model_name, in_group, features);
+CREATE OR REPLACE TEMP MACRO predict_topics(model, tokens) AS tuskml_predict_topics(model, tokens);
+CREATE OR REPLACE TEMP MACRO model_topics(model, words := 10) AS TABLE FROM tuskml_model_topics(model, words := words);
+CREATE OR REPLACE TEMP MACRO perplexity(model, tokens) AS tuskml_perplexity(model, tokens);
+CREATE OR REPLACE TEMP MACRO coherence(model, tokens, measure := 'c_v', words := 20) AS
+    tuskml_coherence(model, tokens, measure := measure, words := words);
+CREATE OR REPLACE TEMP MACRO deployed_model(model_name, in_group := '') AS
+    tuskml_deployed_model(model_name, in_group := in_group);
+CREATE OR REPLACE TEMP MACRO register_model(
+    model_name, source, in_group := '''''', metrics := '''{}''', recipe := NULL, data_fingerprint := 'NULL', as_version := NULL
+) AS TABLE FROM tuskml_register_model(model_name, source, in_group := in_group, metrics := metrics, recipe := recipe,
+                                      data_fingerprint := data_fingerprint, as_version := as_version);
+CREATE OR REPLACE TEMP MACRO deploy(model_name, to_version := NULL, in_group := NULL) AS TABLE FROM
+    tuskml_deploy(model_name, to_version := to_version, in_group := in_group);
+CREATE OR REPLACE TEMP MACRO rollback(model_name, in_group := NULL) AS TABLE FROM
+    tuskml_rollback(model_name, in_group := in_group);
+CREATE OR REPLACE TEMP MACRO model_summary(model) AS TABLE FROM tuskml_model_summary(model);
+CREATE OR REPLACE TEMP MACRO recommend(model, for_user, n := 10, exclude := []) AS
+    tuskml_recommend(model, for_user, n := n, exclude := exclude);
+CREATE OR REPLACE TEMP MACRO recommend(model, for_user, n := 10, exclude := []) AS TABLE FROM
+    tuskml_recommend(model, for_user, n := n, exclude := exclude);
+CREATE OR REPLACE TEMP MACRO similar_items(model, to_item, n := 10, exclude := []) AS
+    tuskml_similar_items(model, to_item, n := n, exclude := exclude);
+CREATE OR REPLACE TEMP MACRO similar_items(model, to_item, n := 10, exclude := []) AS TABLE FROM
+    tuskml_similar_items(model, to_item, n := n, exclude := exclude);
+CREATE OR REPLACE TEMP MACRO model_fit(model) AS TABLE FROM tuskml_model_fit(model);
+CREATE OR REPLACE TEMP MACRO model_terms(model) AS TABLE FROM tuskml_model_terms(model);
+CREATE OR REPLACE TEMP MACRO model_trials(model) AS TABLE FROM tuskml_model_trials(model);
+CREATE OR REPLACE TEMP MACRO model_path(model) AS TABLE FROM tuskml_model_path(model);
+CREATE OR REPLACE TEMP MACRO train(source, task, label, features, options := '', weight := '', "offset" := '', group_by := []) AS TABLE FROM
+    tuskml_train(source, task, label, features, options := options, weight := weight, "offset" := "offset", group_by := group_by);
+CREATE OR REPLACE TEMP MACRO tree_dump(model) AS TABLE FROM tuskml_tree_dump(model);
+CREATE OR REPLACE TEMP MACRO feature_importance(model) AS TABLE FROM tuskml_feature_importance(model);
+CREATE OR REPLACE TEMP MACRO explain_prediction(model, features) AS TABLE FROM tuskml_explain_prediction(model, features);
+CREATE OR REPLACE TEMP MACRO partitionings() AS TABLE FROM tuskml_partitionings();
+CREATE OR REPLACE TEMP MACRO permutation_importance(source, model, label, features, group_by := '', repeats := 5, seed := 0) AS TABLE FROM
+    tuskml_permutation_importance(source, model, label, features, group_by := group_by, repeats := repeats, seed := seed);
+CREATE OR REPLACE TEMP MACRO partial_dependence(source, model, features, feature, group_by := '', points := 50) AS TABLE FROM
+    tuskml_partial_dependence(source, model, features, feature, group_by := group_by, points := points);

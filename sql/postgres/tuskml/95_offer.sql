@@ -1,0 +1,1 @@
+SELECT tuskml._tuskml_offer('tuskml', '@extschema@');
