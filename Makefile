@@ -181,7 +181,7 @@ browser-packages:
 clean:
 	rm -rf .links .venv build dist *.egg-info .coverage* .hypothesis
 	rm -rf .mypy_cache .pytest_cache .ruff_cache
-	rm -f */_native.json kernels/*.so partitioner/*.so schedule/*.so kvstore/*.so udas/duckdb/*.duckdb_extension
+	rm -f */_native.json kernels/*.so partitioner/*.so schedule/*.so kvstore/*.so udas/duckdb/*.duckdb_extension udas/duckdb/tuskml.pem
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 $(BIN)/python:

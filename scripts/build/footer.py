@@ -1,7 +1,7 @@
 """The 534 bytes that DuckDB reads at the end of an extension file.
 
 They form a WebAssembly custom section: its id and sizes, its name, eight fields of 32 bytes in
-reverse order, and room for a signature, which is empty here.
+reverse order, and room for a signature (`signing.py`), which is empty here.
 """
 
 import platform

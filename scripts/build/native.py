@@ -22,6 +22,7 @@ import declarations
 import duckdb_headers
 import footer
 import portable
+import signing
 from setuptools import Extension
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
@@ -300,6 +301,9 @@ class BuildNative(build_ext):
             for folder in [f"{self.build_lib}/tuskml/{name}"] + [name] * bool(self.inplace):
                 if Path(folder).is_dir():
                     declarations.write(Path(), name, Path(folder, "_native.json"))
+        if self.inplace and EXTENSION in built:
+            built_key = Path(self.build_lib, *EXTENSION.split(".")).with_suffix(".pem")
+            shutil.copy(built_key, Path("udas", "duckdb", built_key.name))
 
     def build_extensions(self) -> None:
         """Takes the place of distutils' compiler, which works with Python's own flags."""
@@ -357,6 +361,7 @@ class BuildNative(build_ext):
         if ext.name == EXTENSION:
             with target.open("ab") as file:
                 file.write(footer.footer(self.distribution.get_version()))
+            signing.sign_file(target)
 
 
 class PlatformWheel(bdist_wheel):

@@ -110,7 +110,8 @@ def test_what_it_says_without_python(file: Path, place: str) -> None:
         "SELECT model_summary(7)",
     )  # fmt: skip
     assert (
-        "without its Python package, which trains: run the statement by `tuskml sql`" in training
+        "without its Python package, which trains: run `pip install tuskml` and once `tuskml install`"
+        in training
     )
     for given, sentence in (("VARCHAR, BIGINT[]", named), ("VARCHAR, BIGINT, BIGINT[]", grouped)):
         assert sentence.startswith(
