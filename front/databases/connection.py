@@ -78,10 +78,14 @@ def load(
     with _loading:
         library = ctypes.CDLL(str(path))
         check_version(library, "reinstall tuskml")
-        if holds(connection, f"SELECT current_setting('{UNSIGNED}')"):
-            connection.execute(f"LOAD '{str(path).replace(chr(39), chr(39) * 2)}'")
-        else:
-            trust.load_signed(connection)
+        library.tusk_package_loads(1)
+        try:
+            if holds(connection, f"SELECT current_setting('{UNSIGNED}')"):
+                connection.execute(f"LOAD '{str(path).replace(chr(39), chr(39) * 2)}'")
+            else:
+                trust.load_signed(connection)
+        finally:
+            library.tusk_package_loads(0)
         attach(library, str(path))
         share_interrupts()
         share_limits(connection, library)
@@ -193,7 +197,8 @@ def for_all_cursors(text: str) -> str:
 
 
 SHARED = "tuskml_macros"
-"""A database in memory, beside the one that was opened, whose macros several cursors see."""
+"""A database in memory, beside the one that was opened, whose macros several cursors see. LOAD
+makes it next to a database file where the package does not load the extension (macros.c)."""
 IS_SHARED = f"SELECT path IS NULL FROM duckdb_databases() WHERE database_name = '{SHARED}'"
 SEARCHED = """
 SELECT coalesce(nullif(current_setting('search_path'), ''),
@@ -211,10 +216,12 @@ def share_macros(connection: duckdb.DuckDBPyConnection) -> bool:
     if holds(connection, IN_MEMORY):
         return False  # which has them for all cursors
     try:
-        connection.execute(f"ATTACH IF NOT EXISTS ':memory:' AS {SHARED}")
+        by_load = holds(connection, IS_SHARED)
+        connection.execute(f"ATTACH IF NOT EXISTS ':memory:' AS {SHARED} (READ_WRITE)")
         if not holds(connection, IS_SHARED):
             return False
-        connection.execute(as_shared(sql_text("macros.sql")))
+        if not by_load:
+            connection.execute(as_shared(sql_text("macros.sql")))
         connection.execute(as_shared(registry_macros(connection)))
     except duckdb.Error:  # the program may attach nothing
         return False

@@ -7,6 +7,7 @@ Objects are kept under `build/native`, in a folder named after the command that 
 import hashlib
 import os
 import platform
+import re
 import runpy
 import shlex
 import shutil
@@ -263,14 +264,33 @@ def is_fresh(target: Path) -> bool:
 
 def macros_header() -> Path:
     """Writes the SQL that the extension runs when it is loaded as text in C, if it has changed."""
-    lines = Path("sql", "duckdb", "macros.sql").read_text().splitlines()
-    quoted = (line.replace("\\", "\\\\").replace('"', '\\"') for line in lines)
-    text = "#define MACROS" + "".join(f' \\\n    "{line}\\n"' for line in quoted) + "\n"
+    text = marked(Path("sql", "duckdb", "macros.sql").read_text())
+    escaped = (line.replace("\\", "\\\\").replace('"', '\\"') for line in text.splitlines())
+    text = "".join(f' \\\n    "{line}\\n"' for line in escaped).replace(MARK, '\\1" "')
+    text = f"#define MACROS{text}\n"
     target = OBJECTS / "generated" / "macros.h"
     if not target.exists() or target.read_text() != text:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text)
     return target
+
+
+MARK = "\1"
+"""Before the names of macros in the text in C, which may put a schema there."""
+DEFINED = re.compile(r"MACRO (\w+)\s*\((.*?)\) AS( TABLE)?", re.DOTALL)
+
+
+def marked(text: str) -> str:
+    """The macros' SQL with a mark where one is defined or called, in texts of SQL too.
+
+    A table function is called after FROM only: elsewhere its name is that of a function in C.
+    """
+    found = DEFINED.findall(text)
+    scalars = {name for name, _, table in found if not table}
+    tables = {name for name, _, table in found if table}
+    scalar = rf"\b(?:{'|'.join(sorted(scalars, key=len, reverse=True))})(?=\s*\()"
+    table = rf"(?<=FROM )(?:{'|'.join(tables)})(?=\()|(?<=MACRO )(?:{'|'.join(tables)})(?=\()"
+    return re.sub(rf"(?<![\w.])(?:{table}|{scalar})", lambda name: MARK + name[0], text)
 
 
 class BuildNative(build_ext):
