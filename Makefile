@@ -1,6 +1,7 @@
 # Each target sets up what it needs: a virtual environment, the native build, the packages.
 #   make demo | test | nightly | foreign | test-duckdb | docs | bench | lint | types | format | native | wheel | smoke | sanitize
-#   make faults | sanitize-learners | sanitize-postgres | sanitize-all | test-postgres | release | cross | gpu-check | clean
+#   make faults | sanitize-learners | sanitize-postgres | sanitize-all | test-postgres | release | cross | community
+#   make gpu-check | clean
 
 SHELL := /bin/bash
 PYTHON ?= python3
@@ -38,7 +39,7 @@ COMPLEX := kernels/native kernels/gpu kvstore partitioner schedule udas
 FORMATTED := $(NATIVE) $(filter %.c %.h,$(wildcard udas/postgres/* udas/postgres/*/*))
 
 .PHONY: demo test nightly foreign faults test-duckdb docs bench gpu-check lint types format native wheel smoke sanitize \
-    sanitize-learners sanitize-postgres sanitize-all test-postgres release cross clean \
+    sanitize-learners sanitize-postgres sanitize-all test-postgres release cross community clean \
     postgres-packages browser-packages
 
 demo: $(READY)-demo
@@ -130,6 +131,18 @@ smoke: $(READY)-test postgres-packages
 	$(PYTHON) -m venv build/smoke/venv
 	build/smoke/venv/bin/pip install --quiet "$$(echo build/smoke/*.whl)[test]"
 	build/smoke/venv/bin/pytest -m smoke
+
+# The DuckDB extension alone, in the tree that DuckDB's community repository builds (build/community), tried in three
+# versions of DuckDB without the package.
+COMMUNITY_VERSIONS := 1.4 1.5 2.0
+community: | $(BIN)/python
+	$(BIN)/python scripts/build/community.py build/community --build
+	@for version in $(COMMUNITY_VERSIONS); do \
+	    $(BIN)/pip install --quiet --disable-pip-version-check --no-deps --upgrade \
+	        --target build/community-$$version "duckdb==$$version.*" && \
+	    TUSKML_PYTHON=off PYTHONPATH=build/community-$$version $(BIN)/python scripts/tests/sqllogic.py \
+	        build/community/tuskml.duckdb_extension build/community/test/sql/*.test || exit 1; \
+	done
 
 # Runs the tests of the native code under sanitizers: make sanitize SANITIZE=thread
 sanitize: $(READY)-test

@@ -7,7 +7,6 @@ Objects are kept under `build/native`, in a folder named after the command that 
 import hashlib
 import os
 import platform
-import re
 import runpy
 import shlex
 import shutil
@@ -22,6 +21,7 @@ from pathlib import Path
 import declarations
 import duckdb_headers
 import footer
+import macros
 import portable
 import signing
 from setuptools import Extension
@@ -263,34 +263,11 @@ def is_fresh(target: Path) -> bool:
 
 
 def macros_header() -> Path:
-    """Writes the SQL that the extension runs when it is loaded as text in C, if it has changed."""
-    text = marked(Path("sql", "duckdb", "macros.sql").read_text())
-    escaped = (line.replace("\\", "\\\\").replace('"', '\\"') for line in text.splitlines())
-    text = "".join(f' \\\n    "{line}\\n"' for line in escaped).replace(MARK, '\\1" "')
-    text = f"#define MACROS{text}\n"
+    """Writes the macros as text in C, if they have changed."""
     target = OBJECTS / "generated" / "macros.h"
-    if not target.exists() or target.read_text() != text:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    macros.write(Path("sql", "duckdb", "macros.sql"), target)
     return target
-
-
-MARK = "\1"
-"""Before the names of macros in the text in C, which may put a schema there."""
-DEFINED = re.compile(r"MACRO (\w+)\s*\((.*?)\) AS( TABLE)?", re.DOTALL)
-
-
-def marked(text: str) -> str:
-    """The macros' SQL with a mark where one is defined or called, in texts of SQL too.
-
-    A table function is called after FROM only: elsewhere its name is that of a function in C.
-    """
-    found = DEFINED.findall(text)
-    scalars = {name for name, _, table in found if not table}
-    tables = {name for name, _, table in found if table}
-    scalar = rf"\b(?:{'|'.join(sorted(scalars, key=len, reverse=True))})(?=\s*\()"
-    table = rf"(?<=FROM )(?:{'|'.join(tables)})(?=\()|(?<=MACRO )(?:{'|'.join(tables)})(?=\()"
-    return re.sub(rf"(?<![\w.])(?:{table}|{scalar})", lambda name: MARK + name[0], text)
 
 
 class BuildNative(build_ext):
@@ -357,13 +334,13 @@ class BuildNative(build_ext):
 
     def _extension_flags(self) -> list[str]:
         numbers = footer.API_VERSION.removeprefix("v").split(".")
-        macros = [
+        target_api = [
             f"-DDUCKDB_EXTENSION_API_VERSION_{part}={number}"
             for part, number in zip(("MAJOR", "MINOR", "PATCH"), numbers, strict=True)
         ]
         version = f'-DTUSKML_VERSION="{self.distribution.get_version()}"'
         headers = [f"-isystem{self.header_folder}", f"-I{macros_header().parent}"]
-        return ["-DDUCKDB_EXTENSION_NAME=tuskml", version, *macros, *headers]
+        return ["-DDUCKDB_EXTENSION_NAME=tuskml", version, *target_api, *headers]
 
     @cached_property
     def header_folder(self) -> Path:
