@@ -1,7 +1,7 @@
 # Each target sets up what it needs: a virtual environment, the native build, the packages.
-#   make demo | test | nightly | foreign | test-duckdb | docs | bench | lint | types | format | native | wheel | smoke | sanitize
-#   make faults | sanitize-learners | sanitize-postgres | sanitize-all | test-postgres | release | cross | community
-#   make gpu-check | clean
+#   make demo | test | nightly | foreign | test-duckdb | docs | bench | lint | types | format | native | smoke | sanitize
+#   make faults | sanitize-learners | sanitize-postgres | sanitize-all | test-postgres | wheel | wheels | release | cross
+#   make community | gpu-check | clean
 
 SHELL := /bin/bash
 PYTHON ?= python3
@@ -38,7 +38,7 @@ BUILD := setup.py pyproject.toml $(wildcard scripts/build/*.py)
 COMPLEX := kernels/native kernels/gpu kvstore partitioner schedule udas
 FORMATTED := $(NATIVE) $(filter %.c %.h,$(wildcard udas/postgres/* udas/postgres/*/*))
 
-.PHONY: demo test nightly foreign faults test-duckdb docs bench gpu-check lint types format native wheel smoke sanitize \
+.PHONY: demo test nightly foreign faults test-duckdb docs bench gpu-check lint types format native wheel wheels smoke sanitize \
     sanitize-learners sanitize-postgres sanitize-all test-postgres release cross community clean \
     postgres-packages browser-packages
 
@@ -118,6 +118,14 @@ native: $(READY)-test
 wheel: $(READY)-release
 	rm -f dist/tuskml-*
 	TUSKML_ISA=all TUSKML_PORTABLE=1 $(BIN)/python -m build --quiet --outdir dist .
+	$(BIN)/python scripts/build/audit.py dist/*.whl
+
+# Wheels for x86-64 and, where a cross compiler is (Debian: apt install g++-aarch64-linux-gnu), for 64-bit Arm.
+ARM := aarch64-linux-gnu
+wheels: wheel
+	@command -v $(ARM)-g++ >/dev/null || { echo "no $(ARM)-g++: Debian has it by apt install g++-$(ARM)" >&2; exit 1; }
+	TUSKML_MACHINE=aarch64 _PYTHON_HOST_PLATFORM=linux-aarch64 CC=$(ARM)-gcc CXX=$(ARM)-g++ \
+	    TUSKML_ISA=all TUSKML_PORTABLE=1 $(BIN)/python -m build --quiet --wheel --outdir dist .
 	$(BIN)/python scripts/build/audit.py dist/*.whl
 
 # The same with an SBOM and checksums, signed if a key is given: make release KEY=~/.ssh/id_ed25519

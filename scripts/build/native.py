@@ -6,7 +6,6 @@ Objects are kept under `build/native`, in a folder named after the command that 
 
 import hashlib
 import os
-import platform
 import runpy
 import shlex
 import shutil
@@ -133,7 +132,7 @@ def folders_below(top: str) -> list[str]:
 def libraries() -> list[Library]:
     """What this machine can build: the kernels once per instruction set, and the extension."""
     levels: dict[str, list[str]] = {"": []}
-    if platform.machine().lower() in ("x86_64", "amd64") and not all_sanitized():
+    if footer.MACHINE.lower() in ("x86_64", "amd64") and not all_sanitized():
         levels |= X86_64_LEVELS
     kernels = [
         Library(KERNELS + suffix, [*KERNEL_FOLDERS, "udas/rowblock"], KERNEL_FLAGS + flags)
