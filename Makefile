@@ -1,6 +1,7 @@
 # Each target sets up what it needs: a virtual environment, the native build, the packages.
-#   make demo | test | nightly | foreign | test-duckdb | docs | bench | lint | types | format | native | wheel | smoke | sanitize
-#   make faults | sanitize-learners | sanitize-postgres | sanitize-all | test-postgres | release | cross | gpu-check | clean
+#   make demo | test | nightly | foreign | test-duckdb | docs | bench | lint | types | format | native | smoke | sanitize
+#   make faults | sanitize-learners | sanitize-postgres | sanitize-all | test-postgres | wheel | wheels | release | cross
+#   make community | gpu-check | clean
 
 SHELL := /bin/bash
 PYTHON ?= python3
@@ -37,8 +38,8 @@ BUILD := setup.py pyproject.toml $(wildcard scripts/build/*.py)
 COMPLEX := kernels/native kernels/gpu kvstore partitioner schedule udas
 FORMATTED := $(NATIVE) $(filter %.c %.h,$(wildcard udas/postgres/* udas/postgres/*/*))
 
-.PHONY: demo test nightly foreign faults test-duckdb docs bench gpu-check lint types format native wheel smoke sanitize \
-    sanitize-learners sanitize-postgres sanitize-all test-postgres release cross clean \
+.PHONY: demo test nightly foreign faults test-duckdb docs bench gpu-check lint types format native wheel wheels smoke sanitize \
+    sanitize-learners sanitize-postgres sanitize-all test-postgres release cross community clean \
     postgres-packages browser-packages
 
 demo: $(READY)-demo
@@ -120,6 +121,14 @@ wheel: $(READY)-release
 	TUSKML_ISA=all TUSKML_PORTABLE=1 $(BIN)/python -m build --quiet --outdir dist .
 	$(BIN)/python scripts/build/audit.py dist/*.whl
 
+# Wheels for x86-64 and, where a cross compiler is (Debian: apt install g++-aarch64-linux-gnu), for 64-bit Arm.
+ARM := aarch64-linux-gnu
+wheels: wheel
+	@command -v $(ARM)-g++ >/dev/null || { echo "no $(ARM)-g++: Debian has it by apt install g++-$(ARM)" >&2; exit 1; }
+	TUSKML_MACHINE=aarch64 _PYTHON_HOST_PLATFORM=linux-aarch64 CC=$(ARM)-gcc CXX=$(ARM)-g++ \
+	    TUSKML_ISA=all TUSKML_PORTABLE=1 $(BIN)/python -m build --quiet --wheel --outdir dist .
+	$(BIN)/python scripts/build/audit.py dist/*.whl
+
 # The same with an SBOM and checksums, signed if a key is given: make release KEY=~/.ssh/id_ed25519
 release: wheel
 	$(BIN)/python scripts/build/release.py dist $(if $(KEY),--key $(KEY))
@@ -131,6 +140,18 @@ smoke: $(READY)-test postgres-packages
 	$(PYTHON) -m venv build/smoke/venv
 	build/smoke/venv/bin/pip install --quiet "$$(echo build/smoke/*.whl)[test]"
 	build/smoke/venv/bin/pytest -m smoke
+
+# The DuckDB extension alone, in the tree that DuckDB's community repository builds (build/community), tried in three
+# versions of DuckDB without the package.
+COMMUNITY_VERSIONS := 1.4 1.5 2.0
+community: | $(BIN)/python
+	$(BIN)/python scripts/build/community.py build/community --build
+	@for version in $(COMMUNITY_VERSIONS); do \
+	    $(BIN)/pip install --quiet --disable-pip-version-check --no-deps --upgrade \
+	        --target build/community-$$version "duckdb==$$version.*" && \
+	    TUSKML_PYTHON=off PYTHONPATH=build/community-$$version $(BIN)/python scripts/tests/sqllogic.py \
+	        build/community/tuskml.duckdb_extension build/community/test/sql/*.test || exit 1; \
+	done
 
 # Runs the tests of the native code under sanitizers: make sanitize SANITIZE=thread
 sanitize: $(READY)-test
@@ -182,7 +203,7 @@ browser-packages:
 clean:
 	rm -rf .links .venv build dist *.egg-info .coverage* .hypothesis
 	rm -rf .mypy_cache .pytest_cache .ruff_cache
-	rm -f */_native.json kernels/*.so partitioner/*.so schedule/*.so kvstore/*.so udas/duckdb/*.duckdb_extension
+	rm -f */_native.json kernels/*.so partitioner/*.so schedule/*.so kvstore/*.so udas/duckdb/*.duckdb_extension udas/duckdb/tuskml.pem
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 $(BIN)/python:

@@ -22,7 +22,7 @@ from dbt.adapters.duckdb.plugins import BasePlugin
 
 import tuskml
 from tuskml import registry
-from tuskml.databases.connection import UNSIGNED, ensure_macros, load, see_macros, share_macros
+from tuskml.databases.connection import ensure_macros, load, see_macros, share_macros, trusting
 from tuskml.errors import ClusterWarning, DataError, ExtensionError, TuskError
 
 CONFIG = ("registry", "store_root")
@@ -48,7 +48,7 @@ class Plugin(BasePlugin):
         self.shared = False
 
     def update_connection_config(self, creds: Any, config: dict[str, Any]) -> None:
-        config[UNSIGNED] = True
+        config.update(trusting(config))
 
     def configure_connection(self, conn: duckdb.DuckDBPyConnection) -> None:
         load(conn, self.store_root)

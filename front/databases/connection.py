@@ -5,6 +5,7 @@ import os
 import re
 import threading
 import warnings
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,11 @@ from typing import Any
 import duckdb
 
 import tuskml.sql
+from tuskml.databases import trust
 from tuskml.databases.hosted import check_version
 from tuskml.databases.interrupts import share_interrupts
 from tuskml.databases.limits import cursor_of, own_cluster, share_limits
-from tuskml.errors import ExtensionError, StoreError
+from tuskml.errors import StoreError
 from tuskml.groups.contract.attachment import attach
 from tuskml.groups.execution.choosing import place_of
 from tuskml.late import late
@@ -52,8 +54,7 @@ def connect(
     """
     usual = place_of(executor, cluster)
     read_only = bool(config.pop("read_only", False))
-    settings: dict[str, Any] = {name: str(value) for name, value in config.items()}
-    settings[UNSIGNED] = "true"
+    settings = {name: str(value) for name, value in config.items()} | trusting(config)
     connection = duckdb.connect(str(path), read_only=read_only, config=settings)
     try:
         load(connection, store_root)
@@ -71,15 +72,22 @@ def load(
 ) -> duckdb.DuckDBPyConnection:
     """Loads tuskml into an open connection's database and returns the connection.
 
-    The database must allow unsigned extensions, which DuckDB decides when it is opened.
+    A connection of DuckDB 2.0 that tuskml did not open needs `tuskml install` once. In DuckDB 1.5
+    the database must allow unsigned extensions, which DuckDB decides when it is opened.
     store_root: as for `connect`; None leaves it as it is.
     """
     path = extension_path()
     with _loading:
-        refuse_signed_only(connection)
         library = ctypes.CDLL(str(path))
         check_version(library, "reinstall tuskml")
-        connection.execute(f"LOAD '{str(path).replace(chr(39), chr(39) * 2)}'")
+        library.tusk_package_loads(1)
+        try:
+            if holds(connection, f"SELECT current_setting('{UNSIGNED}')"):
+                connection.execute(f"LOAD '{str(path).replace(chr(39), chr(39) * 2)}'")
+            else:
+                trust.load_signed(connection)
+        finally:
+            library.tusk_package_loads(0)
         attach(library, str(path))
         share_interrupts()
         share_limits(connection, library)
@@ -90,14 +98,21 @@ def load(
     return connection
 
 
-def refuse_signed_only(connection: duckdb.DuckDBPyConnection) -> None:
-    """Says how to open a database that lets tuskml in."""
-    row = connection.execute(f"SELECT current_setting('{UNSIGNED}')").fetchone()
-    if row is None or not row[0]:
-        raise ExtensionError(
-            "the connection allows signed extensions only, and tuskml's is not signed: open it "
-            f"with tuskml.connect(...) or duckdb.connect(path, config={{'{UNSIGNED}': 'true'}})"
-        )
+def trusting(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings with which DuckDB trusts the extension, next to those that the user gives.
+
+    None after `tuskml install`: then such a connection is as plain ones, and both may open the
+    same file in one process.
+    """
+    if UNSIGNED in config or trust.DIRECTORY in config:
+        return {}
+    if not trust.is_possible():
+        return {UNSIGNED: "true"}
+    if "extension_directory" not in config and trust.is_ready(trust.of_user()):
+        return {}
+    found = trust.of_package().settings()
+    own = config.get(trust.DIRECTORIES) or [config.get("extension_directory", trust.DUCKDB_FOLDER)]
+    return found | {trust.DIRECTORIES: [*own, str(trust.of_package().extensions)]}
 
 
 def set_store_root(
@@ -210,7 +225,8 @@ def for_all_cursors(text: str) -> str:
 
 
 SHARED = "tuskml_macros"
-"""A database in memory, beside the one that was opened, whose macros several cursors see."""
+"""A database in memory, beside the one that was opened, whose macros several cursors see. LOAD
+makes it next to a database file where the package does not load the extension (macros.c)."""
 IS_SHARED = f"SELECT path IS NULL FROM duckdb_databases() WHERE database_name = '{SHARED}'"
 SEARCHED = """
 SELECT coalesce(nullif(current_setting('search_path'), ''),
@@ -228,10 +244,12 @@ def share_macros(connection: duckdb.DuckDBPyConnection) -> bool:
     if holds(connection, IN_MEMORY):
         return False  # which has them for all cursors
     try:
-        connection.execute(f"ATTACH IF NOT EXISTS ':memory:' AS {SHARED}")
+        by_load = holds(connection, IS_SHARED)
+        connection.execute(f"ATTACH IF NOT EXISTS ':memory:' AS {SHARED} (READ_WRITE)")
         if not holds(connection, IS_SHARED):
             return False
-        connection.execute(as_shared(sql_text("macros.sql") + sql_text("names.sql")))
+        if not by_load:
+            connection.execute(as_shared(sql_text("macros.sql") + sql_text("names.sql")))
         connection.execute(as_shared(registry_macros(connection)))
     except duckdb.Error:  # the program may attach nothing
         return False

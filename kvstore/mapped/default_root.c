@@ -19,7 +19,7 @@ bool tusk_absolute_path(const char *given, char *path, size_t size) {
     return fits(snprintf(path + length, size - length, "/%s", given), size - length);
 }
 
-static bool below_home(char *path, size_t size) {
+static bool below_home(const char *name, char *path, size_t size) {
     const char *home = getenv("HOME");
     struct passwd entry, *found = NULL;
     char text[4096];
@@ -29,14 +29,19 @@ static bool below_home(char *path, size_t size) {
         home = entry.pw_dir;
     }
     return home[0] == '/' &&
-           fits(snprintf(path, size, "%s/.local/share/tuskml/stores", home), size);
+           fits(snprintf(path, size, "%s/.local/share/tuskml/%s", home, name), size);
+}
+
+bool tusk_data_path(const char *name, char *path, size_t size) {
+    const char *data = getenv("XDG_DATA_HOME");
+    if (data && data[0] == '/')
+        return fits(snprintf(path, size, "%s/tuskml/%s", data, name), size);
+    return below_home(name, path, size);
 }
 
 bool tusk_default_root(char *path, size_t size) {
-    const char *given = getenv("TUSKML_STORE_ROOT"), *data = getenv("XDG_DATA_HOME");
+    const char *given = getenv("TUSKML_STORE_ROOT");
     if (given && given[0])
         return tusk_absolute_path(given, path, size);
-    if (data && data[0] == '/')
-        return fits(snprintf(path, size, "%s/tuskml/stores", data), size);
-    return below_home(path, size);
+    return tusk_data_path("stores", path, size);
 }

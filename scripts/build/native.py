@@ -6,7 +6,6 @@ Objects are kept under `build/native`, in a folder named after the command that 
 
 import hashlib
 import os
-import platform
 import runpy
 import shlex
 import shutil
@@ -21,7 +20,9 @@ from pathlib import Path
 import declarations
 import duckdb_headers
 import footer
+import macros
 import portable
+import signing
 from setuptools import Extension
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
@@ -131,7 +132,7 @@ def folders_below(top: str) -> list[str]:
 def libraries() -> list[Library]:
     """What this machine can build: the kernels once per instruction set, and the extension."""
     levels: dict[str, list[str]] = {"": []}
-    if platform.machine().lower() in ("x86_64", "amd64") and not all_sanitized():
+    if footer.MACHINE.lower() in ("x86_64", "amd64") and not all_sanitized():
         levels |= X86_64_LEVELS
     kernels = [
         Library(KERNELS + suffix, [*KERNEL_FOLDERS, "udas/rowblock"], KERNEL_FLAGS + flags)
@@ -262,17 +263,9 @@ def is_fresh(target: Path) -> bool:
 
 def macros_header() -> Path:
     """Writes the SQL that the extension runs when it is loaded as text in C, if it has changed."""
-    macros, names = (
-        Path("sql", "duckdb", f"{name}.sql").read_text() for name in ("macros", "names")
-    )
-    names = names.replace("CREATE OR REPLACE TEMP MACRO", "CREATE TEMP MACRO IF NOT EXISTS")
-    lines = [*macros.splitlines(), *names.splitlines()]
-    quoted = (line.replace("\\", "\\\\").replace('"', '\\"') for line in lines)
-    text = "#define MACROS" + "".join(f' \\\n    "{line}\\n"' for line in quoted) + "\n"
     target = OBJECTS / "generated" / "macros.h"
-    if not target.exists() or target.read_text() != text:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    macros.write(Path("sql", "duckdb"), target)
     return target
 
 
@@ -304,6 +297,9 @@ class BuildNative(build_ext):
             for folder in [f"{self.build_lib}/tuskml/{name}"] + [name] * bool(self.inplace):
                 if Path(folder).is_dir():
                     declarations.write(Path(), name, Path(folder, "_native.json"))
+        if self.inplace and EXTENSION in built:
+            built_key = Path(self.build_lib, *EXTENSION.split(".")).with_suffix(".pem")
+            shutil.copy(built_key, Path("udas", "duckdb", built_key.name))
 
     def build_extensions(self) -> None:
         """Takes the place of distutils' compiler, which works with Python's own flags."""
@@ -337,13 +333,13 @@ class BuildNative(build_ext):
 
     def _extension_flags(self) -> list[str]:
         numbers = footer.API_VERSION.removeprefix("v").split(".")
-        macros = [
+        target_api = [
             f"-DDUCKDB_EXTENSION_API_VERSION_{part}={number}"
             for part, number in zip(("MAJOR", "MINOR", "PATCH"), numbers, strict=True)
         ]
         version = f'-DTUSKML_VERSION="{self.distribution.get_version()}"'
         headers = [f"-isystem{self.header_folder}", f"-I{macros_header().parent}"]
-        return ["-DDUCKDB_EXTENSION_NAME=tuskml", version, *macros, *headers]
+        return ["-DDUCKDB_EXTENSION_NAME=tuskml", version, *target_api, *headers]
 
     @cached_property
     def header_folder(self) -> Path:
@@ -361,6 +357,7 @@ class BuildNative(build_ext):
         if ext.name == EXTENSION:
             with target.open("ab") as file:
                 file.write(footer.footer(self.distribution.get_version()))
+            signing.sign_file(target)
 
 
 class PlatformWheel(bdist_wheel):

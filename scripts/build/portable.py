@@ -8,6 +8,8 @@ import platform
 import re
 from pathlib import Path
 
+import footer
+
 SOURCE = Path(__file__).with_suffix(".c")
 GLIBC = "2_31"
 
@@ -21,7 +23,7 @@ def is_possible() -> bool:
 
 def plat_name() -> str:
     """The wheel's tag, such as `manylinux_2_31_x86_64`."""
-    return f"manylinux_{GLIBC}_{platform.machine()}"
+    return f"manylinux_{GLIBC}_{footer.MACHINE}"
 
 
 def wrapped() -> list[str]:

@@ -12,6 +12,7 @@ The SBOM describes an environment in which the wheel is installed: a new one, or
 import argparse
 import hashlib
 import json
+import platform
 import re
 import subprocess
 import sys
@@ -45,6 +46,13 @@ def archives(dist: Path, version: str) -> list[Path]:
         names = ", ".join(sorted(path.name for path in strange))
         raise SystemExit(f"{dist} has archives of other versions, expected none: {names}")
     return [sdist, *wheels]
+
+
+def own(files: list[Path]) -> Path:
+    """The wheel that this machine can install, or else the first."""
+    wheels = [path for path in files if path.suffix == ".whl"]
+    fitting = [path for path in wheels if path.stem.endswith((platform.machine(), "any"))]
+    return (fitting or wheels)[0]
 
 
 def environment(wheel: Path, folder: Path) -> str:
@@ -112,8 +120,8 @@ def release(dist: Path, version: str, python: str | None, key: Path | None) -> l
     """Writes what is missing in the folder, and returns lines about it."""
     files = archives(dist, version)
     with tempfile.TemporaryDirectory() as scratch:
-        made = sbom(python or environment(files[1], Path(scratch)))
-    made.setdefault("components", []).extend(linked_in(files[1]))
+        made = sbom(python or environment(own(files), Path(scratch)))
+    made.setdefault("components", []).extend(linked_in(own(files)))
     bill = dist / f"tuskml-{version}.cdx.json"
     bill.write_text(json.dumps(made, indent=1) + "\n")
     checksums = dist / SUMS
@@ -136,8 +144,11 @@ def main() -> None:
     parser.add_argument("dist", type=Path, help="the folder with the sdist and the wheel")
     parser.add_argument("--key", type=Path, help="a private or public key of ssh that signs")
     parser.add_argument("--python", help="of an environment that has the wheel already")
+    parser.add_argument("--tag", help="that the release has; it must name the version")
     given = parser.parse_args()
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    if given.tag and given.tag != f"v{project['version']}":
+        raise SystemExit(f"the tag is {given.tag}, expected v{project['version']}")
     for line in release(given.dist, project["version"], given.python, given.key):
         print(line)
 

@@ -136,3 +136,15 @@ def test_strange_or_missing_archives_are_refused(release, dist):
     (dist / "tuskml-0.0.9.tar.gz").unlink()
     next(dist.glob("*.whl")).unlink()
     assert "has no sdist and wheel" in release().stderr
+
+
+def test_of_several_wheels_this_machines_is_installed(root: Path) -> None:
+    sys.path.insert(0, str(root / "scripts" / "build"))
+    try:
+        import release
+    finally:
+        sys.path.pop(0)
+    here = Path(f"tuskml-1-py3-none-manylinux_2_31_{release.platform.machine()}.whl")
+    other = Path("tuskml-1-py3-none-manylinux_2_31_aaa64.whl")
+    assert release.own([Path("tuskml-1.tar.gz"), other, here]) == here
+    assert release.own([Path("tuskml-1.tar.gz"), other]) == other

@@ -11,3 +11,8 @@ def extension_path() -> Path:
     if not path.exists():
         raise ExtensionError(f"the DuckDB extension is not built: no {path}, reinstall tuskml")
     return path
+
+
+def public_key_path() -> Path:
+    """The public key in PEM that signed the extension's file."""
+    return extension_path().with_suffix(".pem")

@@ -1,12 +1,27 @@
-/* Creates the macros that are written in SQL, if the database keeps them only in memory. */
+/* Creates the macros that are written in SQL, which a database file never keeps.
+ *
+ * In a database in memory they are its own. Next to a database file they are in a database in
+ * memory that is attached for them, since a temporary macro belongs to its connection, and this
+ * connection is not the user's. The package makes temporary ones in its connections itself. */
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "database.h"
-#include "macros.h" /* written by the build: sql/duckdb, macros.sql and names.sql */
+#include "macros.h" /* written by the build (scripts/build/macros.py), a mark before their names */
 
+#define MARK '\1'
+#define CATALOG "tuskml_macros" /* SHARED in front/databases/connection.py */
+#define SCHEMA CATALOG ".main."
 #define IN_MEMORY \
     "SELECT 1 FROM duckdb_databases() WHERE database_name = current_database() AND path IS NULL"
+
+static atomic_int package_loads;
+
+/* Whether the package is loading the extension: it makes the macros next to files itself. */
+TUSK_EXPORT void tusk_package_loads(int now) {
+    atomic_store(&package_loads, now);
+}
 
 /* Whether the query returns a row; *done is false if it failed. */
 static bool has_row(duckdb_connection connection, const char *query, bool *done) {
@@ -19,20 +34,46 @@ static bool has_row(duckdb_connection connection, const char *query, bool *done)
     return found;
 }
 
-/* A temporary macro belongs to its connection, and this connection is not the user's. */
-bool create_macros(duckdb_connection connection) {
-    static const char TEMP[] = "TEMP MACRO";
-    bool done;
-    if (!has_row(connection, IN_MEMORY, &done))
-        return done;
-    char *text = strdup(MACROS);
-    if (!text)
-        return false;
-    for (char *at = text; (at = strstr(at, TEMP));)
-        memset(at, ' ', strlen("TEMP"));
+static bool run(duckdb_connection connection, const char *text) {
     duckdb_result result;
-    done = duckdb_query(connection, text, &result) == DuckDBSuccess;
+    bool done = duckdb_query(connection, text, &result) == DuckDBSuccess;
     duckdb_destroy_result(&result);
+    return done;
+}
+
+/* The text with the schema in the place of each mark and without TEMP, to be freed. */
+static char *macros_in(const char *schema) {
+    static const char TEXT[] = MACROS, TEMP[] = "TEMP MACRO";
+    size_t marks = 0, length = strlen(schema);
+    for (const char *at = TEXT; *at; at++)
+        marks += *at == MARK;
+    char *made = malloc(sizeof TEXT + marks * length), *to = made;
+    if (!made)
+        return NULL;
+    for (const char *at = TEXT; *at; at++) {
+        if (*at == MARK) {
+            memcpy(to, schema, length);
+            to += length;
+        } else {
+            *to++ = *at;
+        }
+    }
+    *to = 0;
+    for (char *at = made; (at = strstr(at, TEMP));)
+        memset(at, ' ', strlen("TEMP"));
+    return made;
+}
+
+bool create_macros(duckdb_connection connection) {
+    bool done;
+    bool in_memory = has_row(connection, IN_MEMORY, &done);
+    if (!done)
+        return false;
+    if (!in_memory &&
+        (atomic_load(&package_loads) || !run(connection, "ATTACH ':memory:' AS " CATALOG " (READ_WRITE)")))
+        return true; /* the program may attach nothing, or has such a database */
+    char *text = macros_in(in_memory ? "" : SCHEMA);
+    done = text && run(connection, text);
     free(text);
     return done;
 }

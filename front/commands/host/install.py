@@ -1,53 +1,152 @@
-"""`tuskml install`: training in DuckDB's own command line, Node, Java and other clients."""
+"""`tuskml install`: tuskml in plain connections of DuckDB, its command line, Node and others."""
 
 import argparse
 import json
 import os
+import re
 import sys
 import sysconfig
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from tuskml.commands.terminal.usage import Parser, add_json, describe
+from tuskml.databases import trust
+from tuskml.errors import ExtensionError
 from tuskml.udas.duckdb import extension_path
 
-NOTE = "tuskml.python"
-"""Beside the extension's file: two lines, the executable and its libpython, "" if it has none."""
 ABOUT = (
-    "Notes this environment's Python beside the extension's file and prints the statement that "
-    "loads it. A client of DuckDB that allows unsigned extensions, such as `duckdb -unsigned`, "
-    "runs that statement. Its first training starts the Python that was noted, in the client's "
+    "Lets every client of DuckDB that this account runs load tuskml. It pins the public key of "
+    "this environment's extension in DuckDB's folder in the home directory, as a repository named "
+    "tuskml, and notes which Python trains; before it changes anything it says so. Then a "
+    "connection of DuckDB 2.0 or later needs no setting: LOAD tuskml FROM tuskml. A client of "
+    "DuckDB 1.5 must allow unsigned extensions, as `duckdb -unsigned` does, and loads the file by "
+    "its path. The first training of a client starts the Python that was noted, in the client's "
     "process, or in a helper process if that Python has no shared library or if the environment "
     "variable TUSKML_HELPER is 'on'. TUSKML_PYTHON names another Python, or is 'off'."
 )
+EXAMPLES = """
+tuskml install                for this environment's DuckDB, and clients of the same version
+tuskml install --for v2.1.0   for a client of another version too
+tuskml install --remove       take it away again
+"""
+LOAD = "LOAD tuskml FROM tuskml;"
 
 
 def grammar(command: Parser) -> None:
     """The grammar of `tuskml install`."""
-    describe(
-        command,
-        show_install,
-        ABOUT,
-        "tuskml install",
+    describe(command, run, ABOUT, EXAMPLES)
+    other = "a client's version of DuckDB that is to load it too, such as v2.1.0; may be repeated"
+    command.add_argument(
+        "--for", dest="versions", action="append", default=[], metavar="VERSION", help=other
     )
-    note = "print what would be noted, and change nothing"
-    command.add_argument("--note", action="store_true", help=note)
-    add_json(command, "print the statement and what was noted as one JSON object")
+    command.add_argument("--remove", action="store_true", help="take all of it away again")
+    dry = "say what would change, and change nothing"
+    command.add_argument("--dry-run", action="store_true", help=dry)
+    command.add_argument("--note", action="store_true", help="print the note alone")
+    add_json(command, "print the statements and what was noted as one JSON object")
 
 
-def show_install(given: argparse.Namespace) -> None:
+def run(given: argparse.Namespace) -> None:
     """Prints the statement that loads the extension, or what would be noted."""
     if given.note:
         print(note(), end="")
-        return
-    path = extension_path()
-    write_note(path.with_name(NOTE))
-    load = f"LOAD '{str(path).replace(chr(39), chr(39) * 2)}';"
-    found = {"load": load, "executable": sys.executable, "libpython": libpython()}
-    print(json.dumps(found) if given.json else load)
+    elif given.remove:
+        remove(given.dry_run, given.json)
+    else:
+        install(tuple(map(checked, given.versions)), given.dry_run, given.json)
+
+
+def checked(version: str) -> str:
+    """A version of DuckDB as its folders have it."""
+    if not re.fullmatch(r"v?[2-9]\d*\.\d+\.\d+", version):
+        raise ExtensionError(
+            f"--for is {version!r}, expected a version of DuckDB from 2.0.0 on, such as v2.1.0"
+        )
+    return "v" + version.removeprefix("v")
+
+
+def install(versions: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
+    """Makes the repository and the notes; on DuckDB 1.5 the notes alone."""
+    user, signed = trust.of_user(), trust.is_possible()
+    if versions and not signed:
+        raise ExtensionError("--for needs DuckDB 2.0 or later in this environment")
+    say(changes(user, versions) if signed else noted(), dry_run)
+    if not dry_run:
+        if signed:
+            trust.make(user, versions)
+        write_notes()
+    path = str(extension_path()).replace("'", "''")
+    by_path = f"LOAD '{path}';"
+    load = LOAD if signed else by_path
+    found = {"load": load, "load_unsigned": by_path, "executable": sys.executable}
+    print(json.dumps(found | {"libpython": libpython()}) if as_json else load)
+
+
+def changes(user: trust.Repository, versions: tuple[str, ...]) -> Iterator[str]:
+    """What `install` changes, a line each."""
+    own, platform = trust.looked_for()
+    yield f"{user.pinned}: DuckDB trusts what the key {trust.fingerprint()} signed"
+    for version in (own, *versions):
+        yield f"{user.installed(version, platform)}: a link to {extension_path()}"
+    yield f"{user.prefix}: the same links, for INSTALL"
+    yield from noted()
+
+
+def noted() -> Iterator[str]:
+    """Where the notes are."""
+    for path in notes():
+        yield f"{path}: training uses {sys.executable}"
+
+
+def say(lines: Iterator[str], dry_run: bool) -> None:
+    """Prints what changes, before it does."""
+    print("would change:" if dry_run else "changing:", file=sys.stderr)
+    for line in lines:
+        print(f"  {line}", file=sys.stderr, flush=True)
+
+
+def remove(dry_run: bool, as_json: bool) -> None:
+    """Takes the repository and the notes away."""
+    user = trust.of_user()
+    if dry_run:
+        gone = [path for path in (user.pinned, *user.all_installed(), *notes()) if path.exists()]
+    else:
+        gone = [*trust.remove(user), *(path for path in notes() if path.exists())]
+        for path in notes():
+            with suppress(PermissionError):
+                path.unlink(missing_ok=True)
+    if as_json:
+        print(json.dumps({"removed": list(map(str, gone))}))
+    elif gone:
+        print("\n".join(map(str, gone)))
+    else:
+        print("nothing, there was no installation")
+
+
+# --- the notes ---
+
+
+def notes() -> list[Path]:
+    """Where the extension looks for the note: next to its file, then in the user's data folder."""
+    return [extension_path().with_name(trust.NOTE), trust.of_user().prefix.with_name(trust.NOTE)]
+
+
+def write_notes() -> None:
+    """Writes them in new files that this account alone may write, else the extension refuses them.
+
+    An installation for all accounts may not be writable; then the one of the user serves.
+    """
+    *others, of_user = notes()
+    for path in others:
+        with suppress(PermissionError):
+            write_note(path)
+    write_note(of_user)
 
 
 def write_note(path: Path) -> None:
-    """Notes it in a new file that this account alone may write, else the extension refuses it."""
+    """Writes one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     path.write_bytes(os.fsencode(note()))
     path.chmod(0o644)

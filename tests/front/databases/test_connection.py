@@ -219,9 +219,14 @@ def test_errors_have_one_root() -> None:
     assert issubclass(tuskml.DataError, ValueError)
 
 
-def test_signed_extensions_are_refused_before_anything_is_loaded() -> None:
+def test_a_plain_connection_says_what_lacks_before_anything_is_loaded(
+    tmp_path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
     with duckdb.connect() as plain:
-        with pytest.raises(tuskml.ExtensionError, match="allow_unsigned_extensions"):
+        with pytest.raises(
+            tuskml.ExtensionError, match=r"tuskml install|allow_unsigned_extensions"
+        ):
             tuskml.load(plain)
         assert plain.execute(
             "SELECT count(*) FROM duckdb_functions() WHERE function_name = 'train_model'"

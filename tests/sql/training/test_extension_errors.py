@@ -12,18 +12,23 @@ import duckdb
 import pytest
 
 import tuskml
+from tuskml.databases import trust
 from tuskml.udas.duckdb import extension_path
 from tuskml.version import VERSION
 
 pytestmark = pytest.mark.fault(family="bad input by name")
 
 
-def test_signed_extensions_only() -> None:
+def test_signed_extensions_only(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
     with duckdb.connect() as plain, pytest.raises(tuskml.ExtensionError) as caught:
         tuskml.load(plain)
     assert str(caught.value) == (
-        "the connection allows signed extensions only, and tuskml's is not signed: open it with "
-        "tuskml.connect(...) or duckdb.connect(path, config={'allow_unsigned_extensions': 'true'})"
+        "the connection allows signed extensions only, and DuckDB does not trust this environment's tuskml: "
+        "run `tuskml install` once in this environment, or open the database with tuskml.connect(...)"
+        if trust.is_possible()
+        else f"the connection allows signed extensions only, and DuckDB {duckdb.__version__} trusts none but its own: "
+        "open it with tuskml.connect(...) or duckdb.connect(path, config={'allow_unsigned_extensions': 'true'})"
     )
 
 
@@ -71,8 +76,8 @@ def test_trainer_is_missing(tmp_path) -> None:
         check=True,
     )
     assert done.stdout.splitlines() == [
-        "Invalid Input Error: train_model: the extension was loaded without its Python package, which trains: run the "
-        "statement by `tuskml sql`, or in Python open the database with tuskml.connect() or call tuskml.load(connection)",
+        "Invalid Input Error: train_model: the extension was loaded without its Python package, which trains: run `pip "
+        "install tuskml` and once `tuskml install`, or in Python open the database with tuskml.connect(...); all else works without it",
         "[(1.0,)]",
     ]
 

@@ -98,6 +98,82 @@ def test_macros_in_memory(file: Path) -> None:
     )
 
 
+MACROS = (
+    "FROM {}model_summary((SELECT m FROM looks))",
+    "FROM {}model_summary((SELECT late FROM looks))",
+    "FROM {}model_fit((SELECT m FROM looks))",
+    "FROM {}model_terms((SELECT m FROM looks))",
+    "FROM {}model_trials((SELECT late FROM looks))",
+    "FROM {}model_path((SELECT path FROM looks))",
+    "FROM {}tree_dump((SELECT trees FROM looks))",
+    "FROM {}feature_importance((SELECT trees FROM looks))",
+    "FROM {}explain_prediction((SELECT m FROM looks), [1, 2])",
+    "SELECT e.* FROM points, looks, LATERAL {}explain_prediction(trees, {{'x': x, 'z': z}}) AS e",
+    "SELECT {}predict_class(late, [1, 2]), {}predict_probas(late, [1, 2]), {}predict_proba(late, [1, 2], 'a') FROM looks",
+    "SELECT t.* FROM looks, {}model_topics(topics, words := 2) AS t",
+    "SELECT {}perplexity(topics, ['red', 'a']), {}coherence(topics, ['red', 'a']), any_value({}predict_topics(topics, ['red'])) FROM looks",
+    "SELECT {}recommend(factors, 1, n := 2) FROM looks",
+    "FROM {}recommend((SELECT factors FROM looks), 1, n := 2)",
+    "FROM {}similar_items((SELECT factors FROM looks), 1, n := 2)",
+    "FROM {}permutation_importance('points, looks', 'm', 'y', '[x, z]')",
+    "FROM {}partial_dependence('points, looks', 'trees', {{'x': 'x', 'z': 'z'}}, 'x', points := 2)",
+    "SELECT ({}with_payload(m)).n_rows, {}sparse([1], [2.0]) FROM looks",
+)  # fmt: skip
+LOOKS = """
+CREATE TABLE looks AS SELECT
+    train_model('linear', y, [x, z], '{"fit": true}') AS m,
+    train_model('logistic', k, [x, z], '{"l2": [0.1, 1]}') AS late,
+    train_model('lasso', y, [x, z]) AS path,
+    train_model('gbdt', y, {'x': x, 'z': z}, '{"trees": 3}') AS trees,
+    train_model('lda', NULL, ['red', k, 'x' || g], '{"topics": 2, "max_iter": 5}') AS topics,
+    train_model('matrix_factorization', y, [x, z], '{"rank": 2}') AS factors
+FROM (SELECT *, ['a', 'b', 'c'][1 + (x * g) % 3] AS k FROM points)
+"""
+
+
+@pytest.fixture(scope="module")
+def looks(file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("looks") / "looks.duckdb"
+    with tuskml.connect(path, threads=1) as con:
+        con.execute(ROWS)
+        con.execute(LOOKS)
+    return path
+
+
+@pytest.mark.parametrize("place", ["file", "read-only"])
+def test_macros_lie_next_to_a_file(looks: Path, place: str) -> None:
+    """Whatever looks into a model, in every client: numbers are those of the package's connection."""
+    path = "SET search_path = 'looks,tuskml_macros'"
+    by_name = [query.replace("{}", "tuskml_macros.").format() for query in MACROS]
+    by_path = [query.replace("{}", "").format() for query in MACROS]
+    found = alone(place, looks, *by_name, path, *by_path[:3])
+    with tuskml.connect(looks, read_only=True, threads=1) as con:
+        for query, here in zip((*by_path, path, *by_path[:3]), (*found,), strict=True):
+            if query == path:
+                continue
+            rows = con.execute(query).fetchall()
+            assert here == json.loads(json.dumps(rows, default=str)) or close(here, rows), query
+    with duckdb.connect(str(looks)) as plain:
+        kept = "SELECT count(*) FROM duckdb_functions() WHERE database_name = 'looks'"
+        assert plain.execute(kept).fetchall() == [(0,)]
+
+
+def close(here: list, rows: list) -> bool:
+    """Equal but for p-values, which SciPy computes where it is."""
+    flat = [value for row in here for value in row]
+    other = [value for row in rows for value in row]
+    return all(
+        a == b or a == pytest.approx(b, rel=1e-12) for a, b in zip(flat, other, strict=True)
+    )
+
+
+def test_every_macro_lies_there(looks: Path) -> None:
+    names = "SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type LIKE '%macro' AND NOT internal ORDER BY 1"
+    (found,) = alone("file", looks, names)
+    (in_memory,) = alone("memory", Path(":memory:"), names)
+    assert found == in_memory
+
+
 @pytest.mark.parametrize("place", ["file", "read-only"])
 def test_what_it_says_without_python(file: Path, place: str) -> None:
     training, named, grouped, three, number, summary = alone(
@@ -110,7 +186,8 @@ def test_what_it_says_without_python(file: Path, place: str) -> None:
         "SELECT model_summary(7)",
     )  # fmt: skip
     assert (
-        "without its Python package, which trains: run the statement by `tuskml sql`" in training
+        "without its Python package, which trains: run `pip install tuskml` and once `tuskml install`"
+        in training
     )
     for given, sentence in (("VARCHAR, BIGINT[]", named), ("VARCHAR, BIGINT, BIGINT[]", grouped)):
         assert sentence.startswith(

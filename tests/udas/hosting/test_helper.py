@@ -245,6 +245,7 @@ def test_a_note_without_libpython_starts_it(
 ) -> None:
     """Such a note is what `tuskml install` writes where the Python has no shared library."""
     copy = copied(tmp_path, "")
+    monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr("tuskml.commands.host.install.extension_path", lambda: copy)
     monkeypatch.setattr("tuskml.commands.host.install.libpython", lambda: "")
     assert main(["install", "--json"]) == 0

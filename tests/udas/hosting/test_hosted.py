@@ -210,25 +210,29 @@ while thread.is_alive():
     assert "the training was interrupted" in done.stdout
 
 
-def test_a_copy_finds_the_note_beside_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
-) -> None:
+def test_a_copy_finds_the_notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     """`tuskml install` writes the note and prints the statement; without one the client says how."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
     copy = tmp_path / "tuskml.duckdb_extension"
     shutil.copy(extension_path(), copy)
     train = "SELECT (train_model('linear', 2 * x, [x])).status AS s FROM range(9) t(x)"
     before = client(train, extension=copy, TUSKML_PYTHON="")
-    assert "run `tuskml install` once in the environment of the package" in before
+    assert "run `pip install tuskml` and once `tuskml install`" in before
     monkeypatch.setattr("tuskml.commands.host.install.extension_path", lambda: copy)
-    assert main(["install"]) == 0
-    assert capsys.readouterr().out == f"LOAD '{copy}';\n"
-    assert answers(client(train, extension=copy, TUSKML_PYTHON="")) == [{"s": "ok"}]
+    assert main(["install", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["load_unsigned"] == f"LOAD '{copy}';"
+    for note in (copy.with_name("tuskml.python"), tmp_path / ".local/share/tuskml/tuskml.python"):
+        assert answers(client(train, extension=copy, TUSKML_PYTHON="")) == [{"s": "ok"}]
+        note.unlink()
+    assert "run `pip install tuskml`" in client(train, extension=copy, TUSKML_PYTHON="")
 
 
 def test_a_note_that_others_could_have_written_starts_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Its Python would run as this account; `tuskml install` makes a new note."""
+    monkeypatch.setenv("HOME", str(tmp_path))
     copy = tmp_path / "tuskml.duckdb_extension"
     shutil.copy(extension_path(), copy)
     note = tmp_path / "tuskml.python"
@@ -250,7 +254,7 @@ def test_a_note_that_others_could_have_written_starts_nothing(
 @pytest.mark.parametrize(
     ("python", "sentence"),
     [
-        ("off", "run the statement by `tuskml sql`"),
+        ("off", "run `pip install tuskml` and once `tuskml install`"),
         ("/nowhere/python", "the environment variable TUSKML_PYTHON is /nowhere/python, expected the Python executable"),
         (shutil.which("false") or "/bin/false", "expected the Python executable"),
     ],

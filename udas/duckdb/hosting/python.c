@@ -46,9 +46,9 @@ static const char CODE[] = "import ctypes\n"
                            "    ctypes.memmove(%lld, said, len(said))\n";
 
 static const char WITHOUT_PACKAGE[] =
-    "the extension was loaded without its Python package, which trains: run the statement by "
-    "`tuskml sql`, or in Python open the database with tuskml.connect() or call "
-    "tuskml.load(connection)";
+    "the extension was loaded without its Python package, which trains: run `pip install tuskml` "
+    "and once `tuskml install`, or in Python open the database with tuskml.connect(...); all else "
+    "works without it";
 
 #define HELPER "TUSKML_HELPER"
 

@@ -1,7 +1,8 @@
 /* Which Python trains in a process that has none.
  *
  * A note has two lines, the path of an executable and that of its libpython. `tuskml install`
- * writes it beside the extension's file; an executable that TUSKML_PYTHON names prints it. */
+ * writes it next to the extension's file and in the user's data folder, where a copy of the
+ * extension from elsewhere finds it; an executable that TUSKML_PYTHON names prints it. */
 #define _GNU_SOURCE
 #include "python_home.h"
 
@@ -14,6 +15,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "../../../kvstore/mapped/default_root.h"
 
 #define VARIABLE "TUSKML_PYTHON"
 #define NOTE "tuskml.python"
@@ -90,18 +93,28 @@ static bool is_trusted(int file, const char *extension) {
     return S_ISREG(note.st_mode) && of_owner && !open_to_all;
 }
 
-/* Reads the note beside an extension. path: out, where it is. Returns 0 or an errno, EPERM for one
- * that anybody could have written. */
-static int open_note(const char *extension, char *text, size_t room, char path[static PATH_MAX]) {
-    const char *end = strrchr(extension, '/');
-    int folder = end ? (int)(end + 1 - extension) : 0;
-    if (!folder || snprintf(path, PATH_MAX, "%.*s%s", folder, extension, NOTE) >= PATH_MAX)
-        return ENOENT;
+/* Reads a note. Returns 0 or an errno, EPERM for one that anybody could have written. */
+static int read_file(const char *path, const char *extension, char *text, size_t room) {
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file < 0)
         return errno;
     int problem = !is_trusted(file, extension) ? EPERM : read_all(file, text, room) ? 0 : EIO;
     close(file);
+    return problem;
+}
+
+static bool path_next_to(const char *extension, char path[static PATH_MAX]) {
+    const char *end = strrchr(extension, '/');
+    int folder = end ? (int)(end + 1 - extension) : 0;
+    return folder && snprintf(path, PATH_MAX, "%.*s%s", folder, extension, NOTE) < PATH_MAX;
+}
+
+/* Reads the note next to an extension, or else in the user's data folder. path: out, where it is.
+ * Returns what read_file does. */
+static int open_note(const char *extension, char *text, size_t room, char path[static PATH_MAX]) {
+    int problem = path_next_to(extension, path) ? read_file(path, extension, text, room) : ENOENT;
+    if (problem == ENOENT && tusk_data_path(NOTE, path, PATH_MAX))
+        problem = read_file(path, extension, text, room);
     return problem;
 }
 
@@ -128,8 +141,7 @@ bool python_home_find(python_home *home, const char *extension, char *why, size_
     else
         snprintf(
             why, room,
-            "the extension was loaded without its Python package, which trains: run `tuskml "
-            "install` once in the environment of the package, and its Python starts in this "
-            "process; or run the statement by `tuskml sql`, or in Python by tuskml.connect()");
+            "the extension was loaded without its Python package, which trains: run `pip install "
+            "tuskml` and once `tuskml install`; all else works without it");
     return false;
 }

@@ -1,0 +1,44 @@
+"""DuckDB's macros as a text in C, which the extension runs at LOAD: python macros.py FOLDER HEADER"""
+
+import re
+import sys
+from pathlib import Path
+
+MARK = "\1"
+"""Before the names of macros in the text, where the extension may put a schema."""
+DEFINED = re.compile(r"MACRO (?:IF NOT EXISTS )?(\w+)\s*\((.*?)\) AS( TABLE)?", re.DOTALL)
+
+
+def marked(text: str) -> str:
+    """The macros' SQL with a mark where one is defined or called, in texts of SQL too.
+
+    A table function is called after FROM only: elsewhere its name is that of a function in C.
+    """
+    found = DEFINED.findall(text)
+    scalars = {name for name, _, table in found if not table}
+    tables = {name for name, _, table in found if table}
+    scalar = rf"\b(?:{'|'.join(sorted(scalars, key=len, reverse=True))})(?=\s*\()"
+    table = rf"(?:(?<=FROM )|(?<=MACRO )|(?<=EXISTS ))(?:{'|'.join(sorted(tables))})(?=\s*\()"
+    return re.sub(rf"(?<![\w.])(?:{table}|{scalar})", lambda name: MARK + name[0], text)
+
+
+def script(folder: Path) -> str:
+    """The macros, and their documented names, but for those that the database has already."""
+    macros, names = ((folder / f"{name}.sql").read_text() for name in ("macros", "names"))
+    return macros + names.replace(
+        "CREATE OR REPLACE TEMP MACRO", "CREATE TEMP MACRO IF NOT EXISTS"
+    )
+
+
+def write(folder: Path, target: Path) -> None:
+    """Writes the header, if it has changed."""
+    lines = marked(script(folder)).splitlines()
+    escaped = (line.replace("\\", "\\\\").replace('"', '\\"') for line in lines)
+    text = "".join(f' \\\n    "{line}\\n"' for line in escaped).replace(MARK, '\\1" "')
+    text = f"#define MACROS{text}\n"
+    if not target.exists() or target.read_text() != text:
+        target.write_text(text)
+
+
+if __name__ == "__main__":
+    write(*map(Path, sys.argv[1:3]))
