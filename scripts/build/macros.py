@@ -1,4 +1,7 @@
-"""DuckDB's macros as a text in C, which the extension runs at LOAD: python macros.py FOLDER HEADER"""
+"""DuckDB's macros as a text in C, which the extension runs at LOAD.
+
+python macros.py FOLDER HEADER
+"""
 
 import re
 import sys
