@@ -197,7 +197,11 @@ def note_of_levels(texts: Sequence[str]) -> str:
     found = []
     for name, n, numbers in list(zip(*[iter(texts)] * 3, strict=True))[:MOST_NAMED]:
         what = f"column '{name}'" if name else "label"
-        each, instead = ("levels", "leave it out") if name else ("classes", "expected fewer")
+        each, instead = (
+            ("levels", "leave it out, or cast dates to DATE")
+            if name
+            else ("classes", "expected fewer")
+        )
         found.append(
             f"{what} is text of numbers with {int(n):,} {each}: cast it to DOUBLE"
             if numbers == "1"

@@ -49,7 +49,7 @@ MEANINGS = {
     "no split": "trees only: no split of the rows lowers the loss: a constant model",
     UNLIKE: "levels of a category, or classes, hardly repeat in the rows of a group, at least 10, "
     "as ids do, or numbers that were read as text, which are then levels too: `note` names the "
-    "column; cast numbers to `DOUBLE`, and leave ids out",
+    "column; cast numbers to `DOUBLE` and dates to `DATE`, and leave ids out",
     "out of range": "weights or sums of squares do not fit into doubles, as with labels beyond "
     "1e150 in size or features near 1e308: a constant model",
     "no feedback": "`matrix_factorization` with implicit feedback: no label is above 0, or with "

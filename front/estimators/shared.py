@@ -31,6 +31,7 @@ UNFINISHED = {
     "not converged": "raise max_iter or epsilon",
     "separable": "rows separate, so some coefficients run away: give l2",
     "too few rows": "there are fewer rows than coefficients: give l2",
+    "level per row": "levels of a category hardly repeat: cast numbers, and leave ids out",
     "time limit": "the time was over",
     "not compared": "no candidate of the search could be judged by rows held out",
     "diverged": "lower the learning rate",

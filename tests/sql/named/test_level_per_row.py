@@ -94,6 +94,6 @@ def test_the_note_also_has_rows_that_were_skipped(con: Any) -> None:
     ).fetchall()
     assert status == STATUS
     assert note == (
-        "column 'c' has 50 levels, which hardly repeat: leave it out; 10 of 60 rows were "
-        "skipped (16.7%): column 'x' is NULL in 10 (16.7%)"
+        "column 'c' has 50 levels, which hardly repeat: leave it out, or cast dates to DATE; "
+        "10 of 60 rows were skipped (16.7%): column 'x' is NULL in 10 (16.7%)"
     )
