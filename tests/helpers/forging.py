@@ -13,7 +13,8 @@ from typing import Any
 
 Execute = Callable[[str], list[Any]]
 HEAD = struct.Struct("<4sHBBBBHIIIQd3d")
-SOURCE = "(SELECT i, i % 7 AS a, i % 5 AS b, (i * i) % 11 AS c FROM generate_series(1, 80) AS t(i)) AS s"
+NUMBERED = "SELECT i, i % 7 AS a, i % 5 AS b, (i * i) % 11 AS c"
+SOURCE = f"({NUMBERED} FROM generate_series(1, 80) AS t(i)) AS s"
 LIST = "ARRAY[a, b, c]"
 SPARSE = "sparse(ARRAY[1, 2 + a], ARRAY[1.0, b])"
 PAIR = "ARRAY[a, b]"
