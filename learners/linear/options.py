@@ -13,12 +13,16 @@ from tuskml.learners.options.kinds import (
     ALONE,
     ANYWHERE,
     BOOLEAN,
+    LIST,
     NAMED_START,
+    ONE_PLACE,
+    PARTS,
     POWERS,
     ROW,
     ROW_GROUPS,
     SPARSE,
     STEP,
+    STORED,
     Acts,
     Beside,
     Option,
@@ -70,6 +74,18 @@ SAMPLING = (
 """Samplers that draw rows are refused with the algorithms that each of them is for."""
 OF_STORES = ("cache", "partition", "layout", "sharing", "resume")
 """Options that say how weights lie in a store, and so that they do."""
+TESTED = frozenset((ONE_PLACE,))
+"""Where standard errors and tests are those of all rows, and the model has room for them."""
+IN_MEMORY = (
+    Acts(frozenset((LIST, ROW)), tasks=OF_LIKELIHOOD, where=TESTED | {STORED}),
+    Acts(
+        beside=(Beside("algorithm", but=BY_STORE),),
+        tasks=OF_LIKELIHOOD,
+        where=TESTED | {STORED},
+    ),
+)
+"""Stored models of these are trained in memory."""
+FITTED = (*IN_MEMORY, Acts(tasks=OF_LIKELIHOOD, where=TESTED))
 ENDING = "a training may end before, or in one step"
 
 
@@ -245,14 +261,14 @@ OPTIONS = OptionTable(
             CLASSIC,
             "standard errors: by the likelihood, or robust ones, with or without a correction for "
             "few rows",
-            (Acts(tasks=OF_LIKELIHOOD),),
+            (Acts(tasks=OF_LIKELIHOOD, where=frozenset((ONE_PLACE, PARTS))),),
         ),
         Option(
             "fit",
             BOOLEAN,
             False,
             "whether the model keeps what `model_fit` and `model_terms` show",
-            (Acts(tasks=OF_LIKELIHOOD, where=ALONE),),
+            FITTED,
             OF_TEXT,
         ),
         Option(
@@ -261,15 +277,15 @@ OPTIONS = OptionTable(
             False,
             "with `fit`: whether `model_terms` shows likelihood-ratio tests too, for each of "
             "which a model without the term is trained",
-            (Acts(tasks=OF_LIKELIHOOD, beside=(Beside("fit"),), where=ALONE),),
+            (Acts(tasks=OF_LIKELIHOOD, beside=(Beside("fit"),), where=TESTED),),
             OF_TEXT,
         ),
         replace(
-            SHARED["cluster"], acts=(Acts(frozenset((ROW,)), tasks=OF_LIKELIHOOD, where=ALONE),)
+            SHARED["cluster"], acts=(Acts(frozenset((ROW,)), tasks=OF_LIKELIHOOD, where=TESTED),)
         ),
         "class_weight",
         *(within(SHARED[name], ANYWHERE) for name in ("threads", "seed")),
-        *("deterministic", within(SHARED["validation"], ALONE), "classes"),
+        *("deterministic", within(SHARED["validation"], TESTED | {STORED}), "classes"),
         Option("warm_start", NAMED_START, None, "the model to start from"),
         "store",
         *(replace(SHARED[name], acts=(IN_STORE,)) for name in OF_STORES),

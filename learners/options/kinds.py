@@ -41,9 +41,12 @@ ROW_GROUPS = "row groups"
 """Lists of a table that is read by row group."""
 EVERY_KIND = frozenset((LIST, SPARSE, ROW, WORDS, PAIRS))
 ONE_PLACE, PARTS, POOLED = "one place", "parts", "pooled"
+STORED, STREAMED = "store", "streamed"
 """Where rows are while a group is trained: all in one place, in parts of which workers answer
-sums, or beside those of other groups that it learns from."""
-ALONE, IN_PARTS = frozenset((ONE_PLACE,)), frozenset((ONE_PLACE, PARTS))
+sums, or beside those of other groups that it learns from; in one place, but with its weights in a
+store, or read by row group, as many as the training needs."""
+ALONE = frozenset((ONE_PLACE, STORED, STREAMED))
+IN_PARTS = ALONE | {PARTS}
 ANYWHERE = IN_PARTS | {POOLED}
 
 
@@ -76,7 +79,7 @@ class Acts:
     features: kinds of features, or of columns in rows with names; beside: other options; values:
     of the option itself, none: all; tasks: by name, none: all that have the option; but: tasks
     that do not; classes: whether labels have to be classes. instead: what other features have;
-    where: where rows may be (ONE_PLACE, PARTS, POOLED).
+    where: where rows may be (ONE_PLACE, PARTS, POOLED, STORED, STREAMED).
     """
 
     features: frozenset[str] = EVERY_KIND

@@ -35,6 +35,7 @@ from tuskml.learners.options.kinds import (
     ROW,
     SPARSE,
     STORE,
+    STORED,
     TIME,
     WARM_START,
     WORDS,
@@ -600,6 +601,13 @@ def acts_where(option: Option, value: Any, where: str) -> bool:
     return any(where in one.where for one in cases)
 
 
+def idle_where(table: Mapping[str, Option], options: Any, where: str) -> str | None:
+    """The name of the first option that is given and changes nothing where rows are, if any."""
+    given = (name for name in table if name in options.given)
+    values = ((name, getattr(options, name)) for name in given)
+    return next((name for name, v in values if not acts_where(table[name], v, where)), None)
+
+
 def needs_one_place(table: Mapping[str, Option], options: Any) -> str | None:
     """Why a group's rows cannot lie in parts: an option would then change nothing."""
     for name, option in table.items():
@@ -636,6 +644,11 @@ def against(one: Acts, option: Option, options: Any, training: AboutTraining) ->
         given = getattr(options, beside.option)
         if not beside.holds(given):
             yield lacking(option, beside, given)
+    if STORED not in one.where and getattr(options, "store", None) is not None:
+        yield (
+            f"option '{option.name}' is not available with option 'store', whose models keep no "
+            "standard errors: leave one of them out"
+        )
     if one.classes and training.classes is False:
         yield (
             f"option '{option.name}' is not available with task '{training.task}', which has no "

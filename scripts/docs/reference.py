@@ -10,6 +10,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from itertools import takewhile
 from string import ascii_lowercase
 from textwrap import fill
@@ -171,7 +172,16 @@ def where_it_acts(option: Option) -> str:
     where it acts everywhere.
     """
     cases = dict.fromkeys(within(option, IN_PARTS).acts)
-    return "" if Acts() in cases else "; or ".join(case_in_words(one) for one in cases)
+    if Acts() in cases:
+        return ""
+    told = [one for one in cases if not any(covers(other, one) for other in cases if other != one)]
+    return "; or ".join(case_in_words(one) for one in told)
+
+
+def covers(wide: Acts, narrow: Acts) -> bool:
+    """Whether the first case holds wherever the second does."""
+    same = replace(narrow, features=wide.features, beside=wide.beside) == wide
+    return same and narrow.features <= wide.features and {*wide.beside} <= {*narrow.beside}
 
 
 def is_shared(option: Option) -> bool:

@@ -168,6 +168,9 @@ CREATE OR REPLACE TEMP MACRO tuskml_similar_items(model, to_item, n := 10, exclu
 CREATE OR REPLACE TEMP MACRO tuskml_similar_items(model, to_item, n := 10, exclude := []) AS TABLE
     SELECT unnest(tuskml_similar_items(model, to_item, n := n, exclude := exclude), recursive := true);
 
+-- The text of a field that is JSON; NULL where a damaged model has another text there.
+CREATE OR REPLACE TEMP MACRO _tusk_json(given) AS CASE WHEN json_valid(given) THEN given END;
+
 -- How well a model fits, of one that was trained with {"fit": true}.
 CREATE OR REPLACE TEMP MACRO _tusk_fit_number(options, name) AS
     CASE WHEN json_extract(options, '$.deviance') IS NOT NULL THEN CAST(json_extract(options, '$.' || name) AS DOUBLE)
@@ -175,12 +178,12 @@ CREATE OR REPLACE TEMP MACRO _tusk_fit_number(options, name) AS
 CREATE OR REPLACE TEMP MACRO tuskml_model_fit(model) AS TABLE
 WITH _tusk_given AS (SELECT _tusk_model(model) AS _tusk_m),
 _tusk_found AS (
-    SELECT _tusk_m.task AS _tusk_task, _tusk_fit_number(_tusk_m.options, 'weight') AS _tusk_n,
-           _tusk_fit_number(_tusk_m.options, 'parameters') AS _tusk_p,
-           _tusk_fit_number(_tusk_m.options, 'log_likelihood') AS _tusk_likelihood,
-           _tusk_fit_number(_tusk_m.options, 'deviance') AS _tusk_deviance,
-           _tusk_fit_number(_tusk_m.options, 'null_deviance') AS _tusk_null_deviance,
-           _tusk_fit_number(_tusk_m.options, 'dispersion') AS _tusk_dispersion
+    SELECT _tusk_m.task AS _tusk_task, _tusk_fit_number(_tusk_json(_tusk_m.options), 'weight') AS _tusk_n,
+           _tusk_fit_number(_tusk_json(_tusk_m.options), 'parameters') AS _tusk_p,
+           _tusk_fit_number(_tusk_json(_tusk_m.options), 'log_likelihood') AS _tusk_likelihood,
+           _tusk_fit_number(_tusk_json(_tusk_m.options), 'deviance') AS _tusk_deviance,
+           _tusk_fit_number(_tusk_json(_tusk_m.options), 'null_deviance') AS _tusk_null_deviance,
+           _tusk_fit_number(_tusk_json(_tusk_m.options), 'dispersion') AS _tusk_dispersion
     FROM _tusk_given WHERE _tusk_m IS NOT NULL)
 SELECT _tusk_n AS n, _tusk_p AS parameters, _tusk_likelihood AS log_likelihood, _tusk_deviance AS deviance,
        _tusk_null_deviance AS null_deviance, 2 * _tusk_p - 2 * _tusk_likelihood AS aic,
@@ -199,10 +202,10 @@ CREATE OR REPLACE TEMP MACRO _tusk_terms(options) AS
 CREATE OR REPLACE TEMP MACRO tuskml_model_terms(model) AS TABLE
 WITH _tusk_given AS (SELECT _tusk_model(model) AS _tusk_m),
 _tusk_tested AS (
-    SELECT _tusk_m, 0 AS _tusk_likelihood, _tusk_terms(_tusk_m.options) AS _tusk_tests FROM _tusk_given WHERE _tusk_m IS NOT NULL
-    UNION ALL SELECT _tusk_m, 1, CAST(json_extract(_tusk_m.options, '$.ratios') AS DOUBLE[][]) FROM _tusk_given WHERE _tusk_m IS NOT NULL),
+    SELECT _tusk_m, 0 AS _tusk_likelihood, _tusk_terms(_tusk_json(_tusk_m.options)) AS _tusk_tests FROM _tusk_given WHERE _tusk_m IS NOT NULL
+    UNION ALL SELECT _tusk_m, 1, CAST(json_extract(_tusk_json(_tusk_m.options), '$.ratios') AS DOUBLE[][]) FROM _tusk_given WHERE _tusk_m IS NOT NULL),
 _tusk_one AS (SELECT _tusk_m, _tusk_likelihood, unnest(_tusk_tests) AS _tusk_t, unnest(range(len(_tusk_tests))) AS _tusk_i FROM _tusk_tested)
-SELECT coalesce(json_extract_string(_tusk_m.preparation, '$.columns[' || _tusk_i || '].name'), _tusk_m.features[_tusk_i + 1], 'x' || (_tusk_i + 1)) AS term,
+SELECT coalesce(json_extract_string(_tusk_json(_tusk_m.preparation), '$.columns[' || _tusk_i || '].name'), _tusk_m.features[_tusk_i + 1], 'x' || (_tusk_i + 1)) AS term,
        CAST(_tusk_t[1] AS INTEGER) AS df,
        CASE WHEN _tusk_likelihood = 1 THEN 'LR' WHEN _tusk_is_tested_by_t(_tusk_m.task) THEN 'F' ELSE 'chi2' END AS test,
        _tusk_t[2] AS statistic, _tusk_t[3] AS p_value
@@ -212,7 +215,7 @@ FROM _tusk_one ORDER BY _tusk_likelihood, _tusk_i;
 CREATE OR REPLACE TEMP MACRO tuskml_model_trials(model) AS TABLE
 WITH _tusk_given AS (SELECT _tusk_model(model) AS _tusk_m),
 _tusk_kept AS (
-    SELECT CASE WHEN json_exists(_tusk_m.trials, '$.trials') THEN _tusk_m.trials
+    SELECT CASE WHEN json_exists(_tusk_json(_tusk_m.trials), '$.trials') THEN _tusk_m.trials
                 ELSE error('model_trials: the model is of no search, train it with a list of values for an option') END AS _tusk_trials
     FROM _tusk_given WHERE _tusk_m IS NOT NULL),
 _tusk_tried AS (
@@ -241,7 +244,7 @@ ORDER BY _tusk_i, fold NULLS FIRST;
 CREATE OR REPLACE TEMP MACRO tuskml_model_path(model) AS TABLE
 WITH _tusk_given AS (SELECT _tusk_model(model) AS _tusk_m),
 _tusk_kept AS (
-    SELECT CASE WHEN json_exists(_tusk_m.trials, '$.path') THEN _tusk_m.trials
+    SELECT CASE WHEN json_exists(_tusk_json(_tusk_m.trials), '$.path') THEN _tusk_m.trials
                 ELSE error('model_path: the model is of no path, train it by lasso, elastic_net or sparse_logistic '
                            || 'without the option "lambda"') END AS _tusk_trials
     FROM _tusk_given WHERE _tusk_m IS NOT NULL),
@@ -361,7 +364,7 @@ FROM (
             SELECT _tusk_m.features AS _tusk_names, _tusk_m.class_names AS _tusk_class_names, _tusk_levels,
                    list_transform(_tusk_levels, lambda _tusk_c: _tusk_c.name) AS _tusk_columns, unnest(_tusk_tree_nodes(_tusk_trees_of('tree_dump', _tusk_m))) AS _tusk_node
             FROM (
-                SELECT _tusk_m, list_filter(from_json(json_extract(_tusk_m.preparation, '$.columns'), '[{"name": "VARCHAR", "kind": "VARCHAR", "levels": ["VARCHAR"]}]'),
+                SELECT _tusk_m, list_filter(from_json(json_extract(_tusk_json(_tusk_m.preparation), '$.columns'), '[{"name": "VARCHAR", "kind": "VARCHAR", "levels": ["VARCHAR"]}]'),
                                             lambda _tusk_c: _tusk_c.kind = 'levels') AS _tusk_levels
                 FROM (SELECT _tusk_model(model) AS _tusk_m)))))
 ORDER BY tree, node;

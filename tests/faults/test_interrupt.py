@@ -153,6 +153,51 @@ def test_ctrl_c_in_code_of_the_user_s_own(algorithm: str, group_by: str, tally: 
     assert told["after"]["resident"] == 0
 
 
+BETWEEN = """
+import os, signal, time
+import duckdb, tuskml
+from tuskml.groups.contract import trainer
+from tuskml.kernels.passes import cancel_count
+answer, counts = trainer.answer, []
+
+def pressed(*given):
+    counts.append(cancel_count())
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+        for _ in range(1000):  # another thread may get the signal
+            if cancel_count() > counts[0]:
+                break
+            time.sleep(0.01)
+    finally:
+        counts.append(cancel_count())
+        answer(*given)
+
+con = tuskml.connect(threads=2)
+trainer.answer = pressed
+try:
+    try:
+        con.execute("SELECT train_model('linear', i, [i]).n_rows FROM range(9) t(i)").fetchall()
+    except (duckdb.Error, RuntimeError) as error:
+        print(error)
+    time.sleep(0.1)
+except KeyboardInterrupt:
+    pass
+trainer.answer = answer
+print(counts[1] - counts[0])
+print(con.execute("SELECT train_model('linear', i, [i]).n_rows FROM range(9) t(i)").fetchall())
+"""
+
+
+def test_ctrl_c_before_a_training_listens() -> None:
+    """Rows are packed, and Python has not yet begun: the thread that trains may not be the one
+    that hears of signals."""
+    done = subprocess.run(
+        [sys.executable, "-c", BETWEEN], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-2:] == ["1", "[(9,)]"]
+
+
 def test_ctrl_c_gives_the_memory_back() -> None:
     told = press_ctrl_c(STATEMENTS["sgd"], rows=3_000_000, after=1.5)
     assert told["after"]["peak"] > 32 << 20

@@ -9,7 +9,10 @@ expected to take less than reading all rows (`plans.py`).
 
 from collections.abc import Sequence
 
+from tuskml.learners.linear.options import OPTIONS
 from tuskml.learners.linear.request import Request
+from tuskml.learners.options.acting import idle_where
+from tuskml.learners.options.kinds import STREAMED
 from tuskml.learners.row_groups import Layout
 
 USUAL_ROWS = 1_000_000
@@ -37,11 +40,13 @@ def why_not(request: Request) -> str | None:
     come to rest where no tolerance is met.
     """
     options = request.options
+    of_all = idle_where(OPTIONS.by_name, options, STREAMED)
     reasons = (
         (options.algorithm != "auto", "option 'algorithm' names the plan"),
         (options.sampler is not None, "option 'sampler' names the plan"),
         (options.transform == "eager", "option 'transform' is 'eager'"),
         (options.validation > 0, "option 'validation' holds rows out of all of them"),
+        (of_all is not None, f"option '{of_all}' needs all rows"),
         (
             "epsilon" not in options.given or not options.epsilon > 0,
             "option 'epsilon' does not say how exact a part of the rows must be",

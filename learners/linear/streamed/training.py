@@ -73,8 +73,8 @@ from tuskml.learners.linear.streamed.plans import confirming
 from tuskml.learners.linear.streamed.proof import WithinProved, confirmed
 from tuskml.learners.linear.streamed.skipping import may_skip, most_chunks
 from tuskml.learners.models import Lists, Models, Strings, thinned
-from tuskml.learners.options.kinds import LIST, ROW_GROUPS
-from tuskml.learners.options.table import AboutTraining, refuse_idle
+from tuskml.learners.options.kinds import LIST, ROW_GROUPS, STREAMED
+from tuskml.learners.options.table import AboutTraining, idle_where, refuse_idle
 from tuskml.learners.row_groups import (
     FIRST_ROW_GROUPS,
     Chunk,
@@ -116,7 +116,7 @@ def wanted(request: Request) -> bool:
         and not (named(options).keys() - {"sampler"})
         and options.sampler in (None, *SAMPLERS)
         and options.transform == LAZY
-        and not options.validation
+        and idle_where(OPTIONS.by_name, options, STREAMED) is None
         and options.store is None
         and options.device != "gpu"
     )

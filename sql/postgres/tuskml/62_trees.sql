@@ -77,8 +77,12 @@ LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg
 DECLARE
     names text[] := model.features;
     width bigint := model.n_features;
+    of_trees float8 := coalesce((tuskml._tuskml_trees_of('feature_importance', model))[1], least(width, 1000000));
 BEGIN
-    PERFORM tuskml._tuskml_trees_of('feature_importance', model);  -- refuses other models
+    IF of_trees <> width THEN
+        RAISE EXCEPTION 'feature_importance: the model has % features, and its trees have % at most: restore it from a backup', width, of_trees
+            USING ERRCODE = 'data_corrupted';
+    END IF;
     RETURN QUERY
     WITH known AS (SELECT coalesce(names[place], 'x' || place) AS feature, place FROM generate_series(1, width) AS t (place)),
     used AS (

@@ -1,7 +1,8 @@
-"""Options act where a group's rows lie in parts, or beside other groups, or are refused there.
+"""Options act wherever a group's rows and weights lie, or are refused there.
 
 `Acts.where` in the table of options says where they act: in parts a group of others is trained in
-one place instead, with a warning; beside other groups they are refused.
+one place instead, with a warning; beside other groups, and with a store, they are refused; where
+rows are read by row group, all rows are read instead.
 """
 
 import json
@@ -12,12 +13,21 @@ from typing import Any
 
 import duckdb
 import pytest
-from option_tries import ROWS, Try, tasks, tries
+from option_tries import ROWS, Try, tasks, trained, tries
 
 import tuskml
 from tuskml.cluster import units
 from tuskml.learners.learner import Request
-from tuskml.learners.options.kinds import LIST, ONE_PLACE, PARTS, POOLED
+from tuskml.learners.linear.streamed import training as streamed
+from tuskml.learners.options.kinds import (
+    LIST,
+    ONE_PLACE,
+    PARTS,
+    POOLED,
+    ROW,
+    SPARSE,
+    STREAMED,
+)
 from tuskml.learners.options.table import acts_where
 from tuskml.learners.registry import learner_of, options_of, task_named
 
@@ -58,7 +68,7 @@ def model_of(con: Any, one: Try, options: Any, **where: Any) -> dict[str, str] |
             )
     except (tuskml.TuskError, tuskml.ClusterWarning) as error:
         return str(error)
-    model = models[1]
+    model = models[1] if isinstance(models, tuskml.Models) else models
     return {name: repr(getattr(model, name)) for name in FIELDS}
 
 
@@ -86,6 +96,86 @@ def test_options_beside_other_groups(rows: Any, task: str) -> None:
     count, found = vanishing(rows[0], task, source="tried", group_by="g", pooled=True)
     assert not found
     assert count > 20
+
+
+@pytest.mark.parametrize("task", ["linear", pytest.param("logistic", marks=pytest.mark.nightly)])
+def test_options_of_stored_models(tmp_path: Path, task: str) -> None:
+    """Sparse ones, whose weights lie in the store while they are trained, and others."""
+    with tuskml.connect(threads=1, store_root=tmp_path) as con:
+        con.execute(ROWS)
+        for kind in (SPARSE, LIST):
+            bases: dict[str, Any] = {}
+            found, count = [], 0
+            for one in tries(task, (kind,)):
+                option = learner_of(task_named(task)).options.by_name[one.option]
+                if option.unseen or "store" in one.beside or one.option in ("store", "invalid"):
+                    continue
+                base = one.base() | {"store": "kept"}
+                key = json.dumps([one.label, base])
+                if key not in bases:
+                    bases[key] = trained(con, one, base)
+                if isinstance(bases[key], str):
+                    continue
+                count += 1
+                if trained(con, one, base | {one.option: one.value()}) == bases[key]:
+                    found.append(str(one))
+            assert not found
+            assert count > 20
+
+
+def test_what_a_stored_model_cannot_keep_is_refused(tmp_path: Path) -> None:
+    features = {LIST: "[a, b]", SPARSE: "sparse([1, 2 + n], [a, 1])", ROW: "{'a': a, 'g': g}"}
+    refused = [(LIST, {"covariance": "HC1"}), (SPARSE, {"covariance": "HC1"}),
+               (SPARSE, {"fit": True}), (LIST, {"fit": True, "likelihood_ratio": True}),
+               (ROW, {"cluster": "g"})]  # fmt: skip
+    with tuskml.connect(threads=1, store_root=tmp_path) as con:
+        con.execute(ROWS)
+        for kind, options in refused:
+            text = json.dumps({"store": "kept", **options})
+            with pytest.raises(duckdb.Error, match=f"option '{list(options)[-1]}'"):
+                con.execute(
+                    f"SELECT train_model('linear', y, {features[kind]}, '{text}') FROM tried"
+                )
+
+
+@pytest.fixture(scope="module")
+def row_groups(tmp_path_factory: Any) -> str:
+    """A file of 30 row groups with the columns of `tried`."""
+    path = tmp_path_factory.mktemp("groups") / "rows.parquet"
+    duckdb.execute(
+        f"""COPY (SELECT i % 7 + sin(i) AS a, (i * 37) % 23 / 3.0 AS b, i % 5 AS n,
+        2 * (i % 7) + cos(3 * i) + (i * 7919 % 101) / 20.0 AS y,
+        ((i * 7919) % 101 / 101.0 < 0.2 + (i % 7) / 12.0)::INT AS two FROM range(60000) t(i))
+        TO '{path}' (FORMAT parquet, ROW_GROUP_SIZE 2048)"""
+    )
+    return str(path)
+
+
+@pytest.mark.parametrize("task", ["linear", pytest.param("logistic", marks=pytest.mark.nightly)])
+def test_options_where_rows_are_read_by_row_group(
+    con: Any, row_groups: str, monkeypatch: pytest.MonkeyPatch, task: str
+) -> None:
+    monkeypatch.setattr(streamed, "CHUNK_ROWS", 4096)
+    monkeypatch.setattr(streamed, "LEAST_HELD", 1024)
+    count = 0
+    for one in tries(task, (LIST,)):
+        table = learner_of(task_named(task)).options.by_name
+        option = table[one.option]
+        if option.unseen and one.option not in ("fit", "likelihood_ratio"):
+            continue
+        if one.option in OF_FIELDS or one.option in ("algorithm", "transform"):
+            continue
+        base = {"algorithm": "sgd", "epsilon": 0.05} | one.base()
+        before = model_of(con, one, base, source=row_groups)
+        after = model_of(con, one, base | {one.option: one.value()}, source=row_groups)
+        if isinstance(before, str) or isinstance(after, str):
+            continue
+        if not acts_where(option, one.value(), STREAMED):
+            assert "row groups" not in after["plan"], one
+        else:
+            assert before != after, one
+        count += 1
+    assert count > 8
 
 
 @pytest.mark.nightly

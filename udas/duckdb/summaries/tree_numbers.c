@@ -21,6 +21,7 @@
 #define GAINS_NAME "_tusk_tree_gains"
 #define MOST_WORDS 2048 /* of 65,536 levels */
 
+enum { MOST_LISTED = 1000000 }; /* features of a row, of a model without trees */
 enum { HEAD = 3, NODE = 6, VALUE = 1, GAIN = 3, MISSING = 5, OWN = 2 + NODE + 1 };
 
 static bool put_numbers(duckdb_vector result, idx_t row, tusk_text payload, char *sentence) {
@@ -159,13 +160,24 @@ static void tree_gains(duckdb_function_info info, duckdb_data_chunk chunk, duckd
             set_null(result, row);
             continue;
         }
+        duckdb_list_entry at = list_entry(&lists, row);
+        const double *numbers = (const double *)lists.child.data + at.offset;
+        double own = at.length ? numbers[0] : (double)(d < MOST_LISTED ? d : MOST_LISTED);
+        if (own != (double)d) {
+            char sentence[TUSK_SENTENCE];
+            snprintf(sentence, sizeof sentence,
+                     "feature_importance: the model has %lld features, and its trees have %.0f at "
+                     "most: restore it from a backup",
+                     (long long)d, own);
+            duckdb_scalar_function_set_error(info, sentence);
+            return;
+        }
         double *features = calloc((size_t)d + 1, 3 * sizeof *features);
         if (!features) {
             duckdb_scalar_function_set_error(info, "feature_importance: out of memory");
             return;
         }
-        duckdb_list_entry at = list_entry(&lists, row);
-        add_gains((const double *)lists.child.data + at.offset, at.length, features, (uint64_t)d);
+        add_gains(numbers, at.length, features, (uint64_t)d);
         idx_t begin = duckdb_list_vector_get_size(result);
         duckdb_list_vector_reserve(result, begin + (idx_t)d);
         duckdb_list_vector_set_size(result, begin + (idx_t)d);

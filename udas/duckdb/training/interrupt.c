@@ -79,3 +79,15 @@ bool packing_goes_on(void) {
 void packing_ends(void) {
     watch(false);
 }
+
+sigint_watcher answering_begins(void) {
+    sigint_watcher f = atomic_load(&watcher);
+    if (f)
+        f(1);
+    return f;
+}
+
+void answering_ends(sigint_watcher watcher) {
+    if (watcher)
+        watcher(0);
+}

@@ -27,4 +27,11 @@ void cancel_trainings(void);
 bool packing_goes_on(void);
 void packing_ends(void);
 
+/* While rows are answered, SIGINT counts as a cancel too, whichever thread it finds: Python's own
+ * handler is heard by the main thread alone, which may wait for this one. Begins before the
+ * packing ends. The second function gets what the first one returned.
+ */
+sigint_watcher answering_begins(void);
+void answering_ends(sigint_watcher watcher);
+
 #endif

@@ -163,6 +163,7 @@ static const char *train_batch(const overload *o, duckdb_aggregate_state *states
 void finalize(duckdb_function_info info, duckdb_aggregate_state *states, duckdb_vector result,
               idx_t n, idx_t offset) {
     database *d = overload_of(info)->database;
+    sigint_watcher watcher = answering_begins();
     packing_ends();
     look_again(d);
     eras_enter(d->eras);
@@ -181,4 +182,5 @@ void finalize(duckdb_function_info info, duckdb_aggregate_state *states, duckdb_
         drop_states(states, n); /* DuckDB 1.x never destroys states whose finalize failed */
     }
     eras_leave(d->eras);
+    answering_ends(watcher);
 }
