@@ -69,5 +69,5 @@ def columns_of(models: Models) -> Iterator[NDArray[Any]]:
 @functools.lru_cache(256)
 def encoded(pool: tuple[str, ...]) -> NDArray[np.uintp]:
     """Pointers to strings for C, which live as long as the array."""
-    strings = (ctypes.c_char_p * max(1, len(pool)))(*(text.encode() for text in pool))
+    strings: Any = (ctypes.c_char_p * max(1, len(pool)))(*(text.encode() for text in pool))
     return np.frombuffer(strings, np.uintp)

@@ -25,8 +25,8 @@ from tuskml.groups.selection.candidates import (
     refuse_unknown,
     values_of,
 )
-from tuskml.groups.selection.drawing.tpe import Estimate, estimate_of, in_turn, pool
 from tuskml.groups.selection.metrics import METRICS, fitting, parameter_for, refuse_metric, usual
+from tuskml.groups.selection.tpe import Estimate, estimate_of, in_turn, pool
 from tuskml.learners.held_out import GAP, MOST_FOLDS, HeldOut, held_out_of
 from tuskml.learners.options.by_name import DEALING
 from tuskml.learners.options.kinds import BOOLEAN, TIME, Option, choice, integer

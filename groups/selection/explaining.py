@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from tuskml.groups.preparation import Readable, readable
 from tuskml.groups.selection.asked import Search
-from tuskml.groups.selection.halving.promise import rungs
-from tuskml.groups.selection.halving.racing import finalists
+from tuskml.groups.selection.halving import race_finalists, rungs
 from tuskml.groups.selection.scheduled import Load
 from tuskml.groups.selection.scheduled import sentences as load_in_words
 from tuskml.groups.selection.trials import races, shares
@@ -57,7 +56,7 @@ def described(search: Search) -> dict[str, Any]:
     tried = rungs(n, shares(search)[0])
     trainings = sum(count for count, _ in tried) * sets
     if races(search):
-        few = finalists(n, sets)
+        few = race_finalists(n, sets)
         tried, trainings = [(n, 1 / sets), (few, 1 - 1 / sets)], n + few * (sets - 1)
     return {
         "candidates": n,

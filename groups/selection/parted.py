@@ -25,7 +25,8 @@ import numpy as np
 
 from tuskml.groups.parted import trained_by_parts
 from tuskml.groups.selection.asked import Search
-from tuskml.groups.selection.judging import judged
+from tuskml.groups.selection.metrics import judged
+from tuskml.groups.selection.prepared import Round
 from tuskml.groups.selection.scheduled import threads_of
 from tuskml.groups.selection.searching import (
     LEAST_ROWS,
@@ -33,7 +34,6 @@ from tuskml.groups.selection.searching import (
     texts_of,
     with_statuses,
 )
-from tuskml.groups.selection.sets import Round
 from tuskml.groups.selection.trials import TOO_FEW, Trials
 from tuskml.kernels.parts.dealing import dealing_of, holding_of
 from tuskml.kernels.parts.keeping import PartRows

@@ -1,8 +1,11 @@
 """The rows that candidates train on: prepared once for those that read alike, dealt to folds."""
 
-from collections.abc import Sequence
+import datetime
+import math
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +16,8 @@ from tuskml.groups.selection.asked import Search
 from tuskml.groups.selection.candidates import Candidate
 from tuskml.groups.selection.nearness import Nearness, path
 from tuskml.groups.selection.trials import slices_of
+from tuskml.kernels.passes import Floats
+from tuskml.kernels.rows import prepare
 from tuskml.kernels.rows.cells import Cells
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models, joined
@@ -170,3 +175,165 @@ def prepared(stack: ExitStack, groups: Groups, search: Search, memory: int) -> l
         near = Nearness(search, one.groups)
         parts.append(Prepared(search, in_order, one, stack.enter_context(cells), near, memory))
     return parts
+
+
+# Which rows each fold of a search holds out, in words: values of a column, or a time.
+
+MOST_VALUES = 20
+"""Values of a column that are listed."""
+Show = Callable[[float], str]
+
+
+def identities(part: Prepared, group: int) -> list[str] | None:
+    """Of each fold of a group the values that its rows have, or the first and the last one in the
+    order of time; None where rows are held out by chance."""
+    how, prepared = part.search.dealt, part.seen.prepared
+    if how.column is None or prepared is None:
+        return None
+    kind, *levels = prepared.texts(prepare.MARKS, group)
+    show = shown_as(kind, levels)
+    found = []
+    for out in how.sets:
+        marks = np.unique(part.cells.marks(group, out))
+        found.append(stretch(marks, show) if how.in_time else listed(marks, show))
+    return found
+
+
+def shown_as(kind: str, levels: Sequence[str]) -> Show:
+    """How a number of a column is shown."""
+    if kind == "text":
+        return lambda mark: levels[int(mark)]
+    if kind in ("date", "timestamp"):
+        return lambda mark: moment(mark, kind)
+    return lambda mark: f"{mark:.17g}" if mark % 1 else f"{mark:.0f}"
+
+
+def moment(days: float, kind: str) -> str:
+    """Days since 1970-01-01 as a date, or a date and a time to the second."""
+    if not math.isfinite(days) or abs(days) > 700_000:
+        return f"day {days:g}"
+    at = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=round(days * 86400))
+    return str(at.date() if kind == "date" else at)
+
+
+def listed(marks: Floats, show: Show) -> str:
+    """Some values, in words."""
+    texts = [show(mark) for mark in marks[:MOST_VALUES]]
+    more = len(marks) - len(texts)
+    return ", ".join(texts) + (f" and {more} more" if more else "")
+
+
+def stretch(marks: Floats, show: Show) -> str:
+    """The first and the last value."""
+    if not len(marks):
+        return ""
+    first, last = show(marks[0]), show(marks[-1])
+    return first if first == last else f"{first} to {last}"
+
+
+# The sets of rows that candidates train on, and those that they are judged by.
+#
+# Where the learner allows it, all sets of a rung train together: each row is then read once for
+# all models that train on it.
+
+
+@dataclass(frozen=True)
+class Round:
+    """One set of rows: the number of the folds that are held out, these and the others, and how
+    many slices of the others are trained on.
+    """
+
+    number: int
+    out: Sequence[int]
+    kept: Sequence[int]
+    slices: int
+
+
+@dataclass(frozen=True)
+class Sets:
+    """S sets of rows of G groups, which train together.
+
+    Rows are arrays (G * S,) of GROUP, the sets of a group being neighbours. Unless they stay, they
+    are valid until the next are asked for.
+    """
+
+    part: Prepared
+    rounds: Sequence[Round]
+
+    @property
+    def numbers(self) -> NDArray[np.intp]:
+        """The number of each set among all of the search, (S,)."""
+        return np.array([one.number for one in self.rounds], np.intp)
+
+    @property
+    def stays(self) -> bool:
+        """Whether all rows are linked once, and are valid as long as the sets are used."""
+        return len(self.rounds) > 1 and self.part.cells.slices == 1
+
+    @cached_property
+    def _linked(self) -> tuple[Groups, Groups, Groups | None, Groups]:
+        return self._kept(), self._whole(), self._parts(), self._held()
+
+    def kept(self) -> Groups:
+        """The rows that are trained on."""
+        return self._linked[0] if self.stays else self._kept()
+
+    def whole(self) -> Groups:
+        """All rows that any set has, (G,). They are linked as those of `kept` and `parts` are."""
+        return self._linked[1] if self.stays else self._whole()
+
+    def parts(self) -> Groups | None:
+        """The rows that each set lacks of the whole group; None unless that is their sum."""
+        return self._linked[2] if self.stays else self._parts()
+
+    def held(self) -> Groups:
+        """The rows that are held out."""
+        return self._linked[3] if self.stays else self._held()
+
+    def parted(self) -> tuple[Groups, tuple[Groups, Groups]]:
+        """Of one set all rows together, and the rows that are trained on and those held out."""
+        (one,) = self.rounds
+        whole, *parts = self.part.cells.linked_apart(one.kept, one.out, one.slices)
+        whole["place"] = np.arange(len(whole))
+        return whole, (parts[0], parts[1])
+
+    def _kept(self) -> Groups:
+        rows = self._rows([one.kept for one in self.rounds], self.rounds[0].slices)
+        rows["place"] = np.arange(len(rows))
+        return rows
+
+    def _whole(self) -> Groups:
+        cells = self.part.cells
+        found = cells.in_common([range(cells.folds)], self.rounds[0].slices)
+        assert found is not None
+        rows = found.ravel()
+        rows["place"] = np.arange(len(rows))
+        return rows
+
+    def _parts(self) -> Groups | None:
+        folds = sorted(fold for one in self.rounds for fold in one.out)
+        if folds != list(range(self.part.cells.folds)):
+            return None
+        return self._rows([one.out for one in self.rounds], self.rounds[0].slices)
+
+    def _held(self) -> Groups:
+        return self._rows([one.out for one in self.rounds], None)
+
+    def _rows(self, folds: Sequence[Sequence[int]], slices: int | None) -> Groups:
+        if len(folds) == 1:
+            return self.part.cells.linked(folds[0], slices)
+        rows = self.part.cells.in_common(folds, slices)
+        assert rows is not None
+        return rows.ravel()
+
+
+def sets_of(part: Prepared, every: Sequence[Round]) -> Iterator[Sets]:
+    """All sets of a rung, those together that can be."""
+    candidates = part.search.candidates
+    weighs = all(candidates[number].task.weighs_features for number in part.numbers)
+    dense = part.near.dense and weighs
+    if dense and part.cells.in_common([one.kept for one in every]) is not None:
+        yield Sets(part, every)
+    else:
+        for one in every:
+            yield Sets(part, [one])

@@ -18,14 +18,20 @@ from numpy.typing import NDArray
 
 from tuskml.errors import OptionError
 from tuskml.groups.preparation import NOT_COMPARED, with_column
+from tuskml.groups.selection import halving
 from tuskml.groups.selection.asked import Search
-from tuskml.groups.selection.drawing.tpe import Estimate, axes_of, chosen
-from tuskml.groups.selection.halving import racing
-from tuskml.groups.selection.halving.promise import Kernel, batches, promising
-from tuskml.groups.selection.identities import identities
-from tuskml.groups.selection.judging import judged
+from tuskml.groups.selection.halving import Kernel, batches, promising
+from tuskml.groups.selection.metrics import judged
 from tuskml.groups.selection.nearness import close
-from tuskml.groups.selection.prepared import Groups, Prepared, prepared
+from tuskml.groups.selection.prepared import (
+    Groups,
+    Prepared,
+    Round,
+    Sets,
+    identities,
+    prepared,
+    sets_of,
+)
 from tuskml.groups.selection.scheduled import (
     Load,
     Watch,
@@ -34,7 +40,7 @@ from tuskml.groups.selection.scheduled import (
     side_by_side,
     threads_of,
 )
-from tuskml.groups.selection.sets import Round, Sets, sets_of
+from tuskml.groups.selection.tpe import Estimate, axes_of, chosen
 from tuskml.groups.selection.trials import TOO_FEW, Trials, races, shares, slices_of
 from tuskml.learners.models import Models, Strings, joined
 from tuskml.learners.near import Near, NearWhole
@@ -135,10 +141,10 @@ class Running:
         search, tried = trials.search, np.zeros(trials.rung.shape, bool)
         self._on(1, trials, ~tried, slice(1))
         first, losses = trials.losses(), np.full(tried.shape, np.inf)
-        for n in racing.batches(len(tried), len(search.sets)):
+        for n in halving.race_batches(len(tried), len(search.sets)):
             if self.over:
                 return trials
-            batch = racing.leading(self.kernel(search), first, losses, tried, n)
+            batch = halving.leading(self.kernel(search), first, losses, tried, n)
             self._of(batch)._on(1, trials, batch, slice(1, None))
             tried |= batch
             losses = np.where(tried, trials.losses(), np.inf)

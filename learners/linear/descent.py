@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,6 @@ from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.candidates import PlanCosts
 from tuskml.learners.linear.planner.choice import Choice
 from tuskml.learners.linear.planner.cost import LOSS_ALONE, Cost
-from tuskml.learners.linear.planner.guard import Watching
 from tuskml.learners.linear.planner.iterations import Point, iterations_left
 from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.problem import Problem
@@ -43,6 +42,24 @@ HALVINGS = 4
 FINER, FINER_ITERATIONS = 1e-3, 60
 """Of epsilon, to which a smoothed corner is solved before it is left, and the most iterations: a
 small gradient may lead far, but rounding may not let it become smaller."""
+
+
+class Watch(Protocol):
+    """What watches a running plan, and may give it up (`planner/guard.py`)."""
+
+    @property
+    def meter(self) -> Meter:
+        """What counts the plan's passes."""
+        ...
+
+    @property
+    def given_up(self) -> bool:
+        """Whether another plan is to go on."""
+        ...
+
+    def watching(self, operators: Operators, on_sample: bool, last: bool) -> Operators:
+        """The same operators, watched; last: whether the stage ends at the tolerance."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -67,7 +84,7 @@ class Run:
         problem: Problem,
         begin: Beginning,
         plan: Plan,
-        watch: Watching | None = None,
+        watch: Watch | None = None,
     ) -> State:
         """Runs a plan."""
         held = self.held if self.options.validation else None
@@ -85,7 +102,7 @@ def descend(
     plan: Plan,
     deadline: float | None,
     timing: "Timing",
-    watch: Watching | None = None,
+    watch: Watch | None = None,
 ) -> State:
     """Runs the plan's stages, each from where the one before it ended.
 

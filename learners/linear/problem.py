@@ -161,7 +161,7 @@ class Problem:
 
     @property
     def d(self) -> int:
-        return self.shift.shape[1]
+        return int(self.shift.shape[1])
 
     def of(self, which: Index) -> "Problem":
         """The same for some of the groups."""

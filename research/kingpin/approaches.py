@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from research.kingpin.events import Failures, Gate, Run, Simulation, Task
-from tuskml.schedule.placement.shards import evenly
+from tuskml.schedule.placement import evenly
 from tuskml.schedule.simulation.workload import BATCH_SECONDS, Costs, Workload, batched
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from research.kingpin.approaches import simulated
 from research.kingpin.calibrating import Calibrated
 from research.kingpin.events import Failures
-from tuskml.schedule.placement.shards import (
+from tuskml.schedule.placement import (
     Sizes,
     constrained_wrap_around,
     filled,

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 import tuskml
 from research.qoop.adversaries import Profile
 from research.qoop.model import Queries, Rules, simulate
-from tuskml.learners.linear.planner import replanning, switching
+from tuskml.learners.linear.planner import guard, replanning
 from tuskml.learners.linear.planner.replanning import Resources, next_plan
 from tuskml.schedule import replay
 
@@ -232,16 +232,16 @@ def plans(
 def estimated(con: duckdb.DuckDBPyConnection, problem: Problem, memory: bool) -> Estimated:
     """What the optimizer expects of each plan by the training's threads."""
     kept: list[replanning.Replanning] = []
-    usual = switching.replanning_for
+    usual = guard.replanning_for
 
     def spy(*given: Any) -> replanning.Replanning | None:
         made = usual(*given)
         kept.extend([] if made is None else [made])
         return made
 
-    switching.replanning_for = spy  # type: ignore[assignment]
+    guard.replanning_for = spy  # type: ignore[assignment]
     con.execute(prepared(con, problem)).fetchall()
-    switching.replanning_for = usual
+    guard.replanning_for = usual
     size = float(problem[0] * (4 * problem[1] + 8)) * memory
     judged = [
         [kept[0].candidates(Resources(max(n, 1), np.inf, on_disk)) for n in range(CORES + 1)]

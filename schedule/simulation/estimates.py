@@ -16,8 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tuskml.schedule.placement.order import heaviest_first
-from tuskml.schedule.placement.shards import Sizes, evenly
+from tuskml.schedule.placement import Sizes, evenly, heaviest_first
 from tuskml.schedule.simulation.workload import Costs, Workload, batched
 
 

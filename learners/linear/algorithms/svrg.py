@@ -29,9 +29,9 @@ from tuskml.learners.linear.operators import (
 )
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.cost import Costs
-from tuskml.learners.linear.planner.curves import Interval
+from tuskml.learners.linear.planner.curves import Interval, Sketch
 from tuskml.learners.linear.planner.iterations import Usual, by_decade, few_rows
-from tuskml.learners.linear.planner.question import Question, Sketch, Statistics
+from tuskml.learners.linear.planner.question import Question, Statistics
 from tuskml.learners.linear.problem import Found, Index, Problem
 
 GROW = 1.1

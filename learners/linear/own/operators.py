@@ -5,7 +5,8 @@ signature that `operators.py` has for its kind. It is called once for each batch
 train together (and for each stage of it), so an operator may keep what it likes.
 """
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +23,6 @@ from tuskml.learners.linear.operators import State
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.problem import Found, Problem
 from tuskml.learners.linear.request import CUSTOM, LinearOptions
-from tuskml.learners.names import check_new
 from tuskml.learners.options.table import forget_parsed
 
 KINDS = ("transform", "stage", "sample", "compute", "update", "converge", "loop")
@@ -333,3 +333,19 @@ CHECKS: dict[str, Callable[..., Any]] = {
     "converge": a_verdict,
     "loop": a_decision,
 }
+
+
+# Names that a user gives to tasks, operators and algorithms.
+
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,62}")
+
+
+def check_new(what: str, name: object, taken: Container[str]) -> None:
+    """A name that SQL can say, and that none of tuskml's own has. Raises OptionError."""
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise OptionError(
+            f"the name of a {what} is {name!r}, expected a letter and at most 62 more letters, "
+            "digits and _ . -"
+        )
+    if name in taken:
+        raise OptionError(f"{what} '{name}' is a name of tuskml's own, expected another one")

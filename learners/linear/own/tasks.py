@@ -16,8 +16,8 @@ import numpy as np
 
 from tuskml.errors import OptionError, nearest, one_of
 from tuskml.kernels.open_rows import CALL, Floats, OwnLoss, Values
+from tuskml.learners.linear.own.operators import check_new
 from tuskml.learners.linear.tasks import OWN, RESPONSES, LinearTask
-from tuskml.learners.names import check_new
 from tuskml.learners.tasks import ALIASES
 from tuskml.udas.tasks import TASK_TABLE
 

@@ -1,7 +1,7 @@
 """Which plan trains: the candidates with iterations, cost and total, and the best of them.
 
 Iterations come from curves fitted to what candidates did on a sample, or where none was run from
-what such algorithms usually need (`estimates/iterations.py`).
+what such algorithms usually need (`iterations.py`).
 """
 
 import math

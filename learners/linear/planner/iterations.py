@@ -3,7 +3,7 @@
 Each algorithm's table has, by decades of the tolerance below 1, what the data sets of
 `scripts/bench/planner.py` took, dense and sparse, of independent and of correlated features, in
 the middle and at the ends. Where it is known how far the variances of dense features spread, a
-table of `spread.py` is used instead.
+table by spreads is used instead.
 """
 
 import math
@@ -136,7 +136,7 @@ class Usual:
     to matter sooner at the hinge on sparse rows; by_shape: for the hinge on dense rows, whose
     optimum the gap proves, iterations to 1e-6 for a feature and FEW rows, and the powers of the
     features and of the rows that they grow with; method: what runs on a sketch of the objective
-    (`sketch.py`) where there is one, and bent: how many times more iterations losses take that are
+    (`curves.py`) where there is one, and bent: how many times more iterations losses take that are
     not quadratic; by_model: for the hinge on dense rows, where the sketch is of
     a smooth loss; apart: at the hinge where rows are few for their features (APART), to any
     tolerance; by_penalty: at the hinge on sparse rows; constant: at the hinge where to predict the

@@ -16,8 +16,9 @@ from tuskml.learners.linear.algorithms.parts.kept import Kept, first_pass
 from tuskml.learners.linear.algorithms.parts.lipschitz import curvature_bound
 from tuskml.learners.linear.plan import Plan
 from tuskml.learners.linear.planner.candidates import PlanCosts
+from tuskml.learners.linear.planner.curves import FEWER, MOST, Sketch
 from tuskml.learners.linear.planner.iterations import SMOOTH
-from tuskml.learners.linear.planner.question import FEWER, MOST, Question, Sketch
+from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.problem import Found, Index, Problem
 from tuskml.learners.machine import constants
 
@@ -81,7 +82,7 @@ def steps_for(question: Question, seconds: float) -> int:
 def possible(question: Question) -> bool:
     """Whether a sample shows the curvature of the objective, or of a smooth one of its rows.
 
-    At the hinge a smooth one tells of dense rows alone (`estimates/iterations.py`).
+    At the hinge a smooth one tells of dense rows alone (`iterations.py`).
     """
     task = question.task
     return (

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tuskml.groups.selection.curves import EPOCHS, POINTS, Curves, epochs_of
+from tuskml.groups.selection.trials import EPOCHS, POINTS, Curves, epochs_of
 
 TREES = {"trees": 20, "num_leaves": 4, "min_child_rows": 5}
 RATES = [0.3, 0.1]

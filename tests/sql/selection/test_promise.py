@@ -6,8 +6,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from tuskml.groups.selection.drawing.tpe import axes_of
-from tuskml.groups.selection.halving.promise import (
+from tuskml.groups.selection.halving import (
     MOST_BATCHES,
     Kernel,
     batches,
@@ -15,6 +14,7 @@ from tuskml.groups.selection.halving.promise import (
     promising,
     rungs,
 )
+from tuskml.groups.selection.tpe import axes_of
 
 GRID = [
     ("logistic", json.dumps({"l2": 10.0**-k, "class_weight": weight}))

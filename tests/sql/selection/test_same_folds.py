@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from tuskml.groups.selection import judging
+from tuskml.groups.selection import metrics as judging
 
 ROWS = """
 CREATE TABLE rows AS SELECT i, i % 3 AS x, i % 3 = 0 OR hash(i) % 4 = 0 AS y, 1 + hash(i + 5) % 7 AS w,

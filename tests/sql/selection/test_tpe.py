@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.stats import truncnorm
 
-from tuskml.groups.selection.drawing import tpe
+from tuskml.groups.selection import tpe
 
 
 def density(x: float, trials: list[float], width: float) -> float:

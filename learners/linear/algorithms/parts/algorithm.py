@@ -156,7 +156,7 @@ class Algorithm(ABC):
     def scale(self, problem: Problem, diagonal: Floats) -> tuple[Method, Floats] | None:
         """What it multiplies the weights of one group by, (p,), to precondition sparse rows.
 
-        With the method that runs on a sketch for it (`estimates/sketch.py`); None without one.
+        With the method that runs on a sketch for it (`planner/curves.py`); None without one.
         diagonal: of the curvature at the start, (p,).
         """
         return None

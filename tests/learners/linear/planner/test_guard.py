@@ -8,7 +8,7 @@ import pytest
 from fitting import put
 
 from tuskml.learners.linear.algorithms import bgd, newton_cg
-from tuskml.learners.linear.planner import guard, switching
+from tuskml.learners.linear.planner import guard
 from tuskml.learners.linear.planner.curves import Interval
 from tuskml.learners.linear.planner.iterations import iterations_left
 
@@ -67,7 +67,7 @@ def test_another_plan_goes_on(con, monkeypatch, task, wrong):
 def test_without_the_guard_the_plan_stays(con, monkeypatch):
     put(con, *ill_conditioned("linear"), storage="FLOAT")
     believing(monkeypatch, "bgd")
-    monkeypatch.setattr(switching, "guard_for", lambda *args: None)
+    monkeypatch.setattr(guard, "guard_for", lambda *args: None)
     assert train(con, "linear", time="1s")["plan"].startswith("bgd, step line_search")
 
 

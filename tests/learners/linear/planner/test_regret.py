@@ -16,9 +16,16 @@ from tuskml.learners.linear.planner.calibration import groups_of
 from tuskml.learners.linear.planner.choice import Choice
 from tuskml.learners.linear.planner.cost import Cost, Parts
 from tuskml.learners.linear.planner.curves import Interval
-from tuskml.learners.linear.planner.guard import GUESSED, LOOK, SURE, Guard
+from tuskml.learners.linear.planner.guard import (
+    GUESSED,
+    LOOK,
+    SURE,
+    Before,
+    Guard,
+    next_best,
+    returning,
+)
 from tuskml.learners.linear.planner.iterations import fewest_left, iterations_left
-from tuskml.learners.linear.planner.switching import Before, next_best, returning
 from tuskml.learners.linear.tasks import LINEAR
 
 pytestmark = pytest.mark.native

@@ -18,8 +18,7 @@ from tuskml.learners.linear.options import parse
 from tuskml.learners.linear.planner import planning, sampling
 from tuskml.learners.linear.planner.calibration import groups_of
 from tuskml.learners.linear.planner.candidates import candidate, why_not
-from tuskml.learners.linear.planner.curves import decades
-from tuskml.learners.linear.planner.question import shrunk
+from tuskml.learners.linear.planner.curves import decades, shrunk
 from tuskml.learners.linear.planner.trials import trial
 from tuskml.learners.linear.tasks import LINEAR
 

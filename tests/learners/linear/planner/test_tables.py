@@ -12,12 +12,12 @@ from tuskml.learners.linear import training
 from tuskml.learners.linear.algorithms import ALGORITHMS, newton_cg
 from tuskml.learners.linear.objective import describe, start
 from tuskml.learners.linear.options import parse
-from tuskml.learners.linear.planner import planning, switching
+from tuskml.learners.linear.planner import guard, planning
 from tuskml.learners.linear.planner.calibration import groups_of
 from tuskml.learners.linear.planner.candidates import choose
 from tuskml.learners.linear.planner.choice import assess, select
 from tuskml.learners.linear.planner.curves import decades
-from tuskml.learners.linear.planner.switching import Before, next_best
+from tuskml.learners.linear.planner.guard import Before, next_best
 from tuskml.learners.linear.tasks import LINEAR
 from tuskml.learners.machine.constants import shipped
 
@@ -132,12 +132,12 @@ def test_epochs_of_svrg_at_the_hinge_are_within_four_times():
 def test_the_guard_tells_sparse_rows_from_dense_ones(monkeypatch):
     """`guard_for` hands on how rows are kept."""
     seen = []
-    monkeypatch.setattr(switching, "next_best", lambda *given: seen.append(given[3]))
+    monkeypatch.setattr(guard, "next_best", lambda *given: seen.append(given[3]))
     for segment, groups in (words(), tones()):
         plan, question = planning.first_plan(groups, asking("logistic", epsilon=1e-6, l2=1e-5))
         chosen = select(question, assess(question, shipped()), plan)
         rows = Pass(groups, question.task.loss, None, None, True, 1)
         problem = describe(rows, rows.labels(), plan, asking("logistic", l2=1e-5))
-        assert switching.guard_for(problem, chosen, question, Before()) is None
+        assert guard.guard_for(problem, chosen, question, Before()) is None
         del segment
     assert seen == [True, False]

@@ -1,1 +1,0 @@
-"""Candidates that are drawn: from ranges, and by what the trials before them say."""

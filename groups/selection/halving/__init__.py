@@ -1,1 +1,0 @@
-"""Searches that stop losers early."""
