@@ -102,9 +102,15 @@ class StoredRun:
     """One training of one group; call it once."""
 
     def __init__(
-        self, rows: Pass, memory: int, shape: Shape, settings: Settings,
-        options: FactorizationOptions, root: StoreRoot, began: float,
-    ) -> None:  # fmt: skip
+        self,
+        rows: Pass,
+        memory: int,
+        shape: Shape,
+        settings: Settings,
+        options: FactorizationOptions,
+        root: StoreRoot,
+        began: float,
+    ) -> None:
         assert settings.store is not None
         self.rows, self.memory, self.shape, self.settings = rows, memory, shape, settings
         self.name, self.root, self.began = settings.store, root, began
@@ -224,15 +230,23 @@ class StoredRun:
             raise
         store.discard()
         return Trained(
-            str(version.reference), model.mean, objective, epochs,
-            instead or constant.status_of(epochs.status), self.layout.per_key,
+            str(version.reference),
+            model.mean,
+            objective,
+            epochs,
+            instead or constant.status_of(epochs.status),
+            self.layout.per_key,
             self._counted(frames, made),
-        )  # fmt: skip
+        )
 
     def _train(
-        self, model: StoredFactorization, store: ModelStore, frames: Frames, progress: Progress,
+        self,
+        model: StoredFactorization,
+        store: ModelStore,
+        frames: Frames,
+        progress: Progress,
         made: Requests,
-    ) -> tuple[float, Epochs]:  # fmt: skip
+    ) -> tuple[float, Epochs]:
         """The objective at the result, and how the epochs went."""
         written = time.monotonic()
 
