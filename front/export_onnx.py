@@ -225,7 +225,7 @@ def scaled_shares(graph: Graph, n: int) -> None:
 
 
 def vectors_of(model: Model) -> dict[int, Floats]:
-    """By the first feature of each category that a net embeds, the vectors of its features."""
+    """Maps the first feature of each embedded category to the vectors of its features."""
     if model.task not in NETS or not model.weights():
         return {}
     return dict(tables_in(model.weights()))

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from tuskml.kvstore import file_rules
 from tuskml.kvstore.file_rules import FilesRefused
 from tuskml.learners.learner import Learner, Request
-from tuskml.learners.options.kinds import LEAST_CACHE
-from tuskml.learners.stored.defaults import CACHE
+from tuskml.learners.options.kinds import CACHE, LEAST_CACHE
 
 NAME = "auto"
 """Of the store that such models become versions of."""
@@ -28,7 +27,7 @@ def outgrown(
     root: str | None,
     account: int | None,
 ) -> Mapping[int, Request[Any, Any]]:
-    """By its place, the request of each group (`passes.GROUP`) that trains into a store unasked.
+    """Maps the index of each group that outgrows memory to a request that trains into a store.
 
     None where `store` is given, or where nobody has said where stores are. root: the database's;
     account: of the database whose rules for files hold.

@@ -29,10 +29,18 @@ from tuskml.kvstore import (
     list_partitionings,
 )
 from tuskml.kvstore.roots.names import default_root, make_root
-from tuskml.learners.options.kinds import BOOLEAN, STORE, Kind, Option, choice, integer, real
+from tuskml.learners.options.kinds import (
+    BOOLEAN,
+    CACHE,
+    STORE,
+    Kind,
+    Option,
+    choice,
+    integer,
+    real,
+)
 from tuskml.learners.options.table import read
 from tuskml.learners.stored.affinity import Arranging
-from tuskml.learners.stored.defaults import CACHE
 from tuskml.learners.stored.layout import Arranged, by_chunks, live_features
 from tuskml.partitioner import (
     WARM_LEVELDB,
@@ -237,7 +245,7 @@ class GroupRows:
 
     @property
     def n_rows(self) -> int:
-        """How many they are."""
+        """Returns the number of rows."""
         return int(self.group["n_rows"])
 
     def chunks(self) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.int32]]]:

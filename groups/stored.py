@@ -19,9 +19,8 @@ from tuskml.kvstore.files.locks import interruptible
 from tuskml.kvstore.roots.names import default_root
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models
-from tuskml.learners.options.kinds import LEAST_CACHE
+from tuskml.learners.options.kinds import CACHE, LEAST_CACHE
 from tuskml.learners.registry import learner_of
-from tuskml.learners.stored.defaults import CACHE
 from tuskml.schedule import budget
 from tuskml.schedule.budget import look_at_limits
 
@@ -96,7 +95,7 @@ def of_group(request: Request[Any, Any], place: int) -> Request[Any, Any]:
 
 @dataclass(frozen=True)
 class Lanes:
-    """How many groups train at the same time, the threads of each, and what each is asked."""
+    """The number of groups that train at the same time, and the threads and request of each."""
 
     count: int
     threads: int

@@ -79,7 +79,7 @@ def cancel() -> None:
 
 
 def cancel_count() -> int:
-    """How often `cancel` was called; a pass made before the last call stops."""
+    """Returns the number of calls of `cancel`; a pass made before the last call stops."""
     count: int = library().tk_cancel_count()
     return count
 

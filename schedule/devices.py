@@ -40,7 +40,7 @@ class FreeError(TurnError):
 
 
 class Turn(threading.local):
-    """Of the calling thread's training; device: 0: none."""
+    """A turn at the device for the calling thread's training; device 0: none."""
 
     device: int = 0
     began: float = 0.0

@@ -159,12 +159,12 @@ def note_plan(plan: str) -> None:
 
 
 def progress(groups: int) -> None:
-    """So many more groups have models; nothing where the calling thread does not train."""
+    """Reports that `groups` more have models; no effect where the calling thread does not train."""
     pool.library().ts_training_progress(groups)
 
 
 def step(part: float, groups: int, rows: int) -> None:
-    """How much of the work on so many groups is done; nothing where the thread does not train.
+    """Reports the part of the work on some groups; no effect where the thread does not train.
 
     part: 0 to 1, NaN where nothing tells; rows: that were read since the last call.
     """
@@ -225,7 +225,7 @@ def max_min(wanted: ArrayLike, weight: ArrayLike, cores: int) -> NDArray[np.int3
 
 
 def own_weight() -> float:
-    """Of this process's trainings, beside 1 of others; from the setting, 1 unless it is a number
+    """Returns the weight of this process's trainings, from the setting; 1 unless it is a number
     between 0.01 and 100."""
     try:
         weight = float(os.environ.get(WEIGHT, "1"))

@@ -47,7 +47,7 @@ class Joined:
     text_classes: bool = False
 
     def answers(self) -> Answers:
-        """How they predict. DataError where their task is unknown."""
+        """Returns how the models predict. DataError where their task is unknown."""
         return answers_of(self.task, self.options, self.classifies)
 
     def join(self, database: Database, rows: Sequence[str]) -> str:

@@ -137,7 +137,7 @@ class Done:
 
     @property
     def answers(self) -> list[bytes]:
-        """Of finished units, Arrow streams of keys as text and models."""
+        """Returns the answers of finished units: Arrow streams of keys as text and models."""
         return [one.answer for one in self.outcomes if one.answer is not None]
 
     def about(self, failed: Outcome) -> str:
@@ -150,7 +150,7 @@ class Done:
         return f"{failed.error} (group {name}{others})"
 
     def unfinished(self) -> str | None:
-        """How many groups were not trained, and why; None where all were."""
+        """Says how many groups were not trained, and why; None where all were."""
         failed = [self.about(one) for one in self.outcomes if one.answer is None]
         if not failed and len(self.outcomes) == len(self.batches):
             return None

@@ -24,7 +24,7 @@ from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.sources import Source
 from tuskml.learners.registry import learner_of
 from tuskml.model.execution import Execution, Pilot
-from tuskml.schedule.placement.shards import Sizes
+from tuskml.schedule.placement import Sizes
 from tuskml.schedule.simulation.estimates import estimates, unbalanced
 from tuskml.schedule.simulation.workload import Costs, Workload
 

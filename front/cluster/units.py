@@ -145,7 +145,7 @@ class Units:
         }
 
     def order(self) -> dict[str, Any]:
-        """How a part orders its rows."""
+        """Says how a part orders its rows."""
         asked = self.training.asked
         options = asked.requests[0].options
         orders = any(learner_of(one.task).facts.orders for one in asked.requests)

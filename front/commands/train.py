@@ -214,7 +214,7 @@ def about(model: Model, names: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def counted(counters: dict[str, Any]) -> list[tuple[str, str]]:
-    """How much was read, of how much."""
+    """Reports how much was read, and of how much."""
     if "rows_read" not in counters:
         return []
     of = [("rows_read", "rows"), ("row_groups_read", "row_groups")]

@@ -115,7 +115,7 @@ IN_MEMORY = "SELECT path IS NULL FROM duckdb_databases() WHERE database_name = c
 
 
 def rows_read() -> int:
-    """How many rows the trainings of this process have read in DuckDB so far."""
+    """Counts the rows that trainings of this process have read in DuckDB so far."""
     library = ctypes.CDLL(str(extension_path()))
     library.tusk_rows_read.restype = ctypes.c_int64
     return int(library.tusk_rows_read())

@@ -109,7 +109,7 @@ def without_nan(database: Database, name: str) -> str:
 
 
 def find_source(database: Database, given: FilePath | Sequence[FilePath]) -> Source:
-    """Of a table, a query or files."""
+    """Finds the source that a table, a query or files name."""
     paths = [given] if isinstance(given, str | PathLike) else list(given)
     for path in paths:
         if not isinstance(path, str | PathLike):

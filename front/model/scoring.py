@@ -25,7 +25,7 @@ LITERAL = re.compile(rf"\s*(?:array\s*)?\[({NAME}(?:,{NAME})*)\]\s*", re.IGNOREC
 
 
 def answers(model: Fields) -> Answers:
-    """How a model predicts."""
+    """Returns how a model predicts."""
     return answers_of(model.task, model.options, bool(model.classes))
 
 

@@ -114,7 +114,7 @@ def number(value: float | None) -> str:
 
 
 def fixed(value: float | None, digits: int) -> str:
-    """So many digits behind the point."""
+    """Formats a number with `digits` decimals."""
     return "" if value is None else f"{value:.{digits}f}"
 
 

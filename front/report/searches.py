@@ -49,7 +49,7 @@ def named(configuration: dict[str, Any]) -> str:
 
 
 def winners(groups: Sequence[Group]) -> str:
-    """Of how many groups each candidate is the best."""
+    """Counts the groups for which each candidate is the best."""
     won: Counter[str] = Counter()
     for group in groups:
         assert group.model is not None

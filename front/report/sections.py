@@ -55,7 +55,7 @@ def summary(groups: Sequence[Group]) -> str:
 
 
 def statuses(groups: Sequence[Group]) -> str:
-    """How many groups have each status: a bar, and the numbers."""
+    """Shows how many groups have each status: a bar, and the numbers."""
     counted = Counter((group.grade, group.status) for group in groups)
     ordered = sorted(counted.items(), key=lambda item: (-WORST_FIRST.index(item[0][0]), -item[1]))
     bar = charts.shares(

@@ -34,7 +34,7 @@ def unquoted(name: str) -> str:
 
 
 def shortened(text: str) -> str:
-    """So much of a text as a sentence has room for."""
+    """Cuts a text to what a sentence has room for."""
     return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 3]}..."
 
 

@@ -32,7 +32,7 @@ class Clock:
 
 
 class Pulses:
-    """Of all workers that have work. silent: seconds after which one is given up."""
+    """The pulses of all workers that have work. silent: seconds after which one is given up."""
 
     def __init__(self, silent: float) -> None:
         self.clock = Clock()

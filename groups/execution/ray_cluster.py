@@ -52,7 +52,7 @@ an idle worker too: its own may be stopped, or on a machine that swaps."""
 
 
 def start_seconds() -> float:
-    """How long to wait for the first worker: TUSKML_CLUSTER_TIMEOUT, or a minute."""
+    """Returns the seconds to wait for the first worker: TUSKML_CLUSTER_TIMEOUT, or a minute."""
     text = os.environ.get("TUSKML_CLUSTER_TIMEOUT", "")
     try:
         return float(text) if text else START_SECONDS
@@ -77,7 +77,7 @@ class Task:
 
 
 class Caller(Protocol):
-    """Who runs units. notes, most_seconds: as of `RayCluster`."""
+    """The caller that runs units. notes, most_seconds: as of `RayCluster`."""
 
     notes: list[str]
     most_seconds: float | None
@@ -363,7 +363,7 @@ class Run:
 
 
 def digits(unit: Unit) -> int:
-    """Of its size as a binary number."""
+    """Returns the number of binary digits of the unit's size."""
     return int(unit.size).bit_length()
 
 

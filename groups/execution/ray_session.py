@@ -11,9 +11,9 @@ from tempfile import gettempdir
 from typing import Any
 
 from tuskml.errors import ClusterError, ExtensionError
-from tuskml.groups.execution import activity, packages
+from tuskml.groups.execution import activity
 from tuskml.groups.execution.activity import log
-from tuskml.groups.execution.executor import Unit
+from tuskml.groups.execution.executor import Unit, needed_package
 
 OLDEST = (2, 50)
 REACH_SECONDS = 5.0
@@ -27,8 +27,8 @@ def imported() -> Any:
     """The package ray. ExtensionError where it is missing or too old."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else a warning
-    ray = packages.imported("ray", "ray", INSTALL)
-    packages.imported("pyarrow", "ray", INSTALL)
+    ray = needed_package("ray", "ray", INSTALL)
+    needed_package("pyarrow", "ray", INSTALL)
     found = tuple(map(int, re.findall(r"\d+", ray.__version__)[:2]))
     if found < OLDEST:
         least = ".".join(map(str, OLDEST))

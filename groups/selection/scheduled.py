@@ -23,11 +23,11 @@ from tuskml.groups.selection.prepared import Prepared
 from tuskml.kernels import passes, working
 from tuskml.kvstore import hosting
 from tuskml.schedule import budget, shares
-from tuskml.schedule.placement.order import heaviest_first
-from tuskml.schedule.placement.shards import (
+from tuskml.schedule.placement import (
     Sizes,
     constrained_wrap_around,
     filled,
+    heaviest_first,
     least_makespan,
 )
 

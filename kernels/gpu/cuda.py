@@ -229,7 +229,7 @@ class Cuda:
 
     @property
     def double_cost(self) -> int:
-        """How many floats are computed in the time of a double: 2, or 64 on a desktop's GPU."""
+        """Floats computed in the time of one double: 2, or 64 on a desktop's GPU."""
         return self._slow_doubles
 
     @property

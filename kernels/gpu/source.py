@@ -76,7 +76,7 @@ def stride_of(d: int, vec: int, lanes: int) -> int:
 
 @dataclass(frozen=True)
 class Tiles:
-    """How a gradient's blocks cut their rows: bytes of a tile, most warps of a block, tiles in
+    """Tiles of a gradient's blocks: bytes of a tile, most warps of a block, tiles in
     shared memory, and sums per lane where several lanes share a row.
 
     With two tiles three or four blocks fit on a multiprocessor. On an H200 that was faster than

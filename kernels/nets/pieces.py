@@ -31,7 +31,7 @@ PAD = 16
 
 
 def padded(n: int) -> int:
-    """So many floats, and what is added to them."""
+    """Rounds a number of floats up to whole lines."""
     return -(-n // PAD) * PAD
 
 

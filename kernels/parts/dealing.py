@@ -106,8 +106,8 @@ def order_of(alike: Hashes) -> NDArray[np.intp]:
 
 
 def earlier(ask: Callable[..., list[list[Array]]], n_rows: int) -> list[list[Array]]:
-    """Of each part the rows that others have before them, rising, and how many of a hash these
-    are.
+    """Returns for each part the rows that other parts have before them, rising, and how many of a
+    hash these are.
 
     ask: hashes of all parts, by `bits` and `slice`; n_rows: of all parts.
     """

@@ -167,7 +167,7 @@ class Told:
 
     @classmethod
     def of_arrays(cls, arrays: Sequence[Any]) -> Self:
-        """From the arrays."""
+        """Makes a census from arrays."""
         *texts, numbers = arrays
         return cls([one.tobytes() for one in texts], [tuple(pair) for pair in numbers.tolist()])
 

@@ -94,7 +94,7 @@ def _distinct(ids: NDArray[np.generic]) -> NDArray[np.generic]:
 
 
 def _places(there: NDArray[np.generic], ids: NDArray[np.generic]) -> NDArray[np.int32]:
-    """Of ids among those that are there, rising, a part at a time to spare memory."""
+    """Finds the indices of ids among the rising ids that exist, a part at a time to spare memory."""
     places = np.empty(len(ids), np.int32)
     for at in range(0, len(ids), PLACED):
         places[at : at + PLACED] = np.searchsorted(there, ids[at : at + PLACED])
@@ -112,7 +112,7 @@ def _taken(
     every: int,
     n: int,
 ) -> Taken:
-    """Of the rows of a segment: entries of each, ids, values, labels and weights."""
+    """Returns the sampled rows of a segment: their entries, ids, values, labels and weights."""
     starts, ids, values = features
     rows = np.arange(first, min(first + len(labels), n))
     chosen = np.flatnonzero(rows // TOGETHER % every == 0)

@@ -34,9 +34,10 @@ class Prior:
 
 @dataclass(frozen=True)
 class Cut:
-    """How the documents are read. parts: how many they are dealt to; window: how many tokens are
-    drawn before the next ones are read; 0: as the number of tokens suggests. spends: nobody reads
-    the rows again, so those of large groups give their memory back."""
+    """The way in which documents are read. parts: number that they are dealt to; window: how many
+    tokens are drawn before the next ones are read; 0: as the number of tokens suggests. spends:
+    nobody reads the rows again, so those of large groups give their memory back.
+    """
 
     parts: int = 0
     window: int = 0

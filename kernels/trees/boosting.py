@@ -37,7 +37,7 @@ REFUSED = KERNELS.constant("TK_REFUSED")
 
 @dataclass(frozen=True)
 class Rules:
-    """How trees grow; the fields of `tk_boost` by their names there."""
+    """The rules by which trees grow; the fields of `tk_boost` by their names there."""
 
     objective: int
     trees: int
@@ -169,7 +169,7 @@ def boosted(
 
 
 def kept_iterations(base_loss: float, loss: Floats, held: Floats | None) -> int:
-    """How many iterations are kept, as `tk_kept_iterations` has it."""
+    """Returns the number of iterations to keep, as `tk_kept_iterations` has it."""
     given = pointer(loss), pointer(held), len(loss)
     return int(library().tk_kept_iterations(base_loss, *given))
 

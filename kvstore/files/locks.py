@@ -127,7 +127,7 @@ def is_at(handle: int, path: Path) -> bool:
 
 
 def _owner(handle: int) -> str:
-    """Who holds the lock on an open file."""
+    """Names the process that holds the lock on an open file."""
     text = os.pread(handle, 20, 0)
     return f"process {int(text)}" if text.isdigit() else "another process"
 

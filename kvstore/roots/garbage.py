@@ -94,8 +94,9 @@ def _remove_all(found: Iterator[leftovers.Leftover], rules: Rules, dry_run: bool
 
 
 def _found_in(folder: Path, rules: Rules) -> Iterator[leftovers.Leftover]:
-    """Of one store, whose lock is held. A damaged record of a version stops it: it may name any
-    of the files."""
+    """Collects what one store, whose lock is held, has left. A damaged record of a version stops
+    it: it may name any of the files.
+    """
     known = [versions.read(folder, number) for number in versions.numbers(folder)]
     current = None
     if os.path.lexists(folder / versions.CURRENT):

@@ -5,15 +5,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tuskml.errors import OptionError, one_of
-from tuskml.learners.factorization.algorithms import ALGORITHMS, REGISTERED, default_for
-from tuskml.learners.factorization.algorithms.algorithm import Algorithm, Place
+from tuskml.learners.factorization.algorithms import (
+    ALGORITHMS,
+    REGISTERED,
+    Algorithm,
+    Place,
+    default_for,
+)
 from tuskml.learners.factorization.options import (
     FALLING,
     ROTATION,
     FactorizationOptions,
 )
 from tuskml.learners.models import FORMAT
-from tuskml.learners.options.schedules import POWERS
+from tuskml.learners.options.kinds import POWERS
 from tuskml.schedule import budget
 
 STORED_ALGORITHMS = ("auto", *(one.name for one in REGISTERED if one.stored))

@@ -25,9 +25,8 @@ from tuskml.kvstore import Frames, ModelStore, StoreRoot, buffers_of
 from tuskml.kvstore.working.frames import LEAST_FRAME_MEMORY, frame_bytes, frame_share
 from tuskml.learners import events
 from tuskml.learners.factorization.epochs import ATTEMPTS, Epochs
-from tuskml.learners.factorization.options import FactorizationOptions
+from tuskml.learners.factorization.options import FactorizationOptions, Request
 from tuskml.learners.factorization.progress import Progress, facts_of
-from tuskml.learners.factorization.request import Request
 from tuskml.learners.factorization.settings import Settings
 from tuskml.learners.factorization.training import Constant, shape_of
 from tuskml.learners.factorization.vectors import (
@@ -38,9 +37,9 @@ from tuskml.learners.factorization.vectors import (
     pairs_of_vectors,
 )
 from tuskml.learners.models import Lists, Models, thinned
-from tuskml.learners.stored.defaults import CACHE, CHECKPOINT_SECONDS
+from tuskml.learners.options.kinds import CACHE
 from tuskml.learners.stored.layout import cost_of
-from tuskml.learners.stored.progress import Clock, Counters, Facts
+from tuskml.learners.stored.progress import CHECKPOINT_SECONDS, Clock, Counters, Facts
 from tuskml.partitioner import WARM_LEVELDB, Cost
 
 DTYPE = "float32"

@@ -16,6 +16,7 @@ from tuskml.learners.options.kinds import (
     ANYWHERE,
     BOOLEAN,
     NAMED_START,
+    POWERS,
     ROW,
     ROW_GROUPS,
     SPARSE,
@@ -28,7 +29,6 @@ from tuskml.learners.options.kinds import (
     real,
     within,
 )
-from tuskml.learners.options.schedules import POWERS
 from tuskml.learners.options.table import OF_TEXT, SHARED, OptionTable
 
 IN_TURN = ("shuffled-partition", "sequential")

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tuskml.learners.options.schedules import POWERS
+from tuskml.learners.options.kinds import POWERS
 
 
 @dataclass(frozen=True)

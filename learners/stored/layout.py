@@ -201,7 +201,7 @@ def described(index: IndexMap) -> str:
 
 
 def bytes_of_all(index: IndexMap, several: int = 1) -> int:
-    """Of the frames of all keys of an index map of live features, of several weights each; 0 for
+    """Returns the bytes of all frames of an index map of live features with several weights; 0 for
     another.
     """
     if index.live is None:

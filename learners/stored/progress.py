@@ -44,7 +44,8 @@ class Clock:
 
 @dataclass(frozen=True)
 class Counters:
-    """Of one training, since it began or was resumed; trials of steps have memory of their own.
+    """The counters of one training, since it began or was resumed; trials of steps have memory of
+    their own.
 
     Every distinct feature of a chunk of rows, in every epoch, is either saved by partitioning,
     saved by pushing, a cache hit or a request: these four add up to `features`.
@@ -158,6 +159,8 @@ def stored(
 
 # How far the training of a stored model is: what a checkpoint keeps beside the weights.
 
+CHECKPOINT_SECONDS = 60.0
+"""About the time between two checkpoints."""
 Facts = dict[str, Any]
 
 

@@ -195,6 +195,6 @@ def pages_of(counts: NDArray[np.int32]) -> NDArray[Any]:
 
 
 def _lengths(pages: NDArray[Any]) -> Ids:
-    """Of each page's data, in uint16."""
+    """Returns the length of each page's data, in uint16."""
     counts = pages["count"].astype(np.int64)
     return np.where(pages["is_bitmap"] != 0, _BITMAP_LENGTH, counts)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from research.kingpin.events import Failures, Gate, Run, Simulation, Task
-from tuskml.schedule.placement.shards import evenly
+from tuskml.schedule.placement import evenly
 from tuskml.schedule.simulation.workload import BATCH_SECONDS, Costs, Workload, batched
 
 
@@ -107,7 +107,7 @@ def gap(
 def passes_of(
     work: Workload, costs: Costs, shards: NDArray[np.void]
 ) -> tuple[list[Task], list[Gate]]:
-    """Of large groups: a task per shard, pass and bundle of configurations.
+    """Returns the passes over large groups: a task per shard, pass and bundle of configurations.
 
     A pass waits for the partial sums of the one before. Configurations travel in two bundles or
     more where each is work enough, so that one is trained while the other's sums travel. Groups

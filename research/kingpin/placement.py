@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from research.kingpin.timetable import broken, timetable
-from tuskml.schedule.placement.order import claimed_makespan, heaviest_first
-from tuskml.schedule.placement.shards import (
+from tuskml.schedule.placement import (
+    claimed_makespan,
     constrained_wrap_around,
     filled,
+    heaviest_first,
     least_makespan,
     wrap_around,
 )

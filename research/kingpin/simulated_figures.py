@@ -11,7 +11,7 @@ import numpy as np
 from research.kingpin.approaches import simulated
 from research.kingpin.calibrating import Calibrated
 from research.kingpin.events import Failures
-from tuskml.schedule.placement.shards import (
+from tuskml.schedule.placement import (
     Sizes,
     constrained_wrap_around,
     filled,
@@ -57,7 +57,7 @@ def zipf(rows: int, groups: int, exponent: float = 1.0) -> Sizes:
 
 
 def workload(sizes: Sizes) -> Workload:
-    """Of 10 features in 44 bytes a row."""
+    """Makes a workload of 10 features in 44 bytes a row."""
     return Workload(sizes, CONFIGURATIONS, PASSES, ROW_BYTES, MODEL_BYTES)
 
 

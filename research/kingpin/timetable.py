@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.schedule.placement.shards import SHARD, Sizes
+from tuskml.schedule.placement import SHARD, Sizes
 
 Tasks = NDArray[np.void]
 TASK = np.dtype([*SHARD.descr, ("configuration", "i8"), ("begin", "i8"), ("end", "i8")])

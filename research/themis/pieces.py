@@ -17,12 +17,12 @@ Counts = NDArray[np.int64]
 
 
 def capacity(free: Counts) -> Counts:
-    """Of free workers by machine (M,): room for pieces of each size, in workers (4,)."""
+    """Returns the room (4,) that free workers by machine (M,) leave for pieces of each size."""
     return np.array([int((free // size).sum()) * size for size in SIZES], np.int64)
 
 
 def use(pieces: Counts) -> Counts:
-    """Of pieces by size (B, 4): workers in pieces at least as large as each size (B, 4)."""
+    """Returns the workers (B, 4) in pieces at least as large as each size; pieces: (B, 4)."""
     return np.cumsum(pieces * np.array(SIZES), axis=1).astype(np.int64)
 
 

@@ -48,7 +48,7 @@ class Network:
 
     @cached_property
     def workers(self) -> int:
-        """Of all hosts."""
+        """Number of workers of all hosts."""
         return self.hosts * self.per_host
 
     def seconds(self, kind: str, size: float, pattern: str, channel: int) -> float:
@@ -132,5 +132,5 @@ CHOICES = {
 
 
 def splines_of(pattern: str) -> int:
-    """How many motifs a pattern makes of each segment."""
+    """Returns the number of motifs that a pattern makes of each segment."""
     return int(pattern.removeprefix("splined")) if pattern.startswith("splined") else 1

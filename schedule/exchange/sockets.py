@@ -179,7 +179,7 @@ class Links:
 
 
 def _exactly(one: socket.socket, count: int) -> bytes:
-    """So many bytes. ConnectionError where the connection ends before."""
+    """Receives `count` bytes. ConnectionError where the connection ends before."""
     data = bytearray(count)
     view, at = memoryview(data), 0
     while at < count:

@@ -23,7 +23,7 @@ class Claim:
     overruns: int = 0
 
     def audit(self, done: float) -> None:
-        """So much was done, and the app goes on."""
+        """Updates the claim once `done` seconds of work are finished."""
         while done > self.work * TOLERANCE:
             self.work = OVERRUN * done
             self.overruns += 1

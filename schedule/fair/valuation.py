@@ -27,7 +27,7 @@ class Slowdowns:
     cluster: float = 1.3
 
     def of(self, machines: int, racks: int) -> float:
-        """Of a job whose workers are on so many machines in so many racks."""
+        """Returns the slowdown of a job whose workers span `machines` in `racks`."""
         return self.machine if machines <= 1 else self.rack if racks <= 1 else self.cluster
 
 

@@ -16,8 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tuskml.schedule.placement.order import heaviest_first
-from tuskml.schedule.placement.shards import Sizes, evenly
+from tuskml.schedule.placement import Sizes, evenly, heaviest_first
 from tuskml.schedule.simulation.workload import Costs, Workload, batched
 
 
@@ -35,13 +34,13 @@ class Estimate:
 
     @property
     def seconds(self) -> float:
-        """From the call to its end."""
+        """Seconds from the call to its end."""
         shared = self.compute + self.load + self.network
         return self.start + shared / self.workers + self.idle
 
 
 def estimates(work: Workload, workers: int, costs: Costs) -> list[Estimate]:
-    """Of TP, MTP, DP and GAP on so many workers, the shortest first."""
+    """Estimates TP, MTP, DP and GAP on a number of workers, the shortest first."""
     found = [make(work, workers, costs) for make in (tp, mtp, dp, gap)]
     return sorted(found, key=lambda one: one.seconds)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tuskml.schedule.placement.shards import Sizes
+from tuskml.schedule.placement import Sizes
 
 
 @dataclass(frozen=True)

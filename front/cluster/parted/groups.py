@@ -122,7 +122,7 @@ class PartedGroups:
 
     @property
     def keys(self) -> list[str]:
-        """Of all groups."""
+        """Returns the keys of all groups."""
         return list(self.batches)
 
     @contextmanager

@@ -23,7 +23,7 @@ from tuskml.databases.duckdb import DuckDB
 from tuskml.errors import DataError, RowsError, TuskError
 from tuskml.groups.contract.attachment import library
 from tuskml.groups.execution.executor import Unit, attempt, each_of, encoded, several
-from tuskml.groups.execution.share import share
+from tuskml.groups.execution.worker import share
 from tuskml.groups.invalid import usable
 from tuskml.groups.selection.parted import judgement, judges
 from tuskml.kernels import passes
@@ -348,7 +348,7 @@ def free_another(held: Held) -> bool:
 
 
 def threads() -> int:
-    """How many may compute for a part."""
+    """Returns the number of threads for a part."""
     return share().threads or budget.threads()
 
 

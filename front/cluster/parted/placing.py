@@ -95,8 +95,9 @@ APPROACHES = {"TP": "gtp", "GAP": "gap", "DP": "dp"}
 
 
 def placement_of(where: Where) -> tuple[Executor, Placement]:
-    """Of the arguments; placement None is the first one (but see `usual`). OptionError for
-    anything else."""
+    """Returns the placement that the arguments ask for; None is the first one (but see `usual`).
+    OptionError for anything else.
+    """
     given = where.placement
     if given is not None and where.executor is None:
         raise OptionError(
@@ -138,7 +139,8 @@ def cut(training: Training, found: Catalogue, placement: Placement, usual: bool)
 
 
 def alone(training: Training, found: Catalogue) -> Cut:
-    """Of a model without groups: by parts if it is large, and parts add sums.
+    """Returns the placement of a model without groups: in parts if it is large and sums over parts
+    suffice.
 
     Where a model hops from part to part, or most of a forest grows in one place, it takes as long
     on all workers as on one (the cost model's idle time), unless a search has several that hop.

@@ -49,7 +49,7 @@ class Catalogue:
 def catalogue_of(
     database: DuckDB, files: Sequence[str], source: str, keys: Sequence[tuple[str, str]]
 ) -> Catalogue:
-    """By the manifest that lies beside the files, or by one look at the keys' columns.
+    """Reads the catalogue from the manifest next to the files, or from the columns of the keys.
 
     files: as the caller gave them; source: what follows FROM; keys: names and SQL; without any,
     all rows are one group, whose key is (). DataError where a shard of the manifest is missing.

@@ -29,7 +29,7 @@ class Range:
 
     @property
     def count(self) -> int:
-        """How many."""
+        """Returns the number of rows."""
         return self.end - self.begin
 
 

@@ -232,7 +232,7 @@ def keys_of(training: Training) -> str:
 
 
 def rows(training: Training) -> str:
-    """From where."""
+    """Returns the FROM clause of the training rows."""
     return f"FROM {training.source.sql}"
 
 

@@ -169,7 +169,7 @@ def python_path() -> str:
 
 
 def server_user(server: Server) -> pwd.struct_passwd | None:
-    """Who the server most likely runs as: who owns its files, else the user postgres."""
+    """Guesses the user that the server runs as: the owner of its files, else postgres."""
     owner = server.folder("PKGLIBDIR").stat().st_uid
     try:
         return pwd.getpwuid(owner) if owner else pwd.getpwnam("postgres")

@@ -175,7 +175,7 @@ class Classes:
         )
 
     def numbers(self, labels: Any) -> Any:
-        """Of each row the number of its class, (G, n)."""
+        """Returns the class number of each row, (G, n)."""
         if self.rules.loss == LOGISTIC:
             return (labels == self.positive).astype(np.float64)
         if self.label is None:

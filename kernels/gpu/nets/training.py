@@ -256,7 +256,7 @@ class Training:
 
 
 def split(flat: NDArray[Any], sizes: tuple[int, ...]) -> list[tuple[Any, Any]]:
-    """Of each layer the weights (G, out, in) and biases (G, out) of weights (G, weights)."""
+    """Splits weights (G, weights) into each layer's weights (G, out, in) and biases (G, out)."""
     found, at = [], 0
     for inputs, out in pairwise(sizes):
         table = flat[:, at : at + out * (inputs + 1)].reshape(len(flat), out, inputs + 1)

@@ -57,7 +57,7 @@ def leaf_quantiles(parted: Asking, tree: Tree, every: bool, weighted: bool) -> F
 
 
 def sum_of(terms: list[Array]) -> Array:
-    """From the first term to the last."""
+    """Adds terms from the first to the last."""
     total = terms[0]
     for term in terms[1:]:
         total = total + term

@@ -64,7 +64,7 @@ def forest_in(base: Floats, arrays: Sequence[Any]) -> Forest | None:
 
 
 def as_bytes(array: NDArray[np.void]) -> NDArray[np.uint8]:
-    """Of items with fields, which messages do not have."""
+    """Views items with fields as bytes, since messages have no fields."""
     return np.frombuffer(array.tobytes(), np.uint8)
 
 

@@ -8,7 +8,7 @@ from tuskml.errors import OptionError, one_of
 from tuskml.learners.factorization.algorithms import REGISTERED
 from tuskml.learners.factorization.options import BPR, FALLING, IMPLICIT, FactorizationOptions
 from tuskml.learners.models import FORMAT
-from tuskml.learners.options.schedules import POWERS
+from tuskml.learners.options.kinds import POWERS
 from tuskml.schedule import budget
 
 WHERE = "option 'feedback': 'implicit'"

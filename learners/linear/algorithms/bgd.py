@@ -30,7 +30,7 @@ from tuskml.learners.linear.planner.curves import Interval
 from tuskml.learners.linear.planner.iterations import ByModel, Usual
 from tuskml.learners.linear.planner.question import Question
 from tuskml.learners.linear.problem import Found, Index, Problem
-from tuskml.learners.options.schedules import POWERS
+from tuskml.learners.options.kinds import POWERS
 
 
 def first_steps(plan: Plan, problem: Problem) -> Floats:

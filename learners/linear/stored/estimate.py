@@ -74,7 +74,7 @@ def demand_of(n_chunks: int, looked_at: Sequence[tuple[Keys, Widths]]) -> Demand
 
 
 def expected_epochs(groups: NDArray[np.void], request: Request, plan: Plan) -> float:
-    """How many epochs a plan's training is expected to take."""
+    """Estimates the number of epochs of a plan's training."""
     if plan.epsilon == 0:
         return float(plan.max_iter)
     question = Question(request.task, request.options, statistics(groups), plan.threads)
@@ -97,7 +97,7 @@ def estimate_of(
 
 
 def store_use(demand: Demand, cache: int, epochs: float, settles: bool) -> StoreUse:
-    """Of a new model's training of so many epochs and the objective at its end.
+    """Estimates the use of the store by `epochs` of a new model and the objective at their end.
 
     cache: bytes of memory for weights; settles: whether penalties are brought up to date for all
     keys at the end.
@@ -126,7 +126,7 @@ def store_use(demand: Demand, cache: int, epochs: float, settles: bool) -> Store
 def routed_use(
     buckets: float, weights: float, epochs: float, runs: float | None = None
 ) -> StoreUse:
-    """Of a training whose weights travel between chunks of rows, and of the objective at its end.
+    """Estimates the use by a training whose weights travel between chunks, and by its objective.
 
     buckets, weights: what an epoch's chunks take over from others than the chunk just before;
     runs: in which they are written, where not each bucket is one.
@@ -145,7 +145,7 @@ def frame_sizes(width: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def time_of(share: NDArray[np.float64], size: NDArray[np.float64], cache: float) -> float:
-    """How many chunks' keys fill a cache of so many bytes: its characteristic time."""
+    """Returns the number of chunks whose keys fill the cache: its characteristic time."""
     low, high = 0.0, 1.0
     stays = np.log1p(-np.minimum(share, 1 - 1e-12))
 

@@ -192,7 +192,7 @@ class Online:
             return math.inf
 
     def _rounding(self) -> float:
-        """Of losses, whose margins are sums of weights of 32 bits."""
+        """Returns the rounding error of losses, whose margins are sums of 32-bit weights."""
         return 1e-9 * (1 + self.progress.model.intercept * self.progress.model.intercept)
 
     def objective(self) -> float:

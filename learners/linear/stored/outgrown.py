@@ -56,7 +56,7 @@ def could_be_stored(request: Request) -> bool:
 
 
 def bytes_of(features: NDArray[np.integer]) -> NDArray[np.float64]:
-    """Of the vectors of weights that a training in memory keeps."""
+    """Returns the bytes of the weight vectors that a training in memory keeps."""
     return np.asarray(LAST_CHOICE.vectors * DOUBLE * (features + 1.0))
 
 

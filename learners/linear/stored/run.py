@@ -38,8 +38,8 @@ from tuskml.learners.linear.stored.outcome import (
 )
 from tuskml.learners.linear.stored.start import DTYPE, Start, first_intercept
 from tuskml.learners.linear.stored.step import HeldOut, Trials, penalties_of
+from tuskml.learners.options.kinds import CACHE
 from tuskml.learners.stored.affinity import Arranging
-from tuskml.learners.stored.defaults import CACHE, CHECKPOINT_SECONDS
 from tuskml.learners.stored.layout import (
     Arranged,
     all_fit,
@@ -51,7 +51,7 @@ from tuskml.learners.stored.layout import (
     given_layout,
     live_features,
 )
-from tuskml.learners.stored.progress import Clock, Counters, Progress, facts_of
+from tuskml.learners.stored.progress import CHECKPOINT_SECONDS, Clock, Counters, Progress, facts_of
 from tuskml.partitioner import IndexMap, LiveFeatures
 
 CHUNK_ENTRIES = 1 << 20
@@ -179,7 +179,7 @@ class Run:
 
     @property
     def feature_bytes(self) -> int:
-        """Of the weights of one feature."""
+        """Returns the bytes of one feature's weights."""
         return WEIGHT_BYTES * self.several
 
     def locate(
@@ -194,7 +194,7 @@ class Run:
         return index.sizes(keys) * self.several
 
     def most_bytes(self, index: IndexMap) -> int:
-        """Of the frames of a chunk: all of them where the cache holds all that there are."""
+        """Returns the most bytes of a chunk's frames: all frames where the cache holds them all."""
         self.all_bytes = bytes_of_all(index, self.several)
         every = frame_share(self.cache, 1)
         return every if 0 < self.all_bytes <= every else self.share // 2
@@ -414,5 +414,5 @@ class Run:
         return self.root.publish(store, *given, **more)
 
     def _where(self, index: IndexMap) -> str:
-        """How the weights lie, in words."""
+        """Describes how the weights lie."""
         return f"{described(index)}{self.arranged}"

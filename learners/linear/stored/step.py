@@ -172,7 +172,7 @@ class Trials:
 
 
 def penalties_of(start: Start, l1: float, l2: float) -> float:
-    """Of the weights that a training starts with."""
+    """Returns the penalties of the weights that a training starts with."""
     parts = (weights.astype(np.float64) for _, weights in start.weights())
     return sum(float(l2 / 2 * (w**2).sum() + l1 * np.abs(w).sum()) for w in parts)
 

@@ -44,7 +44,7 @@ from tuskml.learners.linear.stored.routed import RoutedRun
 from tuskml.learners.linear.stored.start import begun
 from tuskml.learners.machine import constants
 from tuskml.learners.models import Lists, Models, Strings, thinned
-from tuskml.learners.stored.defaults import CACHE
+from tuskml.learners.options.kinds import CACHE
 from tuskml.learners.validation import shuffled
 
 EPSILON = 1e-4

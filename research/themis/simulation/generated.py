@@ -40,7 +40,7 @@ DAY = 86_400.0
 
 @dataclass(frozen=True)
 class Shape:
-    """Of one job: median and mean of its seconds, mean and most of its workers."""
+    """The shape of a job: median and mean of its seconds, mean and most of its workers."""
 
     median: float
     mean: float
@@ -120,7 +120,7 @@ def jobs_like(
 
 @lru_cache
 def weights_for(mean: float, n: int) -> tuple[float, ...]:
-    """Of 1, 2, 4, ...: a geometric series with this mean."""
+    """Returns the weights of 1, 2, 4, ...: a geometric series with this mean."""
     low, high = 0.0, 1.0
     for _ in range(100):
         ratio = (low + high) / 2

@@ -15,7 +15,7 @@ class Machines:
 
     @property
     def workers(self) -> int:
-        """Of all machines."""
+        """Number of workers of all machines."""
         return sum(self.sizes)
 
 

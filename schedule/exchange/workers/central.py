@@ -141,7 +141,7 @@ class Central:
         return self.commit(replace(found.plan, channels=channels))
 
     def seconds(self, last: Sequence[Mapping[int, Report]]) -> dict[str, float]:
-        """Of computations: the median of iterations, of the slowest worker."""
+        """Returns the median seconds of computations of the slowest worker."""
         names = {name for some in last for each in some.values() for name in each.computed}
         return {
             name: max(

@@ -72,7 +72,7 @@ class Member:
 
     @property
     def count(self) -> int:
-        """How many take part."""
+        """Number of workers that take part."""
         return len(self.addresses)
 
     @property
@@ -123,7 +123,7 @@ class Member:
         return made
 
     def _places(self) -> list[list[int]]:
-        """Of each link the place of its server in the seat of each worker."""
+        """Returns for each link the index of its server in the seat of each worker."""
         payloads = [[link] * self.count for link in range(self.links)]
         return [*payloads, [len(some) - 2 for some in self.addresses]]
 
