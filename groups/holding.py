@@ -35,7 +35,7 @@ def with_held_out(models: Models, groups: NDArray[np.void], request: Request[Any
 def holds_some(
     how: HeldOut, groups: NDArray[np.void], request: Request[Any, Any]
 ) -> NDArray[np.bool_]:
-    """Marks the groups (G,) of which a column holds out some rows and leaves others to train on."""
+    """Marks the groups (G,) of which a column holds out some rows, but not all."""
     threads = request.options.threads or budget.threads()
     every = how.stretch_of(groups, request.options.seed, threads, by_label=False)
     ends = np.cumsum(groups["n_rows"])[:-1]

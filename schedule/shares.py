@@ -159,7 +159,7 @@ def note_plan(plan: str) -> None:
 
 
 def progress(groups: int) -> None:
-    """Reports that `groups` more have models; no effect where the calling thread does not train."""
+    """Reports that `groups` more have models, if the calling thread trains."""
     pool.library().ts_training_progress(groups)
 
 

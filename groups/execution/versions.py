@@ -13,7 +13,7 @@ MUST_MATCH = ("tuskml", "duckdb")
 
 
 def versions() -> dict[str, str]:
-    """Returns the versions of tuskml and DuckDB, and the build of the kernels for this processor."""
+    """Returns the versions of tuskml and DuckDB, and the kernels' build for this processor."""
     path = Path(library()._name)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
     return {

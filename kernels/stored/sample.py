@@ -94,7 +94,7 @@ def _distinct(ids: NDArray[np.generic]) -> NDArray[np.generic]:
 
 
 def _places(there: NDArray[np.generic], ids: NDArray[np.generic]) -> NDArray[np.int32]:
-    """Finds the indices of ids among the rising ids that exist, a part at a time to spare memory."""
+    """Finds the indices of ids among rising ids, a part at a time to spare memory."""
     places = np.empty(len(ids), np.int32)
     for at in range(0, len(ids), PLACED):
         places[at : at + PLACED] = np.searchsorted(there, ids[at : at + PLACED])

@@ -150,7 +150,7 @@ class NumberedRoot(StoreRoot):
         return NumberedSealed(self._root.open(reference), self._ids)
 
     def _named(self, pairs: Pairs, several: int) -> Iterator[tuple[Ids, Weights]]:
-        """Renames pairs by id; with several weights per feature those of the intercept come first."""
+        """Renames pairs by id; of several weights per feature, the intercept's come first."""
         for numbers, weights in pairs:
             if several == 1:
                 yield self._ids[numbers], weights

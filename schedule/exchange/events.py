@@ -87,7 +87,7 @@ class Streams:
         return 1 if self.rules.single else 1 + self.strands[place][motif].channel
 
     def run(self) -> Ran:
-        """Runs from the first operation to the last. RuntimeError where a sequence stands still."""
+        """Runs all operations in order. RuntimeError where a sequence stands still."""
         before = self.dag.before(self.rules.prefetched)
         for place, needs in enumerate(before):
             for need, lag in needs:

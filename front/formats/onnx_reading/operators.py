@@ -227,7 +227,7 @@ def scaler(node: Node) -> Value:
 
 
 def plain_features(node: Node) -> int:
-    """Returns the number of features that trees read. DataError where they are not the rows' own."""
+    """Counts the features that trees read. DataError where they are not the rows' own."""
     if not isinstance(node.first, Features):
         raise node.refused()
     if not node.first.plain:

@@ -35,7 +35,7 @@ def drawn(seed: int, n: int) -> NDArray[np.uint64]:
 
 
 def first_weights(seed: int, sizes: Sequence[int]) -> NDArray[np.float32]:
-    """Draws the first weights (weights,): by layer and unit the bias and the weight of each input."""
+    """Draws the first weights (weights,): by layer and unit the bias, then the inputs' weights."""
     counts = [out * (inputs + 1) for inputs, out in pairwise(sizes)]
     bits = drawn(within(seed, 1), sum(counts)) >> np.uint64(11)
     reach = np.concatenate(

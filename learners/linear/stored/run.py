@@ -194,7 +194,7 @@ class Run:
         return index.sizes(keys) * self.several
 
     def most_bytes(self, index: IndexMap) -> int:
-        """Returns the most bytes of a chunk's frames: all frames where the cache holds them all."""
+        """Returns the most bytes of a chunk's frames: all of them where the cache holds all."""
         self.all_bytes = bytes_of_all(index, self.several)
         every = frame_share(self.cache, 1)
         return every if 0 < self.all_bytes <= every else self.share // 2

@@ -43,7 +43,7 @@ def well_placed(app: Running, machines: Machines) -> bool:
 
 
 def keep(app: Running, n: int, room: Room) -> int:
-    """Keeps an app's machines, those with the most workers first; returns the number of workers."""
+    """Keeps an app's machines, those with most workers first; returns the number of workers."""
     kept = 0
     for machine, workers in sorted(app.before.items(), key=lambda pair: -pair[1]):
         same = min(workers, n - kept, room.free[machine])
