@@ -44,7 +44,7 @@ RESPONSES = {"exp": "Exp", "logistic": "Sigmoid"}
 
 
 def has_shares(model: Model) -> bool:
-    """Whether margins are shares of classes, those of a random forest."""
+    """Returns whether margins are shares of classes, those of a random forest."""
     return model.options.get("objective") == "gini"
 
 

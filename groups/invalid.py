@@ -204,6 +204,6 @@ def without_others(stack: ExitStack, forms: Sequence[Form], memory: int) -> list
 
 
 def mask_of(group: np.void, request: Request[Any, Any]) -> NDArray[np.bool_]:
-    """Whether a training can use each row of a group, (n,)."""
+    """Returns whether a training can use each row of a group, (n,)."""
     learner = learner_of(request.task)
     return np.concatenate([learner.usable(request, x, y) for _, x, y in chunks(group)])

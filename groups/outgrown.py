@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tuskml.kvstore import file_rules
 from tuskml.kvstore.file_rules import FilesRefused
 from tuskml.learners.learner import Learner, Request
-from tuskml.learners.options.kinds import CACHE, LEAST_CACHE
+from tuskml.learners.options.kinds import DEFAULT_CACHE, LEAST_CACHE
 
 NAME = "auto"
 """Of the store that such models become versions of."""
@@ -41,7 +41,7 @@ def outgrown(
 
 
 def root_is_known(root: str | None, account: int | None) -> bool:
-    """Whether someone has said where stores are, and the database lets them be used.
+    """Returns whether someone has said where stores are, and the database lets them be used.
 
     The user's data folder, where stores are unless told, does not count.
     """
@@ -59,5 +59,5 @@ def root_is_known(root: str | None, account: int | None) -> bool:
 def into_a_store(request: Request[Any, Any], room: int, why: str) -> Request[Any, Any]:
     """The request with a store; room: bytes that a training in memory might take."""
     options = request.options
-    cache = options.cache or max(LEAST_CACHE, min(CACHE, int(OF_ROOM * room)))
+    cache = options.cache or max(LEAST_CACHE, min(DEFAULT_CACHE, int(OF_ROOM * room)))
     return replace(request, options=replace(options, store=NAME, cache=cache), unasked=why)

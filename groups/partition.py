@@ -31,7 +31,7 @@ from tuskml.kvstore import (
 from tuskml.kvstore.roots.names import default_root, make_root
 from tuskml.learners.options.kinds import (
     BOOLEAN,
-    CACHE,
+    DEFAULT_CACHE,
     STORE,
     Kind,
     Option,
@@ -312,14 +312,14 @@ def named(made: Partitioning, ids: NDArray[np.int64]) -> Partitioning:
 
 
 def _arranged(group: GroupRows, options: dict[str, Any], cost: Cost, mark: int) -> Arranged:
-    """Which features there are, and in what order; nothing of that by id."""
+    """Says which features there are, and in what order; nothing of that by id."""
     if options["layout"] == "id" or not group.n_rows:
         return Arranged(None, options["block"])
-    live = live_features(group.group, lambda: (), int(group.group["dim"]), CACHE, mark)
+    live = live_features(group.group, lambda: (), int(group.group["dim"]), DEFAULT_CACHE, mark)
     if live is None:
         raise DataError(
-            f"option 'layout' is 'affinity', for which the ids take more than {CACHE} bytes: "
-            "number them anew, or use 'id'"
+            "option 'layout' is 'affinity', for which the ids take more than "
+            f"{DEFAULT_CACHE} bytes: number them anew, or use 'id'"
         )
     rows = options["batch_rows"]
     live = by_chunks(live, group.group, rows, mark)

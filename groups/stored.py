@@ -19,7 +19,7 @@ from tuskml.kvstore.files.locks import interruptible
 from tuskml.kvstore.roots.names import default_root
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models
-from tuskml.learners.options.kinds import CACHE, LEAST_CACHE
+from tuskml.learners.options.kinds import DEFAULT_CACHE, LEAST_CACHE
 from tuskml.learners.registry import learner_of
 from tuskml.schedule import budget
 from tuskml.schedule.budget import look_at_limits
@@ -112,7 +112,7 @@ def lanes_of(n_groups: int, request: Request[Any, Any]) -> Lanes:
     options, own = request.options, getattr(request.task, "own", None)
     alone = options.ordered or options.resume or own is not None or hosting.host is not None
     threads = budget.threads(options.threads)
-    cache = options.cache or CACHE
+    cache = options.cache or DEFAULT_CACHE
     count = 1 if alone else max(1, min(n_groups, threads, cache // LEAST_CACHE))
     if count == 1:
         return Lanes(1, threads, request)

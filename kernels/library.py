@@ -38,7 +38,9 @@ def library() -> ctypes.CDLL:
 
 
 def address_of(array: NDArray[np.generic]) -> int:
-    """Where a C-contiguous array's items lie; `array.ctypes.data` is several times slower."""
+    """Returns where a C-contiguous array's items lie; `array.ctypes.data` is several times
+    slower.
+    """
     if array.size and array.flags.writeable:
         return ctypes.addressof(ctypes.c_char.from_buffer(array))  # type: ignore[arg-type]
     return int(array.ctypes.data)

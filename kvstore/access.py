@@ -33,7 +33,7 @@ class Owner:
         return self.role if self.database is None else f"{self.role} of database {self.database}"
 
     def as_record(self) -> dict[str, Any]:
-        """For a version's record."""
+        """Returns its fields for a version's record."""
         return asdict(self)
 
     @classmethod
@@ -82,8 +82,9 @@ def training() -> str | None:
 
 
 def other_roots(root: Path, name: str) -> list[Path]:
-    """Where else a finished model of this name may be read. Without a host: from all owners' roots
-    below this one, since their files are the system's user's."""
+    """Returns where else a finished model of this name may be read. Without a host: from all
+    owners' roots below this one, since their files are the system's user's.
+    """
     if _host is not None:
         return _host.roots(name)
     return [path for path in owned_roots(root) if (path / name).is_dir()]

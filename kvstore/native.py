@@ -138,7 +138,7 @@ def _leveldb_libraries() -> list[str]:
 
 
 def address(array: Array) -> int:
-    """Where an array's items lie."""
+    """Returns where an array's items lie."""
     return int(array.ctypes.data)
 
 

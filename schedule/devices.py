@@ -129,7 +129,9 @@ def hoping(least: float, device: int = 1) -> Iterator[None]:
 
 
 def hopes() -> bool:
-    """Whether the calling thread's training would go on at a device that it does not have."""
+    """Returns whether the calling thread's training would go on at a device that it does not
+    have.
+    """
     return _turn.hope is not None and not _turn.device
 
 
@@ -142,7 +144,7 @@ def look(left: float) -> None:
 
 
 def is_free(device: int) -> bool:
-    """Whether nobody has the device or waits for it."""
+    """Returns whether nobody has the device or waits for it."""
     library = pool.library()
     if not library.ts_device_ask(device):
         return False

@@ -229,7 +229,7 @@ def of_columns(table: ModelTable, scope: Scope, keys: Keys, what: str = "group_b
 
 
 def facts_of_models(database: Database, table: ModelTable) -> tuple[bool, bool]:
-    """Whether models of a table read rows with names, and whether one has text classes."""
+    """Returns whether models of a table read rows with names, and whether one has text classes."""
     model, rows = quoted(table.model), f"FROM {table.source.sql}"
     ((_, kind),) = database.columns(f"SELECT {model} {rows}")
     fields = kind.replace('"', "")

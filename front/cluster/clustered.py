@@ -141,7 +141,7 @@ class Done:
         return [one.answer for one in self.outcomes if one.answer is not None]
 
     def about(self, failed: Outcome) -> str:
-        """Why a unit failed, and which groups it has."""
+        """Says why a unit failed, and which groups it has."""
         first, *more = self.batches[failed.key].groups
         if not first.key:
             return str(failed.error)
@@ -233,7 +233,7 @@ def without_groups(
 
 
 def explained(training: Training) -> bool:
-    """Whether the caller asks what it takes."""
+    """Returns whether the caller asks what it takes."""
     return any(request.options.explain for request in training.asked.requests)
 
 

@@ -170,7 +170,7 @@ class Units:
         return f"SELECT {', '.join([*texts, 'model'])} FROM ({query})"
 
     def covers(self, batch: Batch) -> bool:
-        """Whether its shards hold no other groups."""
+        """Returns whether its shards hold no other groups."""
         mine = Counter(place for group in batch.groups for place in group.shards)
         return all(self.held[place] == count for place, count in mine.items())
 

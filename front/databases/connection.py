@@ -132,7 +132,7 @@ LOADED = "CREATE OR REPLACE TEMP MACRO _tusk_loaded() AS true;"
 
 
 def is_loaded(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Whether `load` has been called for the connection, or its database in memory."""
+    """Returns whether `load` has been called for the connection, or its database in memory."""
     query = "SELECT 1 FROM duckdb_functions() WHERE function_name = '_tusk_loaded' LIMIT 1"
     return bool(connection.execute(query).fetchall())
 
@@ -171,7 +171,7 @@ def create_macros(connection: duckdb.DuckDBPyConnection, text: str) -> None:
 
 
 def holds(connection: duckdb.DuckDBPyConnection, query: str) -> bool:
-    """Whether the query's one answer is true."""
+    """Returns whether the query's one answer is true."""
     row = connection.execute(query).fetchone()
     return row is not None and bool(row[0])
 
@@ -262,7 +262,7 @@ def run_registry_macros(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def registry_macros(connection: duckdb.DuckDBPyConnection) -> str:
-    """What makes these macros; "" where there is no registry."""
+    """Returns the SQL that makes these macros; "" where there is no registry."""
     if not connection.execute(REGISTRY_SCHEMA).fetchall():
         return ""
     found = connection.execute(REGISTRY).fetchone()

@@ -152,7 +152,7 @@ def table_storage(database: DuckDB, relation: str, sizes: Sequence[int], asked: 
 
 
 def named_in(column: str, asked: str) -> bool:
-    """Whether expressions may read a column: its name is a word of them, in any case."""
+    """Returns whether expressions may read a column: its name is a word of them, in any case."""
     return re.search(rf"(?<!\w){re.escape(column)}(?!\w)", asked, re.IGNORECASE) is not None
 
 

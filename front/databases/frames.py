@@ -35,7 +35,7 @@ class LazyFrame(Protocol):
     """A query that is still to be run, Polars'."""
 
     def collect(self) -> Frame:
-        """Its rows."""
+        """Returns its rows."""
         ...
 
     def collect_schema(self) -> Any:

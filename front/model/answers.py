@@ -26,7 +26,7 @@ class Answers:
 
     @property
     def has_probabilities(self) -> bool:
-        """Whether the margin gives the probability of the higher class."""
+        """Returns whether the margin gives the probability of the higher class."""
         return self.classifies and self.response == "logistic"
 
     @property

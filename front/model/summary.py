@@ -144,7 +144,7 @@ WELL_ENDED = ("ok", "constant feature", "collinear features")
 
 
 def why_none(model: Fields) -> str:
-    """Why a model has no standard errors; the notes of SQL's `model_summary`."""
+    """Says why a model has no standard errors; the notes of SQL's `model_summary`."""
     options = model.options
     known = TASKS.get(model.task)
     if known is not None and known.test is None:
@@ -163,7 +163,7 @@ def why_none(model: Fields) -> str:
 
 
 def has_ratios(model: Fields) -> bool:
-    """Whether exp of its coefficients are ratios."""
+    """Returns whether exp of its coefficients are ratios."""
     task = TASKS.get(model.task)
     return task is not None and task.has_ratios
 

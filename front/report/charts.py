@@ -227,7 +227,7 @@ def upright(middle: float, content: str) -> str:
 
 
 def legend(marks: Sequence[tuple[str, str]]) -> str:
-    """Which colour is which curve: classes and names."""
+    """Says which colour is which curve: classes and names."""
     items = "".join(
         f'<li><svg class="mark {style}" viewBox="0 0 18 4" aria-hidden="true">'
         f'<path d="M1 2H17"/></svg>{escape(name)}</li>'

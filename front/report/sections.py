@@ -116,7 +116,7 @@ def tooltip(group: Group) -> str:
 
 
 def legend(some: Sequence[tuple[Group, Any]], named: bool) -> str:
-    """Which colour is which curve."""
+    """Says which colour is which curve."""
     if named:
         marks = [(f"series-{k + 1}", group.name) for k, (group, _) in enumerate(some)]
     else:

@@ -51,7 +51,7 @@ def checked_text(text: str, what: str) -> str:
 
 
 def is_name(text: str) -> bool:
-    """Whether text can only be a name: letters, digits and underscores."""
+    """Returns whether text can only be a name: letters, digits and underscores."""
     return NAME.fullmatch(text) is not None
 
 

@@ -82,7 +82,7 @@ def workers_of(given: object) -> int:
 
 
 def place_given(executor: str | None, options: dict[str, Any]) -> str | None:
-    """Where groups are trained: the argument `executor`, or `cluster`, which is taken out.
+    """Returns where groups are trained: the argument `executor`, or `cluster`, which is taken out.
 
     A column of that name makes clusters of rows, and stays an option. OptionError for both.
     """
@@ -108,7 +108,7 @@ def either(executor: str | None, cluster: str | None) -> str | None:
 
 
 def is_place(given: object) -> bool:
-    """Whether it is a name of an executor or an address."""
+    """Returns whether it is a name of an executor or an address."""
     return isinstance(given, str) and bool(given in NAMES or ADDRESS.fullmatch(given))
 
 

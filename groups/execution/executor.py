@@ -105,7 +105,7 @@ def bundle(units: Sequence[Unit]) -> Unit:
 
 
 def outcomes_of(unit: Unit, data: bytes) -> list[Outcome]:
-    """Those of each unit that a unit stands for, from the answer of a worker."""
+    """Splits the answer of a worker into the outcomes of the units that one unit stands for."""
     whole = decoded(unit.key, data)
     if not unit.members:
         return [whole]

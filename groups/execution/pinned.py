@@ -27,7 +27,7 @@ class Pins:
 
     @property
     def waiting(self) -> bool:
-        """Whether a unit waits."""
+        """Returns whether a unit waits."""
         return bool(self.by_pin)
 
     def rows(self, worker: Hashable) -> float:

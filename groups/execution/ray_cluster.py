@@ -199,7 +199,7 @@ class Run:
         return self.took[largest] * 2.0 ** (own - largest)
 
     def wanted(self, unit: Unit) -> bool:
-        """Whether it has no outcome yet."""
+        """Returns whether it has no outcome yet."""
         if unit.pin is None:
             return unit.key not in self.done
         return any(self.leaders.wants(one.key) for one in unit.each)
@@ -242,7 +242,7 @@ class Run:
             yield from self.lost(task, why)
 
     def ended(self, task: Task, how: str) -> None:
-        """Nobody waits for the task any more."""
+        """Forgets a task that has ended."""
         self.pulses.end(task.worker)
         activity.end(task.mark, how)
 

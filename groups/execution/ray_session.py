@@ -156,7 +156,7 @@ def processors(ray: Any) -> int:
 
 
 def no_processor(ray: Any, seconds: float) -> str:
-    """That no worker could start in time."""
+    """Makes the error for a cluster where no worker started in time."""
     total = int(ray.cluster_resources().get("CPU", 0))
     free = int(ray.available_resources().get("CPU", 0))
     return (

@@ -15,8 +15,9 @@ LOOPBACK = "127.0.0.1"
 
 
 def own_addresses(node: str = LOOPBACK) -> tuple[str, ...]:
-    """Where this process listens for other workers, an address for each link; node: where no
-    setting says so."""
+    """Returns where this process listens for other workers, an address for each link; node: where
+    no setting says so.
+    """
     given = [one.strip() for one in os.environ.get(ADDRESSES, "").split(",")]
     return tuple(one for one in given if one) or (node,)
 

@@ -38,7 +38,7 @@ class Corner:
         return abs(made), made > 0
 
     def weights(self, method: Method, v: Floats, seconds: float) -> Floats:
-        """Where they end, (d + 1,), the intercept last."""
+        """Returns where they end, (d + 1,), the intercept last."""
         return self._run(method, v, seconds)[1]
 
     def _run(self, method: Method, v: Floats, seconds: float) -> tuple[int, Floats]:

@@ -76,8 +76,9 @@ def local(rules: Rules, plain: int, levels: Sequence[int]) -> Rules:
 
 
 def places_of(layers: int, tables: Sequence[tuple[int, int, int]]) -> tuple[Places, Numbers]:
-    """Where the vectors of tables begin in the weights of a net, and how long they are, table by
-    table; layers: floats before them."""
+    """Returns where the vectors of tables begin in the weights of a net, and how long they are,
+    table by table; layers: floats before them.
+    """
     begin, at, length = layers, [], []
     for _, levels, size in tables:
         at.append(begin + np.arange(levels, dtype=np.int64) * size)

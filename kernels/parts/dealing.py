@@ -32,7 +32,7 @@ LAST = 2**64 - 1
 
 @dataclass(frozen=True)
 class Dealing:
-    """Between which keys each fold lies, by label.
+    """The keys between which each fold lies, by label.
 
     labels: (L,) rising, one where rows are dealt whatever their labels; until: (L, folds - 1), the
     last key of each fold but the last one; earlier: of each part the rows that others have before

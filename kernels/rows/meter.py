@@ -27,5 +27,5 @@ class Meter:
 
 
 def counts_all(meter: Meter | None) -> bool:
-    """Whether each pass must be counted, so that no kernel may make several in a call."""
+    """Returns whether each pass must be counted, so that no kernel may make several in a call."""
     return meter is not None and meter.whole

@@ -87,7 +87,7 @@ def sample_of(rows: Pass, most_rows: int, most_entries: int) -> tuple[Sample, ND
 
 
 def _distinct(ids: NDArray[np.generic]) -> NDArray[np.generic]:
-    """Those that differ, rising, in less memory than a hash of them takes."""
+    """Returns the distinct ids, rising, in less memory than a hash table takes."""
     rising = np.sort(ids)
     first = np.append(True, rising[1:] != rising[:-1])[: len(rising)]
     return np.asarray(rising[first])

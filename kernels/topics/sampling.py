@@ -105,8 +105,9 @@ class Sampler:
     def tokens(
         self, group: int
     ) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint16]]:
-        """Where each document begins, (documents + 1,), and word and topic of each token. Words
-        have their numbers in the model."""
+        """Returns where each document begins, (documents + 1,), and word and topic of each token.
+        Words have their numbers in the model.
+        """
         about = self.about[group]
         start = np.empty(about["documents"] + 1, np.int64)
         word = np.empty(about["tokens"], np.uint32)

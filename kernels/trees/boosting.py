@@ -24,7 +24,7 @@ MOST_LEVEL = KERNELS.constant("TK_MOST_LEVEL")
 
 
 def are_levels(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Whether the numbers of each row (n, k) are levels of categories or missing, (n,)."""
+    """Returns whether the numbers of each row (n, k) are levels of categories or missing, (n,)."""
     levels = (values >= 0) & (values <= MOST_LEVEL) & (values == np.floor(values))
     return np.asarray((levels | np.isnan(values)).all(axis=1))
 
@@ -97,11 +97,11 @@ class Forest:
 
     @property
     def iterations(self) -> int:
-        """Those whose trees are kept."""
+        """Number of iterations whose trees are kept."""
         return self.trees // len(self.base)
 
     def diverged(self, patience: int) -> bool:
-        """Whether trees were left out because the training loss rose with them."""
+        """Returns whether trees were left out because the training loss rose with them."""
         held = self.held if len(self.held) and patience else None
         judged = len(self.loss) if held is None else int(np.argmin(held)) + 1
         return self.iterations < judged

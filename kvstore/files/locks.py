@@ -119,7 +119,7 @@ def _open(path: Path, create: bool) -> int:
 
 
 def is_at(handle: int, path: Path) -> bool:
-    """Whether the open file still has this name."""
+    """Returns whether the open file still has this name."""
     try:
         return os.path.samestat(os.fstat(handle), os.lstat(path))
     except FileNotFoundError:
@@ -134,7 +134,9 @@ def _owner(handle: int) -> str:
 
 @contextmanager
 def unowned(path: Path) -> Iterator[bool]:
-    """Whether no living process has locked this file or directory; nobody can until the end."""
+    """Returns whether no living process has locked this file or directory; nobody can until the
+    end.
+    """
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:

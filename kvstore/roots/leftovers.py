@@ -51,7 +51,7 @@ def _in_work(work: Path) -> Iterator[Leftover]:
 
 
 def has_checkpoint(path: Path) -> bool:
-    """Whether a working store can be resumed."""
+    """Returns whether a working store can be resumed."""
     return any(part.name.isdigit() for part in _entries(path / working.CHECKPOINTS))
 
 

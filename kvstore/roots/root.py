@@ -173,7 +173,7 @@ class StoreRoot:
             return versions.publish(folder, made, self.training, before)
 
     def _number_in(self, folder: Path, reference: "str | Reference | None") -> int | None:
-        """Which version of this very store it is; None for another's, or one that is gone."""
+        """Says which version of this very store it is; None for another's, or one that is gone."""
         if reference is None:
             return None
         try:

@@ -63,7 +63,7 @@ class Held:
     """
 
     def __init__(self, worker: int, keys: Ids, pointers: Array, dtype: "np.dtype[np.generic]"):
-        """For `Frames.acquire`."""
+        """Called by `Frames.acquire`."""
         self.worker, self.keys, self.pointers = worker, keys, pointers
         self._frames = [native.Frame.from_address(int(at)) for at in pointers]
         self.weights: list[Weights] = [
@@ -85,7 +85,7 @@ class Held:
 
 
 def _asked(cancelled: "Callable[[], bool]") -> "Callable[[int | None], int]":
-    """For C, which no exception can reach: what raises is cancelled."""
+    """Asks whether to cancel, for C, which no exception can reach: an error cancels."""
 
     def ask(_: int | None) -> int:
         try:
@@ -114,7 +114,7 @@ class Frames:
         sharing: native.Sharing,
         keep_stamps: bool,
     ) -> None:
-        """For `ModelStore.frames`."""
+        """Called by `ModelStore.frames`."""
         workers = int(sharing.workers)
         if memory < LEAST_FRAME_MEMORY:
             raise StoreError(f"frames need {LEAST_FRAME_MEMORY} bytes of memory, got {memory}")
@@ -223,7 +223,7 @@ class Frames:
 
     @property
     def closed(self) -> bool:
-        """Whether the memory is gone."""
+        """Returns whether the memory is gone."""
         return not self._frames
 
     def __enter__(self) -> "Frames":

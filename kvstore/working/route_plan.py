@@ -172,7 +172,8 @@ def gathered(n: int, memory: int, largest: int) -> int:
 
 
 def ranks(chunks: NDArray[np.uint16], first: Counts) -> NDArray[np.int32]:
-    """For each chunk number, how often it came before, beyond first[number]; int32 of shape (n,).
+    """Counts for each chunk number how often it came before, beyond first[number]; int32 of shape
+    (n,).
 
     first: uint32 of shape (C,), C above all numbers.
     """

@@ -55,7 +55,7 @@ class ModelStore:
     """
 
     def __init__(self, path: Path, lock: Lock, record: Record, index: IndexMap) -> None:
-        """For `create` and `resume`: everything of an open store but its database."""
+        """Sets everything of an open store but its database; called by `create` and `resume`."""
         self.path, self.index = path, index
         self.dtype = model_dtype(record["dtype"])
         self.metadata: Record = record["metadata"]

@@ -37,7 +37,7 @@ from tuskml.learners.factorization.vectors import (
     pairs_of_vectors,
 )
 from tuskml.learners.models import Lists, Models, thinned
-from tuskml.learners.options.kinds import CACHE
+from tuskml.learners.options.kinds import DEFAULT_CACHE
 from tuskml.learners.stored.layout import cost_of
 from tuskml.learners.stored.progress import CHECKPOINT_SECONDS, Clock, Counters, Facts
 from tuskml.partitioner import WARM_LEVELDB, Cost
@@ -114,7 +114,7 @@ class StoredRun:
         self.rows, self.memory, self.shape, self.settings = rows, memory, shape, settings
         self.name, self.root, self.began = settings.store, root, began
         self.resumes = options.resume
-        cache = options.cache or CACHE
+        cache = options.cache or DEFAULT_CACHE
         self.buffers = buffers_of(cache)
         self.frame_memory = cache - self.buffers
         if settings.key_a_weight:  # the other half is for the workers' copies of vectors

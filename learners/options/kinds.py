@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from tuskml.errors import StoreError, nearest, one_of
 
 LEAST_CACHE = 16 * 10**6
-CACHE = 256 << 20
+DEFAULT_CACHE = 256 << 20
 """Bytes of memory for the weights of a stored model, unless option `cache` is given."""
 SIZE = re.compile(r"(\d+(?:\.\d+)?) ?(MB|GB|TB|MiB|GiB|TiB)", re.IGNORECASE)
 UNITS = {"MB": 10**6, "GB": 10**9, "TB": 10**12, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40}

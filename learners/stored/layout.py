@@ -185,15 +185,15 @@ def _by_rows(group: np.void, each: int) -> Iterator[tuple[int, Part]]:
 
 
 def all_fit(n_features: int, top: int, cache: int, several: int = 1) -> bool:
-    """Whether the cache holds the frames of so many features, of several weights each, in full
-    blocks that are not small, and of `top` partitions.
+    """Returns whether the cache holds the frames of so many features, of several weights each, in
+    full blocks that are not small, and of `top` partitions.
     """
     block, one = (frame_bytes(n * several, WEIGHT_BYTES) for n in (SMALL_BLOCK, 1))
     return (n_features // SMALL_BLOCK + 1) * block + top * one <= frame_share(cache, 1)
 
 
 def described(index: IndexMap) -> str:
-    """In words, for the model's `plan`."""
+    """Describes the layout for the model's `plan`."""
     if not index.n_partitions:
         return f"KV: features in {index.blocks}"
     frequent = f"{len(index.features)} features in {index.n_partitions} keys"

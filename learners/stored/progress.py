@@ -93,7 +93,7 @@ class Counters:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON; seconds to the microsecond."""
+        """Returns the counters for JSON; seconds to the microsecond."""
         shown = asdict(self)
         shown["seconds"] = {name: round(value, 6) for name, value in self.seconds.items()}
         return shown
@@ -213,7 +213,7 @@ class Progress:
         return replace(self, step=step, history=list(self.history))
 
     def as_record(self, facts: Facts) -> Facts:
-        """For a checkpoint's metadata."""
+        """Returns the progress for a checkpoint's metadata."""
         return asdict(self) | {"of": facts}
 
     @classmethod

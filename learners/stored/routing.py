@@ -136,7 +136,7 @@ class Ranges:
 
 
 def is_sparse(pairs: int, width: int) -> bool:
-    """Whether the pairs of a range of so many ids are to be sorted."""
+    """Returns whether the pairs of a range of so many ids are to be sorted."""
     return width > SPARSE * pairs
 
 
@@ -457,7 +457,7 @@ class Routing:
         return pages.narrowed(self._around_of(chunk), np.uint16)
 
     def _takes(self) -> Iterator[NDArray[np.uint32]]:
-        """For each chunk the weights that it takes over from each."""
+        """Counts for each chunk the weights that it takes over from each other chunk."""
         if self._links.takes is not None:
             yield from self._links.takes
             return
@@ -585,7 +585,7 @@ class Routing:
             yield ids[some][where] * self.several + which, each[where, which]
 
     def _span(self, chunk: int) -> tuple[int, int]:
-        """Where a chunk's features begin in the files, and how many they are."""
+        """Returns where a chunk's features begin in the files, and how many they are."""
         first, end = (int(at) for at in self._first[chunk : chunk + 2])
         return first, end - first
 

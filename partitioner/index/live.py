@@ -56,7 +56,8 @@ class LiveFeatures:
     def of(
         cls, parts: Callable[[], Iterable[Part]], dimension: int, window: int = WINDOW
     ) -> "LiveFeatures":
-        """Those that occur in any of the parts, int32 arrays of ids below `dimension`.
+        """Collects the features that occur in any of the parts, int32 arrays of ids below
+        `dimension`.
 
         parts: called once for each `window` ids, a multiple of 65,536, for the same arrays.
         """

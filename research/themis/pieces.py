@@ -27,7 +27,7 @@ def use(pieces: Counts) -> Counts:
 
 
 def fits(pieces: Counts, free: Counts) -> bool:
-    """Whether pieces by size (4,) fit on machines with so many free workers (M,)."""
+    """Returns whether pieces by size (4,) fit on machines with so many free workers (M,)."""
     return bool((use(pieces[None])[0] <= capacity(free)).all())
 
 

@@ -294,6 +294,6 @@ def decided(bids: list[Bid], capacity: Uses) -> list[Award]:
 
 
 def is_sound(bid: Bid) -> bool:
-    """Whether each rho is a finite number above 0."""
+    """Returns whether each rho is a finite number above 0."""
     numbers = np.append(bid.rho, bid.without)
     return bool(np.isfinite(numbers).all() and (numbers > 0).all() and (bid.use >= 0).all())

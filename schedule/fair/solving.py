@@ -90,7 +90,7 @@ def known_without(
 
 
 def gains(bidders: Sequence[Bundles], chosen: Sequence[int], step: "Step") -> bool:
-    """Whether a step leads to more than what its bidder has."""
+    """Returns whether a step leads to more than what its bidder has."""
     mine, has = bidders[step.bidder].gain, chosen[step.bidder]
     return has < 0 or bool(mine[step.bundle] > mine[has])
 
@@ -383,5 +383,5 @@ def hull(place: int, bundles: Bundles) -> list[Step]:
 
 
 def bent(one: tuple[int, float, int], two: tuple[int, float, int], to: tuple[int, float]) -> bool:
-    """Whether the corner `two` is below the line from `one` to another."""
+    """Returns whether the corner `two` is below the line from `one` to another."""
     return (two[1] - one[1]) * (to[0] - one[0]) <= (to[1] - one[1]) * (two[0] - one[0])

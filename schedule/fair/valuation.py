@@ -44,7 +44,7 @@ class Phase:
         return len(self.jobs) * self.most
 
     def seconds(self, workers: int, slowdown: float = 1.0) -> float:
-        """Until its last job ends: T_sh(i) of equation 3.2; infinite without workers."""
+        """Seconds until its last job ends: T_sh(i) of equation 3.2; infinite without workers."""
         if not self.jobs:
             return 0.0
         if workers < 1:

@@ -79,7 +79,9 @@ class Crew:
         raise ClusterError(f"workers that train {self.name} together were lost: {why}")
 
     def seated(self, attempt: int, most: int) -> list[dict[str, Any]]:
-        """Where workers listen: a power of two of them, each a process or a thread of its own."""
+        """Returns where workers listen: a power of two of them, each a process or a thread of its
+        own.
+        """
         places = range(most)
         units = [
             self.unit(place, self.seat_named(attempt, place).encode(), SEAT) for place in places

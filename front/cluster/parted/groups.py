@@ -127,7 +127,9 @@ class PartedGroups:
 
     @contextmanager
     def leaders(self, keys: Sequence[str]) -> Iterator[Leaders]:
-        """Those of the groups with these keys; rows in this process are freed at the end."""
+        """Returns the leaders of the groups with these keys; rows in this process are freed at
+        the end.
+        """
         made: dict[str, Leader] = {key: partial(self.lead, key) for key in keys}
         try:
             yield Leaders(made, self.at_once)

@@ -103,7 +103,7 @@ class Held:
 
     @property
     def fits(self) -> bool:
-        """Whether there is as much memory as reading the rows took the last time."""
+        """Returns whether there is as much memory as reading the rows took the last time."""
         use = memory_use(_account[0])
         return self.stack is not None or use.budget - use.resident >= self.room
 
@@ -353,7 +353,7 @@ def threads() -> int:
 
 
 def holds(pin: str) -> bool:
-    """Whether the rows of a part are here."""
+    """Returns whether the rows of a part are here."""
     with _lock:
         return pin in _held and _held[pin].stack is not None
 

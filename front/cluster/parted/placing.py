@@ -51,17 +51,17 @@ def none(groups: Sequence[Group]) -> Sequence[Group]:
 
 
 def large(groups: Sequence[Group]) -> Sequence[Group]:
-    """Those on several shards that are large enough."""
+    """Selects groups on several shards that are large enough."""
     return [one for one in groups if len(one.shards) > 1 and one.rows > units.BATCH_ROWS]
 
 
 def with_many_rows(groups: Sequence[Group]) -> Sequence[Group]:
-    """Those that are large enough, also on one shard: workers divide its rows."""
+    """Selects groups that are large enough, also on one shard: workers divide its rows."""
     return [one for one in groups if one.rows > units.BATCH_ROWS]
 
 
 def upper_half(groups: Sequence[Group]) -> Sequence[Group]:
-    """Those that have at least the median of rows."""
+    """Selects groups that have at least the median number of rows."""
     middle = median(group.rows for group in groups)
     return [group for group in groups if group.rows >= middle]
 
@@ -162,7 +162,7 @@ def alone(training: Training, found: Catalogue) -> Cut:
 
 
 def waits(training: Training) -> bool:
-    """Whether workers wait for each other if there is one group."""
+    """Returns whether workers wait for each other if there is one group."""
     asked = training.asked
     return any(
         learner_of(one.task).by_parts.hops(one)
@@ -172,12 +172,12 @@ def waits(training: Training) -> bool:
 
 
 def named(training: Training) -> bool:
-    """Whether rows have names or labels are text, so that they are prepared."""
+    """Returns whether rows have names or labels are text, so that they are prepared."""
     return training.n_features == 0 or training.text_label
 
 
 def whole(training: Training, together: bool = False) -> str | None:
-    """Why no group of a training can be trained by parts; None where they can. together: by
+    """Says why no group of a training can be trained by parts; None where they can. together: by
     workers that take steps together."""
     search = training.asked.search
     if search is not None:

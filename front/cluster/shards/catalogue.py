@@ -128,7 +128,7 @@ def sizes_of(database: DuckDB, manifest: Manifest) -> dict[str, int | None]:
 
 
 def damaged(path: str) -> str:
-    """That a shard is not what the manifest says."""
+    """Makes the error for a shard that is not what the manifest says."""
     return (
         f"the shard {path} is damaged, its checksum is not the manifest's: restore it, or write "
         "the shards again with tuskml split"

@@ -15,7 +15,7 @@ from tuskml.errors import DataError
 
 
 def is_remote(path: str) -> bool:
-    """Whether a path names a file system, as `s3://bucket/rows` does."""
+    """Returns whether a path names a file system, as `s3://bucket/rows` does."""
     return "://" in path
 
 

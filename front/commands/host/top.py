@@ -93,7 +93,7 @@ def columns_of(one: "Running") -> dict[str, Any]:
 
 
 def device_of(one: "Running") -> str:
-    """Where it trains."""
+    """Returns where it trains."""
     if not one.device:
         return "cpu"
     return "gpu" if one.has_device else "waits for gpu"

@@ -169,7 +169,7 @@ def check_same(connection: "psycopg.Connection", server: pgxs.Server) -> None:
 
 
 def version_in(connection: "psycopg.Connection") -> str | None:
-    """The version of the extension that the database has."""
+    """Returns the version of the extension that the database has."""
     row = connection.execute(EXTENSION).fetchone()
     return row[1] if row else None
 

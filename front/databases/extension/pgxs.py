@@ -47,12 +47,12 @@ class Server:
 
     @property
     def scripts(self) -> Path:
-        """Where control files and scripts of extensions are."""
+        """Returns where control files and scripts of extensions are."""
         return self.folder("SHAREDIR") / "extension"
 
     @property
     def library(self) -> Path:
-        """Where the extension's library is, or would be."""
+        """Returns where the extension's library is, or would be."""
         return self.folder("PKGLIBDIR") / "tuskml.so"
 
     def files(self) -> list[Path]:

@@ -47,7 +47,7 @@ class Node:
         return value
 
     def refused(self) -> DataError:
-        """Why the node cannot be read."""
+        """Says why the node cannot be read."""
         kinds = [type(one).__name__.lower() for one in self.inputs if one is not None]
         return DataError(f"'{self.operator}' of {' and '.join(kinds)} is not known here")
 

@@ -59,7 +59,7 @@ def piece_rows(device: Device, n: int, shape: Shape, validation: bool) -> int:
 
 
 def too_large(device: Device, n: int, shape: Shape, validation: bool) -> str | None:
-    """Why the ratings cannot train on the device; None if they can, whole or in pieces."""
+    """Says why the ratings cannot train on the device; None if they can, whole or in pieces."""
     if piece_rows(device, n, shape, validation):
         return None
     needed = fixed_bytes(shape, validation) + LEAST_PIECE * PIECE_ROW_BYTES
@@ -70,7 +70,7 @@ def too_large(device: Device, n: int, shape: Shape, validation: bool) -> str | N
 
 
 def gigabytes(size: int) -> str:
-    """In words."""
+    """Formats bytes as gigabytes."""
     return f"{size / 2**30:,.2f} GiB"
 
 

@@ -44,7 +44,7 @@ class Block:
 
     @property
     def finite(self) -> NDArray[np.bool_]:
-        """Whether a group can be trained, (G,)."""
+        """Returns whether a group can be trained, (G,)."""
         with np.errstate(invalid="ignore"):
             units = self.shift.sum(axis=1) + self.scale.sum(axis=1)
             return np.asarray(np.isfinite(units + self.label_shift + self.label_scale))

@@ -203,7 +203,7 @@ class Training:
         into[at] = pair[0], pair[1]
 
     def _finite(self) -> NDArray[np.bool_]:
-        """Whether all weights of a group are numbers, (G,)."""
+        """Returns whether all weights of a group are numbers, (G,)."""
         found = np.ones(self.g, bool)
         for pair in self.layers:
             for array in pair:

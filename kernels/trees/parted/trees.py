@@ -109,7 +109,7 @@ class Listed:
         return len(self.sizes)
 
     def at(self, place: int) -> tuple[int, int, int]:
-        """Where the nodes, the sides and the sets of a tree lie."""
+        """Returns where the nodes, the sides and the sets of a tree lie."""
         nodes, codes = (int(one) for one in self.sizes[:place].sum(axis=0))
         return (
             address_of(self.nodes) + nodes * NODE.itemsize,

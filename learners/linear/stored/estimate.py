@@ -42,7 +42,7 @@ class StoreUse:
         return StoreUse(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON: whole numbers."""
+        """Returns whole numbers for JSON."""
         return {name: round(value) for name, value in asdict(self).items()}
 
 

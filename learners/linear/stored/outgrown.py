@@ -43,7 +43,7 @@ def outgrown(groups: NDArray[np.void], request: Request, memory: int) -> Mapping
 
 
 def could_be_stored(request: Request) -> bool:
-    """Whether nothing is asked for that a training from a store cannot do."""
+    """Returns whether nothing is asked for that a training from a store cannot do."""
     task, options = request.task, request.options
     return (
         (task.own is not None or not task.general)

@@ -101,8 +101,8 @@ class RoutedRun(Run):
             return None
 
     def travels(self) -> bool:
-        """Whether the weights are to go by routes: the cache does not hold them, and nothing is
-        asked for that needs them in LevelDB.
+        """Returns whether the weights are to go by routes: the cache does not hold them, and
+        nothing is asked for that needs them in LevelDB.
         """
         options = self.options
         if options.departs(*OF_LEVELDB) or options.warm_start is not None:

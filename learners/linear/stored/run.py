@@ -38,7 +38,7 @@ from tuskml.learners.linear.stored.outcome import (
 )
 from tuskml.learners.linear.stored.start import DTYPE, Start, first_intercept
 from tuskml.learners.linear.stored.step import HeldOut, Trials, penalties_of
-from tuskml.learners.options.kinds import CACHE
+from tuskml.learners.options.kinds import DEFAULT_CACHE
 from tuskml.learners.stored.affinity import Arranging
 from tuskml.learners.stored.layout import (
     Arranged,
@@ -87,7 +87,7 @@ class Run:
         assert self.options.store is not None
         self.name = self.options.store
         self.start = Start(rows, self.held, self.options, root)
-        given = self.options.cache or CACHE
+        given = self.options.cache or DEFAULT_CACHE
         self.buffers = buffers_of(given)  # of LevelDB; the rest is for weights in hand
         self.cache = given - self.buffers
         self.share = self.cache // plan.threads
@@ -109,7 +109,7 @@ class Run:
 
     @property
     def root(self) -> StoreRoot:
-        """Where the store is."""
+        """Returns where the store is."""
         if self._root is None:
             raise StoreError("there is no directory of stores here")
         return self._root
@@ -142,7 +142,7 @@ class Run:
     # --- before the epochs ---
 
     def layout(self) -> IndexMap:
-        """Which features share a key."""
+        """Says which features share a key."""
         group, mark = self.rows.groups[0], self.rows.cancel_mark
         given = self.options, self._root, mark, self.several
         if (index := given_layout(group, *given)) is not None:
@@ -172,7 +172,7 @@ class Run:
         return live_features(group, self.start.ids, self.start.dimension(), self.cache, mark)
 
     def _fits(self, n_features: int) -> bool:
-        """Whether the cache holds the weights of so many features."""
+        """Returns whether the cache holds the weights of so many features."""
         frequent = self.options.partition
         top = frequent if isinstance(frequent, int) else 0
         return all_fit(n_features, top, self.cache, self.several)

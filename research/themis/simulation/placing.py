@@ -30,12 +30,12 @@ def place(shares: Shares, room: Room, machines: Machines) -> None:
 
 
 def is_sensitive(app: Running) -> bool:
-    """Whether its speed depends on where its workers are."""
+    """Returns whether its speed depends on where its workers are."""
     return app.now_in.most > 1 and app.spec.slowdowns.cluster > app.spec.slowdowns.machine
 
 
 def well_placed(app: Running, machines: Machines) -> bool:
-    """Whether it was as fast as on one machine, as far as a machine is large enough."""
+    """Returns whether it was as fast as on one machine, as far as a machine is large enough."""
     if not app.before or app.now_in.most > max(machines.sizes):
         return bool(app.before)
     best = sum(app.before.values()) / app.spec.slowdowns.machine

@@ -44,7 +44,7 @@ class Seat:
 
     @property
     def addresses(self) -> list[Address]:
-        """Where they listen."""
+        """Returns where they listen."""
         return [one.getsockname()[:2] for one in self.servers]
 
     def close(self) -> None:
@@ -77,7 +77,7 @@ class Member:
 
     @property
     def links(self) -> int:
-        """Between every two workers, beside the one for words."""
+        """Number of links between every two workers, without the one for messages."""
         return min(len(some) for some in self.addresses) - 2
 
     @contextmanager

@@ -28,7 +28,7 @@ class SlowFile(LocalFileOpener):
         self.places = threading.local()
 
     def seek(self, place: int, whence: int = 0) -> int:
-        """Where this thread reads next."""
+        """Returns where this thread reads next."""
         self.places.next = super().seek(place, whence)
         return self.places.next
 

@@ -164,7 +164,7 @@ class Run:
                 self.lost = 0.0
 
     def takes(self, rest: Floats, cost: float, best: int, each: float) -> bool:
-        """Whether the rule moves from the plan that runs to the best one."""
+        """Returns whether the rule moves from the plan that runs to the best one."""
         mine = rest[self.running]
         self.lost += each * (1 - min(rest[best] / mine, 1.0))
         better = (rest[best] + cost) * (1 + HYSTERESIS) < mine
