@@ -121,7 +121,7 @@ def lanes_of(n_groups: int, request: Request[Any, Any]) -> Lanes:
 
 
 def side_by_side(train: Callable[[int], Models], n: int, lanes: int) -> Iterator[Models]:
-    """train(place) of each place below n, so many at the same time, in their order.
+    """train(place) of each place below n, that many at the same time, in their order.
 
     The first that fails ends those that have not begun.
     """

@@ -119,7 +119,7 @@ def wait(check: Check, device: int, patience: float | None) -> float | None:
 @contextmanager
 def hoping(least: float, device: int = 1) -> Iterator[None]:
     """The calling thread's training, which is elsewhere, would go on at a free device, as long as
-    it has at least so many seconds left.
+    it has at least a given number of seconds left.
     """
     before, _turn.hope = _turn.hope, (device, least)
     try:
@@ -136,8 +136,8 @@ def hopes() -> bool:
 
 
 def look(left: float) -> None:
-    """Between two iterations of a training that hopes, with so many seconds left: FreeError where
-    it is better off at the device.
+    """Between two iterations of a training that hopes, with a given number of seconds left:
+    FreeError where it is better off at the device.
     """
     if _turn.hope is not None and left >= _turn.hope[1] and is_free(_turn.hope[0]):
         raise FreeError

@@ -107,7 +107,7 @@ class Running:
 
 @contextmanager
 def training(task: bytes, groups: int, host: Host | None = None) -> Iterator[None]:
-    """The calling thread trains so many groups; it has its share of the cores meanwhile.
+    """The calling thread trains a given number of groups; it has its share of the cores meanwhile.
 
     TuskError where shares are to be replayed and cannot be read.
     """
@@ -132,7 +132,8 @@ def training(task: bytes, groups: int, host: Host | None = None) -> Iterator[Non
 
 @contextmanager
 def split(parts: int) -> Iterator[int | None]:
-    """The calling thread's training goes on in so many threads, each of which is `within` it.
+    """The calling thread's training goes on in a given number of threads, each of which is
+    `within` it.
 
     They have its share in equal parts. None where the calling thread does not train.
     """
@@ -172,7 +173,7 @@ def step(part: float, groups: int, rows: int) -> None:
 
 
 def now(wanted: int) -> int:
-    """Threads that the calling thread's training may have now, of so many that it wants."""
+    """Threads that the calling thread's training may have now, of those that it wants."""
     return int(pool.library().ts_training_share(wanted))
 
 

@@ -56,7 +56,7 @@ class Batch:
 
 
 def batches(groups: Iterable[Group], most_rows: int) -> Iterator[Batch]:
-    """Groups together until they have so many rows; a larger one is a batch of its own."""
+    """Batches groups up to a given number of rows; a larger group is a batch of its own."""
     some: list[Group] = []
     rows = 0
     for group in groups:

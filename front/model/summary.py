@@ -99,7 +99,7 @@ class Summary:
 
 
 def html_row(tag: str, cells: list[str], texts: int = 1) -> str:
-    """A row: so many texts, and numbers, which stand right."""
+    """A row of texts and of numbers, which are aligned right."""
     sides = ["left"] * texts + ["right"] * (len(cells) - texts)
     parts = [
         f'<{tag} style="{CELL.format(side)}">{escape(cell)}</{tag}>'

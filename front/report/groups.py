@@ -96,7 +96,7 @@ class Group:
     def curve(self, most: int) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
         """Iterations, and the share of the first gap to the best objective that was left then.
 
-        At most so many points; None where there are not two: the best itself is none.
+        At most a given number of points; None where there are not two: the best itself is none.
         """
         if self.model is None or not self.model.history:
             return None

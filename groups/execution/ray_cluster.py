@@ -98,7 +98,7 @@ class Run:
         self.left = deque(largest_first(units))
         self.done: set[str] = set()
         self.took: dict[int, float] = {}
-        """The most seconds of units whose sizes have so many binary digits."""
+        """The most seconds of units whose sizes have a given number of binary digits."""
         self.tries: Counter[str] = Counter()
         self.here, self.head = versions(), Head(ray)
         self.actor = ray.remote(Worker).options(**ACTOR)

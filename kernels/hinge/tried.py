@@ -32,7 +32,7 @@ class Corner:
     def tried(self, method: Method, v: Floats, seconds: float) -> tuple[int, bool]:
         """Iterations from v (d + 1,), and whether they reached the optimum.
 
-        They end after so many seconds of the processor at the latest.
+        They end after a given number of seconds of the processor at the latest.
         """
         made, _ = self._run(method, v, seconds)
         return abs(made), made > 0

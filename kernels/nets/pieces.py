@@ -61,13 +61,13 @@ def rows_in_units(
 
 
 def layers_of(rules: Rules, plain: int) -> int:
-    """Floats of the layers of a net with so many features outside of tables."""
+    """Floats of the layers of a net with a given number of features outside of tables."""
     width = plain + sum(levels for _, levels, _ in rules.tables)
     return int(library().tk_net_layers(rules.struct(), width))
 
 
 def local(rules: Rules, plain: int, levels: Sequence[int]) -> Rules:
-    """The rules of a net whose tables have so many levels, behind the other features."""
+    """The rules of a net whose tables have a given number of levels, behind the other features."""
     tables, first = [], plain
     for (_, _, length), count in zip(rules.tables, levels, strict=True):
         tables.append((first, int(count), length))
@@ -123,7 +123,7 @@ class Room:
         """The sums of the losses of each piece (pieces,), the gradient by the layers (layers,) and
         that by the vectors behind them; both empty without `gradients`.
 
-        weights: of the layers, and of the vectors that these rows read, so many of each table.
+        weights: of the layers, and of the vectors that these rows read, that many of each table.
         """
         net_rules = local(self.rules, self.plain, levels)
         net, loss = net_rules.struct(), np.empty(self.pieces)

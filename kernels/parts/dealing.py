@@ -169,8 +169,9 @@ def dealing_of(rows: ShardedPass, seed: int, folds: int, by_label: bool = False)
 
 
 def holding_of(rows: ShardedPass, seed: int, held: int) -> Dealing:
-    """Deals so many rows to the first fold and the others to the second one, as `Pass.shuffled`
-    holds them out."""
+    """Deals a given number of rows to the first fold and the others to the second one, as
+    `Pass.shuffled` holds them out.
+    """
     return _dealing(rows, seed, False, lambda _, end: np.array([[held, int(end[0]) - held]]))
 
 

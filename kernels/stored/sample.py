@@ -55,8 +55,9 @@ class Sample:
 
 
 def sample_of(rows: Pass, most_rows: int, most_entries: int) -> tuple[Sample, NDArray[np.int64]]:
-    """About so many rows and entries of the one group of a pass, or all if it has fewer; and the
-    ids of its features, (n_features,), rising."""
+    """About a given number of rows and entries of the one group of a pass, or all if it has
+    fewer; and the ids of its features, (n_features,), rising.
+    """
     group, entries = rows.groups[0], rows.nonzeros()
     n = int(group["n_rows"])
     wanted = min(n, most_rows, max(TOGETHER, n * most_entries // max(1, entries)))

@@ -83,7 +83,9 @@ class Sampler:
         check_code(code)
 
     def sweep(self, rows: Pass, sweeps: int) -> None:
-        """Draws the topic of each token so many times. OutOfTime at the deadline of the pass."""
+        """Draws the topic of each token a given number of times. OutOfTime at the deadline of the
+        pass.
+        """
         check_code(library().tk_topics_sweep(self._handle, rows.struct, sweeps))
 
     def likelihood(self, rows: Pass) -> Floats:

@@ -154,7 +154,7 @@ def unowned(path: Path) -> Iterator[bool]:
 
 
 def owner_of(path: Path) -> int | None:
-    """The pid that holds a lock, 0 if it is not known yet, None if nobody holds it."""
+    """The pid that holds a lock, 0 if it is not known yet, None if no process holds it."""
     try:
         handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:

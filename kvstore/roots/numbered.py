@@ -125,7 +125,7 @@ class NumberedRoot(StoreRoot):
         return super().publish_pairs(name, named, dtype, width, metadata, continues)
 
     def _width(self, several: int) -> int:
-        """Above the ids of all weights, so many of a feature and of the intercept."""
+        """Above the ids of all weights, that many of a feature and of the intercept."""
         if several > 1 and (self.dimension + 1) * several > MOST_ID:
             raise DataError(
                 f"the largest feature id is {self.dimension - 1}, expected at most "

@@ -149,7 +149,7 @@ class Frames:
         return frame_share(self.memory, self._sharers)
 
     def bytes_of(self, width: int) -> int:
-        """Bytes that a frame of so many weights takes of a share."""
+        """Bytes that a frame of a given number of weights takes of a share."""
         return frame_bytes(width, self.dtype.itemsize)
 
     @property
@@ -167,7 +167,7 @@ class Frames:
         worker: int = 0,
         cancelled: "Callable[[], bool] | None" = None,
     ) -> Held:
-        """Holds the frames of rising keys, with so many weights each, until `release`.
+        """Holds the frames of rising keys, with a given number of weights each, until `release`.
 
         cancelled: asked now and then. StoreError: the store failed or is damaged, the frames do
         not fit into the worker's share, or it was cancelled; nothing is held then.
@@ -304,7 +304,7 @@ def frame_share(memory: int, workers: int) -> int:
 
 
 def frame_bytes(width: int, weight_size: int) -> int:
-    """Bytes that a frame of so many weights of 4 or 8 bytes takes of a share."""
+    """Bytes that a frame of a given number of weights of 4 or 8 bytes takes of a share."""
     return int(native.library().ks_frame_bytes(width, weight_size))
 
 

@@ -226,7 +226,7 @@ def resting(
 
 
 def piece_of(places: int, weight_size: int = 4) -> int:
-    """Weights of a piece, where the largest region has so many places."""
+    """Weights of a piece, where the largest region has a given number of places."""
     return max(1, PAGE // weight_size, -(-places // PIECES))
 
 

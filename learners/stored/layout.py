@@ -156,8 +156,8 @@ def live_features(
 
 
 def by_chunks(live: LiveFeatures, group: np.void, rows: int, mark: int) -> LiveFeatures:
-    """The features in the order of the chunks of so many rows, or of several of them together,
-    that ask for them.
+    """The features in the order of the chunks of a given number of rows, or of several of them
+    together, that ask for them.
     """
     n_chunks = -(-int(group["n_rows"]) // rows)
     each = rows * -(-n_chunks // MOST_GROUPS)
@@ -172,7 +172,7 @@ def by_chunks(live: LiveFeatures, group: np.void, rows: int, mark: int) -> LiveF
 
 
 def _by_rows(group: np.void, each: int) -> Iterator[tuple[int, Part]]:
-    """Number and ids, in parts, of each so many rows of a group."""
+    """Number and ids, in parts, of every few rows of a group."""
     row = 0
     for starts, ids in sparse_segments(group):
         first, n = 0, len(starts) - 1
@@ -185,8 +185,8 @@ def _by_rows(group: np.void, each: int) -> Iterator[tuple[int, Part]]:
 
 
 def all_fit(n_features: int, top: int, cache: int, several: int = 1) -> bool:
-    """Returns whether the cache holds the frames of so many features, of several weights each, in
-    full blocks that are not small, and of `top` partitions.
+    """Returns whether the cache holds the frames of a given number of features, of several
+    weights each, in full blocks that are not small, and of `top` partitions.
     """
     block, one = (frame_bytes(n * several, WEIGHT_BYTES) for n in (SMALL_BLOCK, 1))
     return (n_features // SMALL_BLOCK + 1) * block + top * one <= frame_share(cache, 1)

@@ -136,7 +136,7 @@ class Ranges:
 
 
 def is_sparse(pairs: int, width: int) -> bool:
-    """Returns whether the pairs of a range of so many ids are to be sorted."""
+    """Returns whether the pairs of a range of a given number of ids are to be sorted."""
     return width > SPARSE * pairs
 
 
@@ -315,7 +315,9 @@ class TooWide(Exception):
 
 
 def most_features(memory: int, several: int = 1) -> int:
-    """Features that a chunk may have, of several weights each, with so many bytes of memory."""
+    """Features that a chunk may have, of several weights each, with a given number of bytes of
+    memory.
+    """
     return int(memory * BUFFER_SHARE) // (BUFFERS * WEIGHT_BYTES * several)
 
 
@@ -606,7 +608,7 @@ class _Desk:
 
 
 def grains(ids: Ids, most: int) -> Iterator[slice]:
-    """Cuts rising ids into parts of about so many, which end at multiples of 2^GRAIN_BITS."""
+    """Cuts rising ids into parts of about that many, which end at multiples of 2^GRAIN_BITS."""
     begin = 0
     while begin < len(ids):
         last = ids[min(len(ids), begin + max(1, most)) - 1] >> GRAIN_BITS

@@ -81,7 +81,7 @@ class Blocks:
         return first + (n - 1 - start) // size + 1
 
     def range_of_width(self, width: int) -> tuple[int, int, int]:
-        """Start, first block and block size of the range of ids with so many bits."""
+        """Start, first block and block size of the range of ids with a given number of bits."""
         r = bisect_right(self.widths, width) - 1
         return self.starts[r], self.first[r], self.sizes[r]
 

@@ -129,7 +129,7 @@ class LiveFeatures:
         return ranks
 
     def by_rank(self, ranks: Ids) -> Ids:
-        """The ids that have so many of the features below them."""
+        """The ids that have that many of the features below them."""
         return self._look_up("tp_live_ids", ranks)
 
     def _ranks(self, ids: Ids) -> Ids:

@@ -11,7 +11,7 @@ from tuskml.schedule.simulation.workload import Costs
 
 @dataclass(frozen=True)
 class Measured:
-    """A real run by group on workers of a machine with so many processors.
+    """A real run by group on workers of a machine with a given number of processors.
 
     rows, seconds: of each unit (U,) and what a worker took for it; is_first: whether it was its
     worker's first; first: seconds until the first unit began; first_units: by which the first unit
@@ -79,7 +79,7 @@ def calibrated(
     """Calibrates costs from runs with different numbers of workers.
 
     passes: of each training; exchange: dispatch, sync and send of `Costs`; reading: seconds of a
-    row of so many bytes, which are part of a unit's.
+    row of a given number of bytes, which are part of a unit's.
     """
     rows = np.concatenate([run.rows[~run.is_first] for run in runs]).tolist()
     each = np.concatenate([run.seconds[~run.is_first] / run.crowd for run in runs]).tolist()

@@ -27,12 +27,14 @@ def use(pieces: Counts) -> Counts:
 
 
 def fits(pieces: Counts, free: Counts) -> bool:
-    """Returns whether pieces by size (4,) fit on machines with so many free workers (M,)."""
+    """Returns whether pieces by size (4,) fit on machines with a given number of free workers
+    (M,).
+    """
     return bool((use(pieces[None])[0] <= capacity(free)).all())
 
 
 def split(workers: int) -> list[int]:
-    """The fewest pieces of so many workers, the largest first."""
+    """The fewest pieces of a given number of workers, the largest first."""
     found = []
     for size in SIZES:
         several, workers = divmod(workers, size)

@@ -92,7 +92,7 @@ def simulated(
 
 
 def spread_out(work: Callable[[Any], Any], tasks: Iterable[Any], processes: int) -> list[Any]:
-    """The results in order, by so many processes."""
+    """The results in order, by a given number of processes."""
     with ProcessPoolExecutor(processes) as pool:
         return list(pool.map(work, tasks, chunksize=1))
 

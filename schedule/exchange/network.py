@@ -57,7 +57,7 @@ class Network:
         return self.launch + PATTERNS[pattern](self, size, self.channels[channel])
 
     def links(self, inside: float, outside: float, channel: Channel) -> float:
-        """Seconds until a worker has sent so many bytes to its own and to other hosts."""
+        """Seconds until a worker has sent these bytes to its own and to other hosts."""
         return max(inside / channel.inside, outside / channel.outside)
 
 
@@ -89,7 +89,7 @@ def _levels(count: int) -> int:
 
 
 def _alltoall(splines: int) -> Callable[[Network, float, Channel], float]:
-    """All-to-all in one of so many patterns: size is what one pattern sends."""
+    """All-to-all in one of a given number of patterns: size is what one pattern sends."""
 
     def seconds(net: Network, size: float, channel: Channel) -> float:
         n, h = net.workers, net.per_host

@@ -42,7 +42,7 @@ class Limit:
         self.rate, self.free, self.lock = rate, 0.0, threading.Lock()
 
     def wait(self, count: int) -> None:
-        """Until so many bytes may be sent."""
+        """Until a given number of bytes may be sent."""
         if math.isinf(self.rate):
             return
         with self.lock:

@@ -138,7 +138,7 @@ class Prioritised:
         return found
 
     def _chosen(self, drawn: Places, most: int, before: Places) -> Places:
-        """At most so many, without an edge to one that comes before, or to a pending one that
+        """At most that many, without an edge to one that comes before, or to a pending one that
         moved."""
         if self.columns is None or not len(drawn) or most < 1:
             return drawn[: max(most, 0)]

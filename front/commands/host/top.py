@@ -42,7 +42,7 @@ def grammar(made: Parser) -> None:
         "PostgreSQL and Ray alike. Each has its max-min share of the cores.",
         EXAMPLES,
     )
-    every = "list them again after so many seconds, until Ctrl-C"
+    every = "list them again after this number of seconds, until Ctrl-C"
     made.add_argument("--every", type=float, metavar="SECONDS", help=every)
     add_json(made, "print the list as one JSON value")
 

@@ -59,7 +59,7 @@ def epoch_order(seed: int, epoch: int, n: int) -> NDArray[np.int64]:
 
 
 def source_of(longest: int) -> Source:
-    """The kernel that draws orders of at most so many rows."""
+    """The kernel that draws orders of at most a given number of rows."""
     macros = (("THREADS", THREADS),)
     return Source("draw_orders", ("orders.cu",), macros, THREADS, 4 * longest)
 

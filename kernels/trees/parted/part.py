@@ -1,9 +1,9 @@
 """A part of a group that is boosted: it keeps codes, margins and leaves of its rows.
 
-Each message says what has to be there already: so many trees, and of the tree that grows which
-leaves. Where it is not, as on a worker that has taken the part over, the answer has no array, and
-the same message comes again with all that led here. So an answer depends on the messages alone,
-and a message that comes twice does no harm.
+Each message says what has to be there already: a given number of trees, and of the tree that
+grows which leaves. Where it is not, as on a worker that has taken the part over, the answer has
+no array, and the same message comes again with all that led here. So an answer depends on the
+messages alone, and a message that comes twice does no harm.
 """
 
 import ctypes
@@ -34,7 +34,8 @@ NOWHERE, EVERY = -2, -1
 
 
 class Part:
-    """The rows of a part, their margins after so many trees, and the leaves of the next one.
+    """The rows of a part, their margins after a given number of trees, and the leaves of the next
+    one.
 
     name: of the training that they are of.
     """

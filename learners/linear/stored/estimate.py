@@ -61,7 +61,7 @@ class Demand:
 
 
 def demand_of(n_chunks: int, looked_at: Sequence[tuple[Keys, Widths]]) -> Demand:
-    """The demand of so many chunks, of which some were looked at.
+    """The demand of a given number of chunks, of which some were looked at.
 
     A key that one of those asked for stands for others that only one of the rest asks for.
     """
@@ -91,7 +91,9 @@ def spread(sizes: list[int]) -> NDArray[np.int64]:
 def estimate_of(
     chunks: Chunks, sizes: list[int], cache: int, epochs: float, settles: bool
 ) -> StoreUse:
-    """The use of a training on mapped chunks, with so many keys each; else as `store_use`."""
+    """The use of a training on mapped chunks, with a given number of keys each; else as
+    `store_use`.
+    """
     looked_at = [(one.keys, one.widths) for one in map(chunks.__getitem__, spread(sizes))]
     return store_use(demand_of(len(chunks), looked_at), cache, epochs, settles)
 
@@ -138,7 +140,7 @@ def routed_use(
 
 
 def frame_sizes(width: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Bytes that the frames of payloads of so many weights take, (k,)."""
+    """Bytes that the frames of payloads of a given number of weights take, (k,)."""
     distinct, place = np.unique(width, return_inverse=True)
     each = [frame_bytes(int(one), WEIGHT_BYTES) for one in distinct]
     return np.array(each, np.float64)[place]

@@ -20,8 +20,8 @@ DOUBLE = 8
 def outgrown(groups: NDArray[np.void], request: Request, memory: int) -> Mapping[int, Outgrown]:
     """Groups (`passes.GROUP`), by place, that the rule's choice for wide rows cannot train.
 
-    It keeps so many vectors of the weights that a training in memory has. memory: address of the
-    account; 0: there is no limit.
+    It keeps a given number of vectors of the weights that a training in memory has. memory:
+    address of the account; 0: there is no limit.
     """
     if not memory or not could_be_stored(request):
         return {}

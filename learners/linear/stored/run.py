@@ -172,7 +172,7 @@ class Run:
         return live_features(group, self.start.ids, self.start.dimension(), self.cache, mark)
 
     def _fits(self, n_features: int) -> bool:
-        """Returns whether the cache holds the weights of so many features."""
+        """Returns whether the cache holds the weights of a given number of features."""
         frequent = self.options.partition
         top = frequent if isinstance(frequent, int) else 0
         return all_fit(n_features, top, self.cache, self.several)

@@ -67,8 +67,9 @@ def searches(
 ) -> list[Spec]:
     """Apps of which nine in ten are successive halvings, as the thesis' second workload has them.
 
-    load: work that arrives over what so many workers do; network: the part of network-intensive
-    apps; jobs: of a search in the median; longest: times the median that a job may take.
+    load: work that arrives over what a given number of workers do; network: the part of
+    network-intensive apps; jobs: of a search in the median; longest: times the median that a job
+    may take.
     """
     draw = np.random.default_rng(seed)
     made = []

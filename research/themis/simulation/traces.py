@@ -27,7 +27,7 @@ from tuskml.schedule.fair.valuation import Slowdowns
 
 @dataclass(frozen=True)
 class Job:
-    """A job of a trace: submitted, in seconds since 1970; seconds that it ran on so many GPUs."""
+    """A job of a trace: when it was submitted, in seconds since 1970, and its seconds on GPUs."""
 
     user: str
     submitted: float

@@ -11,8 +11,8 @@ LEAST_OVERHEAD = 0.02
 
 
 def pairs_right(cases: Cases, apart: float = 1.2) -> list[bool]:
-    """Returns whether estimates say which of two families, so many times apart or more, takes
-    less.
+    """Returns whether estimates say which of two families, a given number of times apart or more,
+    takes less.
     """
     found = []
     for case in cases:

@@ -70,7 +70,7 @@ class Scaled:
 
     @classmethod
     def of(cls, problem: tuple[int, int, str, str], found: Estimated) -> Scaled:
-        """With so many rows."""
+        """With a given number of rows."""
         times = ROWS_BYTES / (problem[0] * (4 * problem[1] + 8))
         seconds = times * found.seconds
         return cls(seconds, seconds[0, 1] * THREAD_BANDWIDTH / GPU_BANDWIDTH, times * found.setup)
