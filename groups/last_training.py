@@ -170,7 +170,7 @@ def by_plan(models: Models) -> Any:
 
 
 def some(models: Models, which: NDArray[np.intp]) -> Models:
-    """What is noted of some of the models."""
+    """Selects some of the models, with the fields that records keep."""
     if len(which) == len(models.group):
         return models
     names = ("group", "n_rows", "n_features", "iterations", "seconds")

@@ -63,7 +63,7 @@ def scope_of(database: Database, source: Source) -> "Scope":
 
 
 def listed(given: str | Sequence[str], what: str, columns: Collection[str] = ()) -> list[str]:
-    """A list of expressions, each of them one, or the name of one of the columns.
+    """Splits a text or a list into expressions, each of which may be the name of a column.
 
     Names that are no expressions, such as `it's`, are taken in a list, not in one text.
     """

@@ -65,7 +65,7 @@ def connected(address: str | None) -> Iterator[Any]:
 
 def end_behind(ray: Any) -> None:
     """Disconnects from a cluster that was started here. Its processes end in a thread: they take a
-    second, and Ray lets nobody connect before.
+    second, and Ray refuses connections before that.
     """
     _ending[:] = [threading.Thread(target=ray.shutdown, name="tuskml-ray-end")]
     _ending[0].start()
