@@ -148,8 +148,15 @@ def test_an_upgraded_extension_is_a_fresh_one(
     assert other == {
         f"function {name}"
         for name in (
-            *("with_payload", "decision", "accuracy", "train_model", "explain_training"),
-            *("feature_frequencies", "partition_model"),
+            "with_payload",
+            "decision",
+            "accuracy",
+            "train_model",
+            "explain_training",
+            "_tusk_send_rows",
+            "_tusk_take_model",
+            "feature_frequencies",
+            "partition_model",
         )
     }
 
