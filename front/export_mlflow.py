@@ -65,8 +65,8 @@ class Served:
         self.model = model
 
     def predict(self, rows: Any, params: dict[str, Any] | None = None) -> Floats | NDArray[Any]:
-        """Of shape (n,), of all classes (n, K); rows: a frame with the model's features, or an
-        array of them.
+        """Returns predictions of shape (n,), or (n, K) for all classes; rows: a frame with the
+        model's features, or an array of them.
 
         params: `kind` is one of KINDS, the methods of `tuskml.Model` of these names.
         """

@@ -44,7 +44,7 @@ RESPONSES = {"exp": "Exp", "logistic": "Sigmoid"}
 
 
 def has_shares(model: Model) -> bool:
-    """Whether margins are shares of classes, those of a random forest."""
+    """Returns whether margins are shares of classes, those of a random forest."""
     return model.options.get("objective") == "gini"
 
 
@@ -225,7 +225,7 @@ def scaled_shares(graph: Graph, n: int) -> None:
 
 
 def vectors_of(model: Model) -> dict[int, Floats]:
-    """By the first feature of each category that a net embeds, the vectors of its features."""
+    """Maps the first feature of each embedded category to the vectors of its features."""
     if model.task not in NETS or not model.weights():
         return {}
     return dict(tables_in(model.weights()))

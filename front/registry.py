@@ -298,7 +298,7 @@ def _registry(connection: Any) -> Iterator[Database]:
 
 
 def _lost_race(error: BaseException | None) -> bool:
-    """Whether a database refused a statement because another one changed the same rows."""
+    """Returns whether a database refused a statement because another one changed the same rows."""
     text = str(error)
     if isinstance(error, duckdb.ConstraintException):
         return "primary key" in text or "unique" in text
@@ -323,7 +323,7 @@ def granted(database: Database, action: str, right: str) -> Iterator[None]:
 
 
 def _check_name(database: Database, name: str) -> None:
-    """That the registry has versions of the name, else which name is near."""
+    """Raises unless the registry has versions of the name; the error has the nearest name."""
     names = [row[0] for row in database.fetch("SELECT DISTINCT name FROM tuskml.models")]
     if name not in names:
         raise DataError(

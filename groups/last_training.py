@@ -68,7 +68,7 @@ class PlanRecord:
             self.estimated_seconds += told["seconds"]
 
     def document(self) -> dict[str, Any]:
-        """For JSON."""
+        """Returns its figures as a JSON object."""
         estimated = None
         if self.estimated == self.batches:
             iterations = self.estimated_iterations / self.batches
@@ -109,7 +109,7 @@ class Statement:
     store_estimate: dict[str, Any] | None = None
 
     def document(self) -> dict[str, Any]:
-        """For JSON."""
+        """Returns its figures as a JSON object."""
         plans = [plan.document() for plan in self.plans.values()]
         found = {name: sum(plan[name] for plan in plans) for name in ("groups", "rows", "bytes")}
         seconds = sum(plan["actual"]["seconds"] for plan in plans)
@@ -170,7 +170,7 @@ def by_plan(models: Models) -> Any:
 
 
 def some(models: Models, which: NDArray[np.intp]) -> Models:
-    """What is noted of some of the models."""
+    """Selects some of the models, with the fields that records keep."""
     if len(which) == len(models.group):
         return models
     names = ("group", "n_rows", "n_features", "iterations", "seconds")

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from tuskml.kvstore import file_rules
 from tuskml.kvstore.file_rules import FilesRefused
 from tuskml.learners.learner import Learner, Request
-from tuskml.learners.options.kinds import LEAST_CACHE
-from tuskml.learners.stored.defaults import CACHE
+from tuskml.learners.options.kinds import DEFAULT_CACHE, LEAST_CACHE
 
 NAME = "auto"
 """Of the store that such models become versions of."""
@@ -28,7 +27,7 @@ def outgrown(
     root: str | None,
     account: int | None,
 ) -> Mapping[int, Request[Any, Any]]:
-    """By its place, the request of each group (`passes.GROUP`) that trains into a store unasked.
+    """Maps the index of each group that outgrows memory to a request that trains into a store.
 
     None where `store` is given, or where nobody has said where stores are. root: the database's;
     account: of the database whose rules for files hold.
@@ -42,7 +41,7 @@ def outgrown(
 
 
 def root_is_known(root: str | None, account: int | None) -> bool:
-    """Whether someone has said where stores are, and the database lets them be used.
+    """Returns whether someone has said where stores are, and the database lets them be used.
 
     The user's data folder, where stores are unless told, does not count.
     """
@@ -60,5 +59,5 @@ def root_is_known(root: str | None, account: int | None) -> bool:
 def into_a_store(request: Request[Any, Any], room: int, why: str) -> Request[Any, Any]:
     """The request with a store; room: bytes that a training in memory might take."""
     options = request.options
-    cache = options.cache or max(LEAST_CACHE, min(CACHE, int(OF_ROOM * room)))
+    cache = options.cache or max(LEAST_CACHE, min(DEFAULT_CACHE, int(OF_ROOM * room)))
     return replace(request, options=replace(options, store=NAME, cache=cache), unasked=why)

@@ -29,10 +29,18 @@ from tuskml.kvstore import (
     list_partitionings,
 )
 from tuskml.kvstore.roots.names import default_root, make_root
-from tuskml.learners.options.kinds import BOOLEAN, STORE, Kind, Option, choice, integer, real
+from tuskml.learners.options.kinds import (
+    BOOLEAN,
+    DEFAULT_CACHE,
+    STORE,
+    Kind,
+    Option,
+    choice,
+    integer,
+    real,
+)
 from tuskml.learners.options.table import read
 from tuskml.learners.stored.affinity import Arranging
-from tuskml.learners.stored.defaults import CACHE
 from tuskml.learners.stored.layout import Arranged, by_chunks, live_features
 from tuskml.partitioner import (
     WARM_LEVELDB,
@@ -237,7 +245,7 @@ class GroupRows:
 
     @property
     def n_rows(self) -> int:
-        """How many they are."""
+        """Returns the number of rows."""
         return int(self.group["n_rows"])
 
     def chunks(self) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.int32]]]:
@@ -304,14 +312,14 @@ def named(made: Partitioning, ids: NDArray[np.int64]) -> Partitioning:
 
 
 def _arranged(group: GroupRows, options: dict[str, Any], cost: Cost, mark: int) -> Arranged:
-    """Which features there are, and in what order; nothing of that by id."""
+    """Says which features there are, and in what order; nothing of that by id."""
     if options["layout"] == "id" or not group.n_rows:
         return Arranged(None, options["block"])
-    live = live_features(group.group, lambda: (), int(group.group["dim"]), CACHE, mark)
+    live = live_features(group.group, lambda: (), int(group.group["dim"]), DEFAULT_CACHE, mark)
     if live is None:
         raise DataError(
-            f"option 'layout' is 'affinity', for which the ids take more than {CACHE} bytes: "
-            "number them anew, or use 'id'"
+            "option 'layout' is 'affinity', for which the ids take more than "
+            f"{DEFAULT_CACHE} bytes: number them anew, or use 'id'"
         )
     rows = options["batch_rows"]
     live = by_chunks(live, group.group, rows, mark)

@@ -549,7 +549,7 @@ def without_others(stack: ExitStack, forms: Sequence[Form], memory: int) -> list
 
 
 def mask_of(group: np.void, request: Request[Any, Any]) -> NDArray[np.bool_]:
-    """Whether a training can use each row of a group, (n,)."""
+    """Returns whether a training can use each row of a group, (n,)."""
     learner = learner_of(request.task)
     return np.concatenate([learner.usable(request, x, y) for _, x, y in chunks(group)])
 
@@ -578,7 +578,7 @@ def with_held_out(models: Models, groups: NDArray[np.void], request: Request[Any
 def holds_some(
     how: HeldOut, groups: NDArray[np.void], request: Request[Any, Any]
 ) -> NDArray[np.bool_]:
-    """Of which groups (G,) a column holds out some rows while others are trained on."""
+    """Marks the groups (G,) of which a column holds out some rows, but not all."""
     threads = request.options.threads or budget.threads()
     every = how.stretch_of(groups, request.options.seed, threads, by_label=False)
     ends = np.cumsum(groups["n_rows"])[:-1]

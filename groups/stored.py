@@ -19,9 +19,8 @@ from tuskml.kvstore.files.locks import interruptible
 from tuskml.kvstore.roots.names import default_root
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Models
-from tuskml.learners.options.kinds import LEAST_CACHE
+from tuskml.learners.options.kinds import DEFAULT_CACHE, LEAST_CACHE
 from tuskml.learners.registry import learner_of
-from tuskml.learners.stored.defaults import CACHE
 from tuskml.schedule import budget
 from tuskml.schedule.budget import look_at_limits
 
@@ -96,7 +95,7 @@ def of_group(request: Request[Any, Any], place: int) -> Request[Any, Any]:
 
 @dataclass(frozen=True)
 class Lanes:
-    """How many groups train at the same time, the threads of each, and what each is asked."""
+    """The number of groups that train at the same time, and the threads and request of each."""
 
     count: int
     threads: int
@@ -113,7 +112,7 @@ def lanes_of(n_groups: int, request: Request[Any, Any]) -> Lanes:
     options, own = request.options, getattr(request.task, "own", None)
     alone = options.ordered or options.resume or own is not None or hosting.host is not None
     threads = budget.threads(options.threads)
-    cache = options.cache or CACHE
+    cache = options.cache or DEFAULT_CACHE
     count = 1 if alone else max(1, min(n_groups, threads, cache // LEAST_CACHE))
     if count == 1:
         return Lanes(1, threads, request)
@@ -122,7 +121,7 @@ def lanes_of(n_groups: int, request: Request[Any, Any]) -> Lanes:
 
 
 def side_by_side(train: Callable[[int], Models], n: int, lanes: int) -> Iterator[Models]:
-    """train(place) of each place below n, so many at the same time, in their order.
+    """train(place) of each place below n, that many at the same time, in their order.
 
     The first that fails ends those that have not begun.
     """

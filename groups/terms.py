@@ -81,13 +81,13 @@ def of_list(lists: Lists, place: int) -> Floats:
 
 
 def widths(models: Models, place: int, d: int) -> list[int]:
-    """How many features each term has: by column of the rows, or one each of d features."""
+    """Counts the features of each term: by column of the rows, or one each of d features."""
     code = models.preparation.code[place]
     return [1] * d if code < 0 else widths_of(models.preparation.pool[code])
 
 
 def widths_of(preparation: str) -> list[int]:
-    """How many features each column of a preparation (JSON) has."""
+    """Counts the features of each column of a preparation (JSON)."""
     return [width_of(column) for column in json.loads(preparation)["columns"]]
 
 

@@ -40,7 +40,7 @@ _traces = _Traces()
 
 
 def is_on() -> bool:
-    """Whether trainings make spans."""
+    """Returns whether trainings make spans."""
     return _traces.tracer is not None
 
 

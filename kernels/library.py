@@ -38,7 +38,9 @@ def library() -> ctypes.CDLL:
 
 
 def address_of(array: NDArray[np.generic]) -> int:
-    """Where a C-contiguous array's items lie; `array.ctypes.data` is several times slower."""
+    """Returns where a C-contiguous array's items lie; `array.ctypes.data` is several times
+    slower.
+    """
     if array.size and array.flags.writeable:
         return ctypes.addressof(ctypes.c_char.from_buffer(array))  # type: ignore[arg-type]
     return int(array.ctypes.data)
@@ -79,7 +81,7 @@ def cancel() -> None:
 
 
 def cancel_count() -> int:
-    """How often `cancel` was called; a pass made before the last call stops."""
+    """Returns the number of calls of `cancel`; a pass made before the last call stops."""
     count: int = library().tk_cancel_count()
     return count
 

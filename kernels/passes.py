@@ -115,7 +115,7 @@ class Meter:
 
 
 def counts_all(meter: Meter | None) -> bool:
-    """Whether each pass must be counted, so that no kernel may make several in a call."""
+    """Returns whether each pass must be counted, so that no kernel may make several in a call."""
     return meter is not None and meter.whole
 
 
@@ -187,12 +187,12 @@ class Pass:
 
     @property
     def weighted(self) -> bool:
-        """Whether rows have weights."""
+        """Returns whether rows have weights."""
         return bool((self.groups["extras"] & WEIGHTS).any())
 
     @property
     def first_rows(self) -> NDArray[np.int64]:
-        """Where each group's rows begin in an array of all groups' rows, (G,)."""
+        """Returns where each group's rows begin in an array of all groups' rows, (G,)."""
         counts = self.groups["n_rows"]
         return np.asarray(np.cumsum(counts) - counts, np.int64)
 
@@ -261,7 +261,7 @@ class Pass:
         return mean, deviation
 
     def feature_counts(self) -> tuple[Floats, Floats]:
-        """In how many rows each sparse feature occurs, and its largest |value|, each (G, d)."""
+        """Counts the rows of each sparse feature, and finds its largest |value|, each (G, d)."""
         count = np.empty((self.n_groups, self.n_features))
         largest = np.empty_like(count)
         check_code(library().tk_feature_counts(self.struct, pointer(count), pointer(largest)))
@@ -276,7 +276,8 @@ class Pass:
         return out
 
     def values_near_one(self) -> bool | None:
-        """Whether the largest of sampled sparse values is between 1/16 and 16, in all groups.
+        """Returns whether the largest of sampled sparse values is between 1/16 and 16, in all
+        groups.
 
         None: it is, but some values are not within NEAR_ONE of 1, which may be all of a feature's.
         """

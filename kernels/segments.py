@@ -33,7 +33,7 @@ SLAB = 1 << 21
 
 
 def charged(size: int) -> int:
-    """Bytes that the account counts for so many: a quarter of a slab or more has its own slabs."""
+    """Bytes that the account counts for a size: a quarter of a slab or more has its own slabs."""
     return size if size <= SLAB // 4 else -(-size // SLAB) * SLAB
 
 

@@ -138,7 +138,7 @@ class Steps:
 
 
 def classes_of(rows: "Pass", most: int) -> tuple[list[Floats], list[Floats], list[int]]:
-    """Of each group the distinct labels, rising, the rows of each, and how many labels there are;
+    """Returns each group's distinct labels, rising, the rows of each, and the number of labels;
     most + 1 and no labels where there are more than `most`.
     """
     if isinstance(rows, ShardedPass):

@@ -47,7 +47,7 @@ class Tridiagonal:
 def lanczos(
     packed: Floats, gradient: Floats, steps: int, scale: Floats | None = None
 ) -> Tridiagonal:
-    """At most so many steps of Lanczos' method; none where there is no gradient.
+    """Runs at most `steps` steps of Lanczos' method; none where the gradient is 0.
 
     packed: a lower triangle row by row, (p(p+1)/2,); gradient: (p,). scale, (p,): of weights
     u = v / scale, for which the curvature has its rows and columns multiplied by it, and the

@@ -19,7 +19,7 @@ OWNED = "@"
 
 @dataclass(frozen=True)
 class Owner:
-    """Who trained a version: a role of a database, or without a database a user of the system.
+    """The owner of a version: a role of a database, or without a database a user of the system.
 
     role_id: the role's oid, or the user's number; database_id: the database's oid.
     """
@@ -33,7 +33,7 @@ class Owner:
         return self.role if self.database is None else f"{self.role} of database {self.database}"
 
     def as_record(self) -> dict[str, Any]:
-        """For a version's record."""
+        """Returns its fields for a version's record."""
         return asdict(self)
 
     @classmethod
@@ -46,7 +46,7 @@ class Host(Protocol):
     """A server that trains for its roles; asked on the thread that trains."""
 
     def owner(self) -> Owner:
-        """Who asks."""
+        """Returns the owner on whose behalf the host works."""
 
     def training(self) -> str:
         """The same text for all models of a statement, another for each statement."""
@@ -60,13 +60,13 @@ _host: "Host | None" = None
 
 
 def serve(host: "Host | None") -> None:
-    """From here on this process reads and writes stores for this host's roles."""
+    """Makes this process read and write stores for the roles of a host."""
     global _host  # noqa: PLW0603, a process serves one host
     _host = host
 
 
 def owner() -> Owner:
-    """Who trains now."""
+    """Returns the owner of the current training."""
     if _host is not None:
         return _host.owner()
     number = os.geteuid()
@@ -82,8 +82,9 @@ def training() -> str | None:
 
 
 def other_roots(root: Path, name: str) -> list[Path]:
-    """Where else a finished model of this name may be read. Without a host: from all owners' roots
-    below this one, since their files are the system's user's."""
+    """Returns where else a finished model of this name may be read. Without a host: from all
+    owners' roots below this one, since their files are the system's user's.
+    """
     if _host is not None:
         return _host.roots(name)
     return [path for path in owned_roots(root) if (path / name).is_dir()]

@@ -40,7 +40,7 @@ def as_weights(given: ArrayLike, dtype: "np.dtype[Any]") -> Weights:
 
 
 def even_starts(n: int, width: int) -> Ids:
-    """Where n partitions of one width begin, and where the last ends."""
+    """Returns where n partitions of one width begin, and where the last ends."""
     return np.arange(n + 1, dtype=np.int64) * width
 
 

@@ -21,7 +21,7 @@ class FilesRefused(StoreError):
 
 
 def follow(rule: Rule) -> None:
-    """From here on this rule is asked."""
+    """Sets the rule for files."""
     _rules[:] = [rule]
 
 

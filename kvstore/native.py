@@ -61,7 +61,7 @@ class FrameAccess(ctypes.Structure):
 
     @classmethod
     def of(cls, weight_size: int, acquire: Any, release: Any) -> "FrameAccess":
-        """Of functions made by `ctypes.CFUNCTYPE`, which have to live as long; nothing is
+        """Makes an access of `ctypes.CFUNCTYPE` functions, which have to live as long; nothing is
         delivered, and each frame has one stamp.
         """
         calls = (ctypes.cast(call, _ADDRESS) for call in (acquire, release))
@@ -138,7 +138,7 @@ def _leveldb_libraries() -> list[str]:
 
 
 def address(array: Array) -> int:
-    """Where an array's items lie."""
+    """Returns where an array's items lie."""
     return int(array.ctypes.data)
 
 

@@ -54,7 +54,7 @@ class Ready:
     @property
     def task(self) -> str:
         """The name of the first one's task."""
-        return self.models.task.pool[self.models.task.code[0]]
+        return str(self.models.task.pool[self.models.task.code[0]])
 
 
 @dataclass(frozen=True)

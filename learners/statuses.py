@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.kernels.passes import leaks
+from tuskml.kernels.passes import Pass, leaks
 from tuskml.learners.models import Models, Strings
 
 INVALID, LEAK, UNLIKE = "invalid rows", "label among features", "level per row"
@@ -89,3 +89,18 @@ def with_leaks(models: Models, groups: NDArray[np.void]) -> Models:
     """The models of groups (kernels.GROUP), whose status says where a feature is the label; models
     carry their groups' places in `groups`."""
     return with_status(models, LEAK, leaks(groups[models.group], LEAST_ROWS) > 0)
+
+
+SAMPLE = 4096
+"""Rows of each group from which the means of features are estimated."""
+
+
+def far_from_zero(rows: Pass, most: float) -> NDArray[np.bool_]:
+    """Marks groups with a feature that all rows have and whose mean is beyond `most` deviations,
+    (G,)."""
+    if rows.sparse:
+        return np.asarray(rows.far_means(most).any(axis=1))
+    mean, deviation = rows.feature_moments(SAMPLE)
+    with np.errstate(over="ignore"):
+        far = (deviation > 0) & (np.abs(mean) > most * deviation)
+    return np.asarray(far.any(axis=1))

@@ -91,7 +91,7 @@ def bits_of(ids: Ids) -> NDArray[np.int64]:
 
 
 def _by_width(row_numbers: Slots, ids: Ids, cost: Cost) -> tuple[list[int], list[Candidate]]:
-    """For each number of bits that ids have, the cheapest power of two."""
+    """Returns for each bit length of ids the cheapest power of two."""
     bits = bits_of(ids)
     widths = np.flatnonzero(np.bincount(bits)).tolist()
     best = []

@@ -111,7 +111,7 @@ def measure_cost(
 def _write(
     store: BatchStore, before: int, size: int, requests: int, random: np.random.Generator
 ) -> Ids:
-    """The keys, behind so many others, of payloads of one size. All sizes are written before one
+    """The keys, behind that many others, of payloads of one size. All sizes are written before one
     is read: what was written last would be read from where the store gathers it.
     """
     first = FIRST_KEY + before * APART

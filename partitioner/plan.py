@@ -145,7 +145,7 @@ def partition_model(
 
 
 def _go_on() -> None:
-    """Nobody interrupts."""
+    """Does nothing: the caller cannot interrupt."""
 
 
 def ranks_in(frequent: Ids, ids: Ids) -> Slots:

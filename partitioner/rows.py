@@ -47,7 +47,7 @@ class SparseRows:
         return SparseRows(starts, ids if names is None else names[ids])
 
     def _rises(self) -> bool:
-        """Whether ids rise within each row already."""
+        """Returns whether ids rise within each row already."""
         rises = np.diff(self.ids) > 0
         heads = self.starts[1:-1]
         rises[heads[(heads > 0) & (heads < len(self.ids))] - 1] = True
@@ -117,7 +117,7 @@ def concatenate(parts: Iterable[SparseRows]) -> SparseRows:
 
 
 def starts_of(lengths: NDArray[np.int64]) -> Ids:
-    """Where rows of these lengths start, and the end of the last."""
+    """Returns where rows of these lengths start, and the end of the last."""
     starts = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=starts[1:])
     return starts

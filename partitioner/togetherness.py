@@ -34,7 +34,7 @@ class Togetherness:
 
     @property
     def found(self) -> bool:
-        """Whether features occur together so often that an order by affinity pays."""
+        """Returns whether features occur together so often that an order by affinity pays."""
         return self.groups >= LEAST_GROUPS and self.mean >= LEAST_MEAN and self.lift >= LEAST_LIFT
 
     def __str__(self) -> str:

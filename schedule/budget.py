@@ -18,7 +18,7 @@ from pathlib import Path
 HERE = Path("/")
 INF = math.inf
 NO_LIMIT = 1 << 60
-"""Bytes: version 1 says so many, less a page, where there is no limit."""
+"""Bytes: where there is no limit, version 1 reports this number less a page."""
 MOUNTED = {"cpu": ("cpu,cpuacct", "cpuacct,cpu")}
 """Further names of where controllers of version 1 may be."""
 MEMORY_FILES = {
@@ -49,7 +49,7 @@ def threads(asked: int | None = None) -> int:
 
 @contextmanager
 def within(limit: int) -> Iterator[None]:
-    """What this thread computes inside uses at most so many threads; 0: no limit."""
+    """What this thread computes inside uses at most a given number of threads; 0: no limit."""
     token = _host.set(limit)
     try:
         yield

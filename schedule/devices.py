@@ -40,7 +40,7 @@ class FreeError(TurnError):
 
 
 class Turn(threading.local):
-    """Of the calling thread's training; device: 0: none."""
+    """A turn at the device for the calling thread's training; device 0: none."""
 
     device: int = 0
     began: float = 0.0
@@ -119,7 +119,7 @@ def wait(check: Check, device: int, patience: float | None) -> float | None:
 @contextmanager
 def hoping(least: float, device: int = 1) -> Iterator[None]:
     """The calling thread's training, which is elsewhere, would go on at a free device, as long as
-    it has at least so many seconds left.
+    it has at least a given number of seconds left.
     """
     before, _turn.hope = _turn.hope, (device, least)
     try:
@@ -129,20 +129,22 @@ def hoping(least: float, device: int = 1) -> Iterator[None]:
 
 
 def hopes() -> bool:
-    """Whether the calling thread's training would go on at a device that it does not have."""
+    """Returns whether the calling thread's training would go on at a device that it does not
+    have.
+    """
     return _turn.hope is not None and not _turn.device
 
 
 def look(left: float) -> None:
-    """Between two iterations of a training that hopes, with so many seconds left: FreeError where
-    it is better off at the device.
+    """Between two iterations of a training that hopes, with a given number of seconds left:
+    FreeError where it is better off at the device.
     """
     if _turn.hope is not None and left >= _turn.hope[1] and is_free(_turn.hope[0]):
         raise FreeError
 
 
 def is_free(device: int) -> bool:
-    """Whether nobody has the device or waits for it."""
+    """Returns whether nobody has the device or waits for it."""
     library = pool.library()
     if not library.ts_device_ask(device):
         return False

@@ -1,4 +1,7 @@
-"""Shards: which rows of each group every worker holds.
+"""Which rows of each group every worker holds, and the order in which threads begin groups.
+
+Learning over groups (S. Li, A. Kumar, Towards an optimized GROUP BY abstraction for large-scale
+machine learning, "Kingpin").
 
 Minimise the makespan of an epoch of all configurations of all groups, where a worker trains one
 configuration at a time, and a configuration is trained by one worker at a time. The times are

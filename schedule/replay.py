@@ -36,7 +36,7 @@ class Replay:
         library.ts_training_replay(len(self.seconds), seconds, threads)
 
     def memory_at(self, age: float) -> float | None:
-        """Bytes, so many seconds after a training began; None: as the system has it."""
+        """Bytes, a given number of seconds after a training began; None: as the system has it."""
         if self.memory is None:
             return None
         place = int(np.searchsorted(self.seconds, age, side="right")) - 1

@@ -107,7 +107,7 @@ class Running:
 
 @contextmanager
 def training(task: bytes, groups: int, host: Host | None = None) -> Iterator[None]:
-    """The calling thread trains so many groups; it has its share of the cores meanwhile.
+    """The calling thread trains a given number of groups; it has its share of the cores meanwhile.
 
     TuskError where shares are to be replayed and cannot be read.
     """
@@ -132,7 +132,8 @@ def training(task: bytes, groups: int, host: Host | None = None) -> Iterator[Non
 
 @contextmanager
 def split(parts: int) -> Iterator[int | None]:
-    """The calling thread's training goes on in so many threads, each of which is `within` it.
+    """The calling thread's training goes on in a given number of threads, each of which is
+    `within` it.
 
     They have its share in equal parts. None where the calling thread does not train.
     """
@@ -159,12 +160,12 @@ def note_plan(plan: str) -> None:
 
 
 def progress(groups: int) -> None:
-    """So many more groups have models; nothing where the calling thread does not train."""
+    """Reports that `groups` more have models, if the calling thread trains."""
     pool.library().ts_training_progress(groups)
 
 
 def step(part: float, groups: int, rows: int) -> None:
-    """How much of the work on so many groups is done; nothing where the thread does not train.
+    """Reports the part of the work on some groups; no effect where the thread does not train.
 
     part: 0 to 1, NaN where nothing tells; rows: that were read since the last call.
     """
@@ -172,7 +173,7 @@ def step(part: float, groups: int, rows: int) -> None:
 
 
 def now(wanted: int) -> int:
-    """Threads that the calling thread's training may have now, of so many that it wants."""
+    """Threads that the calling thread's training may have now, of those that it wants."""
     return int(pool.library().ts_training_share(wanted))
 
 
@@ -225,7 +226,7 @@ def max_min(wanted: ArrayLike, weight: ArrayLike, cores: int) -> NDArray[np.int3
 
 
 def own_weight() -> float:
-    """Of this process's trainings, beside 1 of others; from the setting, 1 unless it is a number
+    """Returns the weight of this process's trainings, from the setting; 1 unless it is a number
     between 0.01 and 100."""
     try:
         weight = float(os.environ.get(WEIGHT, "1"))

@@ -115,7 +115,7 @@ def named_rows(X: Any) -> Any:
 
 
 def is_no_number(column: Any) -> bool:
-    """Whether a column of pandas is text, a category or a time."""
+    """Returns whether a column of pandas is text, a category or a time."""
     if getattr(column.dtype, "kind", "O") != "O":
         return bool(column.dtype.kind in "MU")
     if column.dtype.name != "object":

@@ -38,17 +38,17 @@ class Asked:
 
     @property
     def searches(self) -> bool:
-        """Whether there are several candidates."""
+        """Returns whether there are several candidates."""
         return self.search is not None
 
     @property
     def labels(self) -> bool:
-        """Whether rows have labels."""
+        """Returns whether rows have labels."""
         return any(learner_of(one.task).facts.has_labels for one in self.requests)
 
     @property
     def classifies(self) -> bool:
-        """Whether labels are classes."""
+        """Returns whether labels are classes."""
         return any(learner_of(one.task).classifies(one) for one in self.requests)
 
     @property
@@ -141,7 +141,7 @@ class Training:
 
     @property
     def text_label(self) -> bool:
-        """Whether labels are text."""
+        """Returns whether labels are text."""
         return self.label_kind == "category"
 
     def classes_named(self, models: Models) -> Models:

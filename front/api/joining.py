@@ -47,7 +47,7 @@ class Joined:
     text_classes: bool = False
 
     def answers(self) -> Answers:
-        """How they predict. DataError where their task is unknown."""
+        """Returns how the models predict. DataError where their task is unknown."""
         return answers_of(self.task, self.options, self.classifies)
 
     def join(self, database: Database, rows: Sequence[str]) -> str:
@@ -229,7 +229,7 @@ def of_columns(table: ModelTable, scope: Scope, keys: Keys, what: str = "group_b
 
 
 def facts_of_models(database: Database, table: ModelTable) -> tuple[bool, bool]:
-    """Whether models of a table read rows with names, and whether one has text classes."""
+    """Returns whether models of a table read rows with names, and whether one has text classes."""
     model, rows = quoted(table.model), f"FROM {table.source.sql}"
     ((_, kind),) = database.columns(f"SELECT {model} {rows}")
     fields = kind.replace('"', "")

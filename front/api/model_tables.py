@@ -44,7 +44,7 @@ def model_table(database: Database, given: str, column: str | None = None) -> Mo
 
 
 def is_model(type_name: str) -> bool:
-    """Whether a type is that of `train_model`'s values."""
+    """Returns whether a type is that of `train_model`'s values."""
     whole = type_name.startswith("STRUCT(task VARCHAR, ") and "payload BLOB" in type_name
     return whole or type_name.endswith("tuskml_model")
 

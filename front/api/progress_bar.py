@@ -69,6 +69,6 @@ def reading(bar: Any) -> Iterator[None]:
 
 
 def columns() -> int | None:
-    """Of a terminal; None in a notebook, where a number would be of pixels."""
+    """Returns 80, for a terminal; None in a notebook, where a number would mean pixels."""
     in_notebook = any(kind.__module__ == "tqdm.notebook" for kind in tqdm.__mro__)
     return None if in_notebook else 80

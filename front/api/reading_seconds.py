@@ -67,7 +67,7 @@ def measured(tell: Tell, url: str | None = None) -> dict[str, dict[str, float]]:
 
 
 def of_duckdb() -> Iterator[tuple[str, Taken]]:
-    """Of a Parquet file and of a table, by one thread."""
+    """Returns the seconds to read a Parquet file and a table on one thread."""
     with tempfile.TemporaryDirectory() as folder, connect(f"{folder}/rows.duckdb") as con:
         con.execute("SET threads = 1")
         database = DuckDB(con)
@@ -93,7 +93,9 @@ def of_duckdb() -> Iterator[tuple[str, Taken]]:
 
 
 def of_postgres(url: str) -> Taken:
-    """Of a range of a table's blocks; a tuple is decoded up to its last column that is read."""
+    """Returns the seconds to read a range of a table's blocks; a tuple is decoded up to its last
+    column.
+    """
     with opened(url) as database:
         assert isinstance(database, Postgres)
         found = []
@@ -113,7 +115,7 @@ def of_postgres(url: str) -> Taken:
 
 
 def seconds(database: Database, d: int, texts: Texts) -> Taken:
-    """Of rows of d features and a label."""
+    """Returns the seconds to read rows of d features and a label."""
     clock = clock_of(database)
     items = [f"{column}::float8" for column in columns(d)]
     packing = (

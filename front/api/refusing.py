@@ -39,7 +39,7 @@ def refuse_unknown(options: Mapping[str, Any]) -> None:
 
 
 def checked_into(into: Into) -> Into:
-    """Where models can be kept. DataError for a CSV file, which has no models."""
+    """Returns where models can be kept. DataError for a CSV file, which has no models."""
     if is_file(into) and Path(into).suffix.lower() == ".csv":
         raise DataError(
             f"into is {str(into)!r}, but models are kept in a table or a Parquet file, as CSV has "

@@ -137,11 +137,11 @@ class Done:
 
     @property
     def answers(self) -> list[bytes]:
-        """Of finished units, Arrow streams of keys as text and models."""
+        """Returns the answers of finished units: Arrow streams of keys as text and models."""
         return [one.answer for one in self.outcomes if one.answer is not None]
 
     def about(self, failed: Outcome) -> str:
-        """Why a unit failed, and which groups it has."""
+        """Says why a unit failed, and which groups it has."""
         first, *more = self.batches[failed.key].groups
         if not first.key:
             return str(failed.error)
@@ -150,7 +150,7 @@ class Done:
         return f"{failed.error} (group {name}{others})"
 
     def unfinished(self) -> str | None:
-        """How many groups were not trained, and why; None where all were."""
+        """Says how many groups were not trained, and why; None where all were."""
         failed = [self.about(one) for one in self.outcomes if one.answer is None]
         if not failed and len(self.outcomes) == len(self.batches):
             return None
@@ -233,7 +233,7 @@ def without_groups(
 
 
 def explained(training: Training) -> bool:
-    """Whether the caller asks what it takes."""
+    """Returns whether the caller asks what it takes."""
     return any(request.options.explain for request in training.asked.requests)
 
 

@@ -46,7 +46,7 @@ NEGLIGIBLE = 0.03
 
 
 def balanced(groups: Sequence[Group], workers: int) -> bool:
-    """Whether TP keeps all workers busy, but for a negligible time, whatever a row costs.
+    """Returns whether TP keeps all workers busy, but for a negligible time, whatever a row costs.
 
     Each other approach does the work of TP and more: it gains only what TP leaves idle.
     """

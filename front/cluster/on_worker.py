@@ -16,7 +16,7 @@ from tuskml.cluster.shards.temporary import FOLDER, is_temporary
 from tuskml.databases.connection import connect
 from tuskml.databases.duckdb import DuckDB
 from tuskml.errors import DataError
-from tuskml.groups.execution.share import share
+from tuskml.groups.execution.worker import share
 from tuskml.schedule.forks import held_in_forks
 
 TASK = "the rows of a part"

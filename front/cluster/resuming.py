@@ -51,7 +51,8 @@ class Finished:
     def outcomes(
         self, executor: Executor, work: str, units: Sequence[Unit], led: Led, wrong: Wrong
     ) -> Iterator[Outcome]:
-        """Those of finished units and groups first, then those of the others as they come.
+        """Yields the outcomes of finished units and groups first, then those of the others as
+        they come.
 
         led: groups that leaders train.
         """

@@ -56,7 +56,7 @@ class Batch:
 
 
 def batches(groups: Iterable[Group], most_rows: int) -> Iterator[Batch]:
-    """Groups together until they have so many rows; a larger one is a batch of its own."""
+    """Batches groups up to a given number of rows; a larger group is a batch of its own."""
     some: list[Group] = []
     rows = 0
     for group in groups:
@@ -145,7 +145,7 @@ class Units:
         }
 
     def order(self) -> dict[str, Any]:
-        """How a part orders its rows."""
+        """Says how a part orders its rows."""
         asked = self.training.asked
         options = asked.requests[0].options
         orders = any(learner_of(one.task).facts.orders for one in asked.requests)
@@ -170,7 +170,7 @@ class Units:
         return f"SELECT {', '.join([*texts, 'model'])} FROM ({query})"
 
     def covers(self, batch: Batch) -> bool:
-        """Whether its shards hold no other groups."""
+        """Returns whether its shards hold no other groups."""
         mine = Counter(place for group in batch.groups for place in group.shards)
         return all(self.held[place] == count for place, count in mine.items())
 

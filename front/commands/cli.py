@@ -123,7 +123,7 @@ EXPECTED = (TuskError, OSError, ImportError, MemoryError, UnicodeDecodeError)
 
 
 def is_of_duckdb(error: Exception) -> bool:
-    """Whether DuckDB raised it, which only some commands import."""
+    """Returns whether DuckDB raised it, which only some commands import."""
     duckdb = sys.modules.get("duckdb")
     return duckdb is not None and isinstance(error, duckdb.Error)
 
@@ -136,7 +136,7 @@ def sentence_of(error: Exception) -> str:
 
 
 def reason(error: Exception) -> str:
-    """Why the job failed, in one sentence."""
+    """Says why the job failed, in one sentence."""
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return f"{error.filename}: {error.strerror}"
     return str(error)

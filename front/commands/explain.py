@@ -110,7 +110,7 @@ def on_workers(
 
 
 def members(estimated: Execution) -> dict[str, Any]:
-    """For JSON: the numbers, and the text of them."""
+    """Returns the numbers and their text, for JSON."""
     given = asdict(estimated)
     for estimate, one in zip(given["estimates"], estimated.estimates, strict=True):
         estimate["seconds"] = one.seconds

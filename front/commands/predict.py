@@ -91,7 +91,7 @@ def show_predictions(given: argparse.Namespace) -> None:
 
 
 def first_rows(names: Sequence[str], rows: Sequence[Row]) -> str:
-    """For a person."""
+    """Formats the first rows for a person."""
     text = table(names, rows[:MOST_ROWS])
     if len(rows) > MOST_ROWS:
         text += f"\n  (the first {MOST_ROWS} rows; --json prints all, --into keeps them)"

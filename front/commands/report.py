@@ -196,7 +196,7 @@ def of_script(database: Database, given: argparse.Namespace) -> tuple[list[str],
 
 
 def has_models(rows: Sequence[Sequence[Any]], place: int) -> bool:
-    """Whether a column's first value is a model."""
+    """Returns whether a column's first value is a model."""
     values = (row[place] for row in rows)
     first = next((value for value in values if value is not None), None)
     return isinstance(first, dict) and set(FIELDS) - set(LATER) <= set(first)

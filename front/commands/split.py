@@ -63,7 +63,7 @@ def show_split(given: argparse.Namespace) -> None:
 
 
 def counts(manifest: Manifest) -> dict[str, Any]:
-    """How much was written, and where."""
+    """Reports how much was written, and where."""
     return {
         "groups": len(manifest.groups),
         "rows": manifest.rows,

@@ -77,7 +77,7 @@ def show_script(given: argparse.Namespace) -> None:
 
 
 def is_database(file: str) -> bool:
-    """Whether a database stands where a script is expected."""
+    """Returns whether a database stands where a script is expected."""
     if file.startswith(URLS):
         return True
     try:
@@ -108,7 +108,7 @@ def session(database: str, cluster: str | None = None) -> Iterator[Execute]:
 
 
 def script(file: str | None) -> tuple[str, str]:
-    """Its text, and what it is called; without a file standard input."""
+    """Reads a script: its text and its name; without a file, standard input."""
     if file is None or file == "-":
         return sys.stdin.read(), "standard input"
     if " " in file and not Path(file).exists():

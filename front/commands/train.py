@@ -131,7 +131,7 @@ def trained(database: Database, given: argparse.Namespace, expressions: Sequence
 def number_of_groups(
     database: Database, given: argparse.Namespace, expressions: Sequence[str]
 ) -> int | None:
-    """For the bar, where there will be one."""
+    """Counts the groups for the progress bar, if there will be one."""
     if not sys.stderr.isatty() or not isinstance(database, DuckDB):
         return None
     if not expressions:
@@ -148,12 +148,12 @@ def number_of_groups(
 
 
 def kept(given: argparse.Namespace, count: int) -> str:
-    """Where the models are."""
+    """Returns where the models are."""
     return f"{count:,} model{'s' if count != 1 else ''} in {named(given.into)}"
 
 
 def feature_names(text: str) -> list[str]:
-    """What the features are called."""
+    """Returns the names of the features."""
     return split(text, "--features")
 
 
@@ -214,7 +214,7 @@ def about(model: Model, names: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def counted(counters: dict[str, Any]) -> list[tuple[str, str]]:
-    """How much was read, of how much."""
+    """Reports how much was read, and of how much."""
     if "rows_read" not in counters:
         return []
     of = [("rows_read", "rows"), ("row_groups_read", "row_groups")]

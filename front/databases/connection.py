@@ -132,7 +132,7 @@ IN_MEMORY = "SELECT path IS NULL FROM duckdb_databases() WHERE database_name = c
 
 
 def rows_read() -> int:
-    """How many rows the trainings of this process have read in DuckDB so far."""
+    """Counts the rows that trainings of this process have read in DuckDB so far."""
     library = ctypes.CDLL(str(extension_path()))
     library.tusk_rows_read.restype = ctypes.c_int64
     return int(library.tusk_rows_read())
@@ -149,7 +149,7 @@ LOADED = "CREATE OR REPLACE TEMP MACRO _tusk_loaded() AS true;"
 
 
 def is_loaded(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Whether `load` has been called for the connection, or its database in memory."""
+    """Returns whether `load` has been called for the connection, or its database in memory."""
     query = "SELECT 1 FROM duckdb_functions() WHERE function_name = '_tusk_loaded' LIMIT 1"
     return bool(connection.execute(query).fetchall())
 
@@ -214,7 +214,7 @@ def create_macros(connection: duckdb.DuckDBPyConnection, text: str) -> None:
 
 
 def holds(connection: duckdb.DuckDBPyConnection, query: str) -> bool:
-    """Whether the query's one answer is true."""
+    """Returns whether the query's one answer is true."""
     row = connection.execute(query).fetchone()
     return row is not None and bool(row[0])
 
@@ -308,7 +308,7 @@ def run_registry_macros(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def registry_macros(connection: duckdb.DuckDBPyConnection) -> str:
-    """What makes these macros; "" where there is no registry."""
+    """Returns the SQL that makes these macros; "" where there is no registry."""
     if not connection.execute(REGISTRY_SCHEMA).fetchall():
         return ""
     found = connection.execute(REGISTRY).fetchone()

@@ -22,7 +22,9 @@ DATES = ("DATE", "TIMESTAMP")
 
 
 def is_row(type_name: str) -> bool:
-    """Whether a value is a row with names, and not what `sparse` returns, which has two lists."""
+    """Returns whether a value is a row with names, and not what `sparse` returns, which has two
+    lists.
+    """
     return type_name.upper().startswith("STRUCT") and "]" not in type_name
 
 

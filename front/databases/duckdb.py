@@ -45,7 +45,7 @@ class DuckDB:
             raise Interrupted(INTERRUPTED) from error
 
     def usual_executor(self) -> str | None:
-        """Where `tuskml.connect(executor=...)` said that groups of files are trained.
+        """Returns where `tuskml.connect(executor=...)` said that groups of files are trained.
 
         What a file says does not count: it may be anybody's, and the address of a cluster.
         """

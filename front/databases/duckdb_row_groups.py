@@ -131,7 +131,8 @@ def of_table(database: DuckDB, relation: str, asked: str) -> tuple[list[Place], 
 
 
 def table_storage(database: DuckDB, relation: str, sizes: Sequence[int], asked: str) -> Storage:
-    """How a table lies on the disk: each column by itself in blocks, from which vectors are read.
+    """Describes how a table lies on the disk: each column by itself in blocks, from which vectors
+    are read.
 
     Nothing is read of a table in memory, whose columns have no blocks.
     """
@@ -151,7 +152,7 @@ def table_storage(database: DuckDB, relation: str, sizes: Sequence[int], asked: 
 
 
 def named_in(column: str, asked: str) -> bool:
-    """Whether expressions may read a column: its name is a word of them, in any case."""
+    """Returns whether expressions may read a column: its name is a word of them, in any case."""
     return re.search(rf"(?<!\w){re.escape(column)}(?!\w)", asked, re.IGNORECASE) is not None
 
 
@@ -169,7 +170,7 @@ def table_row_groups(database: DuckDB, relation: str) -> list[tuple[Place, int]]
 
 
 def width(database: DuckDB, source: str, features: str) -> int | None:
-    """How many features a dense array has: by its type, or by that of a first row."""
+    """Returns the number of features of a dense array, from its type or from the first rows."""
     kind = database.columns(f"SELECT {features} AS x FROM {source}")[0][1]
     fixed = FIXED.fullmatch(kind)
     if fixed:

@@ -60,7 +60,7 @@ UNION ALL SELECT 1 FROM duckdb_functions() WHERE NOT internal LIMIT 1
 
 
 def empty(path: str) -> bool:
-    """Whether a closed database file holds nothing; False where that cannot be seen."""
+    """Returns whether a closed database file holds nothing; False where that cannot be seen."""
     try:
         with duckdb.connect(path) as connection:
             return connection.execute(CONTENT).fetchone() is None

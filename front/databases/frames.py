@@ -35,7 +35,7 @@ class LazyFrame(Protocol):
     """A query that is still to be run, Polars'."""
 
     def collect(self) -> Frame:
-        """Its rows."""
+        """Returns its rows."""
         ...
 
     def collect_schema(self) -> Any:
@@ -107,7 +107,7 @@ def fetched(database: Database, query: str, form: Form) -> Any:
 
 
 def from_duckdb(relation: duckdb.DuckDBPyRelation, form: Form) -> Any:
-    """Of a query that DuckDB has not run yet."""
+    """Makes a frame of a DuckDB query that has not run yet."""
     if form == "numpy":
         return {name: plain(column) for name, column in relation.fetchnumpy().items()}
     if form == "pandas":
@@ -130,7 +130,7 @@ def plain(column: Any) -> NDArray[Any]:
 
 
 def from_rows(names: Sequence[str], rows: Sequence[Row], form: Form) -> Any:
-    """Of rows that a driver fetched."""
+    """Makes a frame of rows that a driver has fetched."""
     columns = {name: [row[k] for row in rows] for k, name in enumerate(names)}
     if form == "arrow":
         import pyarrow as pa

@@ -19,7 +19,7 @@ _lock = held_in_forks(threading.Lock())
 
 
 def share_interrupts() -> None:
-    """From here on, for all connections of this process; a second time it does nothing."""
+    """Wraps `interrupt` of all connections of this process, once."""
     with _lock:
         for owner in (duckdb.DuckDBPyConnection, duckdb):
             real = getattr(owner, "interrupt", None)

@@ -37,7 +37,7 @@ Into = str | PathLike[str]
 
 
 def is_file(into: Into) -> bool:
-    """Whether results go to a file: into ends as a Parquet or CSV file's name does."""
+    """Returns whether results go to a file: into ends as a Parquet or CSV file's name does."""
     return isinstance(into, str | PathLike) and Path(into).suffix.lower() in FORMATS
 
 
@@ -68,7 +68,7 @@ def keep(database: Database, into: Into, query: str, replace: bool = False) -> i
 
 
 def there(into: Into) -> str:
-    """That the place is taken."""
+    """Makes the error for a name that is taken."""
     return (
         f"the {named(into)} {EXISTS}: give into another name, or replace=True (--replace on the "
         "command line)"

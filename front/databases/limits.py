@@ -66,7 +66,9 @@ class Limits:
         self.files = bool(external), list(allowed or ()), bool(locked)
 
     def refused(self, path: str, move: bool) -> str | None:
-        """Why a statement may not use a directory, or make it that of stores or spilled rows."""
+        """Says why a statement may not use a directory, or make it that of stores or spilled
+        rows.
+        """
         for cursor in self.cursors():
             self.read_files(cursor)
         external, allowed, locked = self.files
@@ -106,7 +108,7 @@ def bytes_of(setting: str) -> int:
 
 
 def is_below(path: str, folder: str) -> bool:
-    """Whether a path, wherever links lead it, is a folder or lies below it."""
+    """Returns whether a path, wherever links lead it, is a folder or lies below it."""
     return Path(path).resolve().is_relative_to(Path(folder).resolve())
 
 
@@ -163,7 +165,7 @@ def own_cluster(connection: duckdb.DuckDBPyConnection, place: str) -> None:
 
 
 def is_own_cluster(account: int, place: str) -> bool:
-    """Whether the program has opened the database for this cluster."""
+    """Returns whether the program has opened the database for this cluster."""
     limits = _databases.get(account)
     return limits is not None and place in limits.clusters
 
@@ -177,13 +179,13 @@ def usual_cluster(account: int) -> str | None:
 
 
 def external_access(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Whether statements may use any file, and the network."""
+    """Returns whether statements may use any file, and the network."""
     query = "SELECT current_setting('enable_external_access')"
     return bool(connection.execute(query).fetchall()[0][0])
 
 
 def refused(account: int, path: str, move: bool = False) -> str | None:
-    """Why a statement of this database may not use a directory; None where it may."""
+    """Says why a statement of this database may not use a directory; None where it may."""
     limits = _databases.get(account)
     return limits.refused(path, move) if limits is not None else None
 

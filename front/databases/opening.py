@@ -75,7 +75,7 @@ def driver(connection: Any) -> Iterator[Database]:
 
 
 def _is_sqlalchemy(connection: Any) -> bool:
-    """Whether it is one of SQLAlchemy's, which is imported already then."""
+    """Returns whether it is one of SQLAlchemy's, which is imported already then."""
     if "sqlalchemy" not in sys.modules:
         return False
     from sqlalchemy import URL, Connection, Engine

@@ -38,7 +38,7 @@ class Result:
     rows: list[tuple[Any, ...]]
 
     def as_table(self) -> str:
-        """For a person: at most MOST_ROWS rows."""
+        """Formats at most MOST_ROWS rows for a person."""
         if not self.rows:
             return table(self.names, []) + "\n  (no rows)"
         first = self.rows[0][0]
@@ -50,7 +50,7 @@ class Result:
         return text
 
     def as_json(self) -> str:
-        """For a program: an array of objects, in one line."""
+        """Writes an array of objects in one line, for a program."""
         rows = [dict(zip(self.names, map(plain, row), strict=True)) for row in self.rows]
         return json.dumps(rows, ensure_ascii=False, allow_nan=False)
 

@@ -63,7 +63,7 @@ def scope_of(database: Database, source: Source) -> "Scope":
 
 
 def listed(given: str | Sequence[str], what: str, columns: Collection[str] = ()) -> list[str]:
-    """A list of expressions, each of them one, or the name of one of the columns.
+    """Splits a text or a list into expressions, each of which may be the name of a column.
 
     Names that are no expressions, such as `it's`, are taken in a list, not in one text.
     """
@@ -109,7 +109,7 @@ def without_nan(database: Database, name: str) -> str:
 
 
 def find_source(database: Database, given: FilePath | Sequence[FilePath]) -> Source:
-    """Of a table, a query or files."""
+    """Finds the source that a table, a query or files name."""
     paths = [given] if isinstance(given, str | PathLike) else list(given)
     for path in paths:
         if not isinstance(path, str | PathLike):
@@ -156,7 +156,7 @@ def parquet(database: Database, paths: list[str]) -> Source:
 
 
 def has_parquet(file: Path) -> bool:
-    """Whether a file begins as Parquet does; True where that cannot be seen."""
+    """Returns whether a file begins as Parquet does; True where that cannot be seen."""
     try:
         with file.open("rb") as opened:
             return opened.read(len(MAGIC)) in (MAGIC, ENCRYPTED)
@@ -187,7 +187,7 @@ class Scope:
         return f"({text})"
 
     def no_column(self, name: str, what: str) -> str:
-        """That there is no such column, and which is near."""
+        """Makes the error for a column that does not exist, with the nearest name."""
         hint = nearest(name, self.columns)
         return (
             f"{what} names column '{shortened(name)}', which {self.source.name} does not have: "
@@ -226,14 +226,14 @@ class Scope:
         return f"{what}: {shortened(error)}"
 
     def neither(self, text: str, what: str) -> str:
-        """That text is no column and no expression."""
+        """Makes the error for a text that is neither a column nor an expression."""
         return (
             f"{what} has {shortened(text)!r}, which is neither a column of {self.source.name} nor "
             "an SQL expression"
         )
 
     def fails(self, text: str) -> bool:
-        """Whether the database refuses an expression by itself."""
+        """Returns whether the database refuses an expression by itself."""
         try:
             self.database.columns(f"SELECT ({text}) AS tusk FROM {self.source.sql}")
         except DataError:

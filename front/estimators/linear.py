@@ -150,7 +150,7 @@ class TuskClassifier(OneModelClassifier, _Linear):
 
     @property
     def _softmax(self) -> bool:
-        """Whether one model has all of more than two classes."""
+        """Returns whether one model has all of more than two classes."""
         return self.task in LOGISTIC and len(self.classes_) > 2
 
     def _weights(self, places: Sequence[int]) -> list[dict[str, Any]]:

@@ -119,7 +119,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
     @property
     def _accepted(self) -> str | bool:
-        """Which sparse matrices X may be."""
+        """Says which sparse matrices X may be."""
         return "csr" if self.sparse_rows else False
 
     def _checked(self, X: Any, y: Any, **more: Any) -> tuple[Any, Any]:

@@ -71,7 +71,7 @@ def fills_of(preparation: str | None, columns: Iterable[Column]) -> list[float]:
 
 
 def missing_left(preparation: str, column: Column, left: Sequence[int]) -> bool:
-    """Whether a split by a column sends its missing values left.
+    """Returns whether a split by a column sends its missing values left.
 
     left: the numbers of the levels that go left; the one behind the last stands for a missing one.
     """
@@ -124,7 +124,7 @@ def lists_in(text: str) -> list[list[Any]]:
 
 
 def categories_in(infos: Sequence[str], by_level: set[int], n_lists: int) -> set[int]:
-    """Which features are categories; those that are constant have no info of their own."""
+    """Says which features are categories; those that are constant have no info of their own."""
     found = by_level | {k for k, one in enumerate(infos) if one != "none" and one[:1] != "["}
     constant = {k for k, one in enumerate(infos) if one == "none"} - found
     if len(found) + len(constant) == n_lists:

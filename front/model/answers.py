@@ -26,7 +26,7 @@ class Answers:
 
     @property
     def has_probabilities(self) -> bool:
-        """Whether the margin gives the probability of the higher class."""
+        """Returns whether the margin gives the probability of the higher class."""
         return self.classifies and self.response == "logistic"
 
     @property
@@ -36,7 +36,7 @@ class Answers:
 
 
 def answers_of(task: str, options: Mapping[str, Any], classifies: bool) -> Answers:
-    """How models of a task predict, as `udas/scalars/models/model.c` reads it.
+    """Returns how models of a task predict, as `udas/scalars/models/model.c` reads it.
 
     options: the model's, in which a task of the user's own names its response; classifies: whether
     the model has classes, where the task is not one of tuskml's. DataError for a model that says

@@ -17,7 +17,7 @@ LEAST = 1e-15
 
 @dataclass(frozen=True)
 class Importance:
-    """How much the loss of rows rises if a feature's values are shuffled among them.
+    """Rise of the loss when one feature's values are shuffled among the rows.
 
     features: d names; mean, std: (d,), over the repeats; loss: of the rows as they are.
     """

@@ -29,7 +29,8 @@ class Pilot:
 
 @dataclass(frozen=True)
 class Execution:
-    """How long a training by group takes on so many workers; seconds: what it took, or None.
+    """Estimated time of a training by group on a number of workers; seconds: what it took, or
+    None.
 
     estimates: of each approach, the shortest first; ran: the approach that ran, or would; chosen:
     the one that placement 'auto' takes.
@@ -69,6 +70,6 @@ class Execution:
 
 
 def seconds_of(one: Estimate) -> list[float]:
-    """Of the call, then of all workers together, and the hours that they are paid for."""
+    """Returns seconds of the call, seconds of all workers together, and paid hours."""
     hours = one.seconds * one.workers / 3600
     return [one.seconds, one.compute, one.load, one.network, one.idle, hours]

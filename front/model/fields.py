@@ -52,7 +52,7 @@ class Fields:
 
     @cached_property
     def has_text_classes(self) -> bool:
-        """Whether a class has a name that is not its number."""
+        """Returns whether a class has a name that is not its number."""
         return scorers.has_text_classes(self.classes, self.class_names)
 
     @property
@@ -73,12 +73,12 @@ class Fields:
 
     @property
     def many_classes(self) -> bool:
-        """Whether the model predicts one of more than two classes."""
+        """Returns whether the model predicts one of more than two classes."""
         return len(self.classes or ()) > 2 and not self.answers.factorizes
 
     @property
     def several(self) -> bool:
-        """Whether the model has weights for each of more than two classes."""
+        """Returns whether the model has weights for each of more than two classes."""
         return weighs_features(self.task) and len(self.classes or ()) > 2
 
     @property

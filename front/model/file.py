@@ -69,7 +69,7 @@ def save(text: str, path: Path) -> None:
 
 
 def load(path: Path) -> bytes:
-    """What is in a file. DataError where it cannot be read."""
+    """Reads a file. DataError where it cannot be read."""
     try:
         return path.read_bytes()
     except FileNotFoundError as error:

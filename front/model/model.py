@@ -256,7 +256,7 @@ class Model(Fields):
     def permutation_importance(
         self, X: Any, y: Any, repeats: int = 5, seed: int = 0
     ) -> dependence.Importance:
-        """How much the loss of rows rises if a column is shuffled; X as in `decision`.
+        """Measures the rise of the loss when a column is shuffled; X as in `decision`.
 
         y: (n,), their labels. For what the model knows, not what it has learned by heart, give
         rows that it was not trained on.
@@ -270,7 +270,7 @@ class Model(Fields):
         return dependence.partial_dependence(self, X, feature, points)
 
     def summary(self) -> Summary:
-        """How the model was trained, and a table of estimates, standard errors, z or t, and p."""
+        """Describes the training, and tabulates estimates, standard errors, z or t, and p."""
         return summarise(self)
 
     def plot_convergence(self, ax: "Axes | None" = None, **look: Any) -> "Axes":

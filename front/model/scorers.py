@@ -131,7 +131,9 @@ def _names(names: Sequence[str | None] | None) -> tuple[_Names, Any]:
 
 
 def has_text_classes(classes: Sequence[float] | None, names: Sequence[str | None] | None) -> bool:
-    """Whether a class has a name that is not its number; `predict` of SQL refuses such models."""
+    """Returns whether a class has a name that is not its number; `predict` of SQL refuses such
+    models.
+    """
     numbers, numbers_kept = _numbers(classes)
     given, names_kept = _names(names)
     found: bool = _library().tusk_class_names_are_text(given, numbers)

@@ -25,7 +25,7 @@ LITERAL = re.compile(rf"\s*(?:array\s*)?\[({NAME}(?:,{NAME})*)\]\s*", re.IGNOREC
 
 
 def answers(model: Fields) -> Answers:
-    """How a model predicts."""
+    """Returns how a model predicts."""
     return answers_of(model.task, model.options, bool(model.classes))
 
 
@@ -56,7 +56,7 @@ def scored(model: Fields, kind: Kind, X: Any, device: str = "cpu") -> Floats:
 
 
 def takes_sparse(task: str) -> bool:
-    """Whether the scorers read sparse rows of a task without writing them out."""
+    """Returns whether the scorers read sparse rows of a task without writing them out."""
     known = TASKS.get(task)
     return weighs_features(task) or (known is not None and learner_of(known).facts.takes_sparse)
 
@@ -131,7 +131,7 @@ def as_times(values: Any) -> Any:
 
 
 def any_dates(column: NDArray[Any]) -> bool:
-    """Whether objects are dates, as a frame has a DATE column."""
+    """Returns whether objects are dates, as a frame has a DATE column."""
     known = (one for one in column.tolist() if one is not None)
     return isinstance(next(known, None), datetime.date)
 

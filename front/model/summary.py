@@ -99,7 +99,7 @@ class Summary:
 
 
 def html_row(tag: str, cells: list[str], texts: int = 1) -> str:
-    """A row: so many texts, and numbers, which stand right."""
+    """A row of texts and of numbers, which are aligned right."""
     sides = ["left"] * texts + ["right"] * (len(cells) - texts)
     parts = [
         f'<{tag} style="{CELL.format(side)}">{escape(cell)}</{tag}>'
@@ -114,7 +114,7 @@ def number(value: float | None) -> str:
 
 
 def fixed(value: float | None, digits: int) -> str:
-    """So many digits behind the point."""
+    """Formats a number with `digits` decimals."""
     return "" if value is None else f"{value:.{digits}f}"
 
 
@@ -144,7 +144,7 @@ WELL_ENDED = ("ok", "constant feature", "collinear features")
 
 
 def why_none(model: Fields) -> str:
-    """Why a model has no standard errors; the notes of SQL's `model_summary`."""
+    """Says why a model has no standard errors; the notes of SQL's `model_summary`."""
     options = model.options
     known = TASKS.get(model.task)
     if known is not None and known.test is None:
@@ -163,7 +163,7 @@ def why_none(model: Fields) -> str:
 
 
 def has_ratios(model: Fields) -> bool:
-    """Whether exp of its coefficients are ratios."""
+    """Returns whether exp of its coefficients are ratios."""
     task = TASKS.get(model.task)
     return task is not None and task.has_ratios
 

@@ -144,7 +144,7 @@ def rows_of(given: Any, known: Iterable[tuple[str, ...]], what: str) -> list[Row
 
 
 def fits(row: Any, names: tuple[str, ...]) -> bool:
-    """Whether a row is one of a table with these columns."""
+    """Returns whether a row is one of a table with these columns."""
     if isinstance(row, Mapping):
         return set(names) - {"in_group"} <= row.keys()
     return isinstance(row, list | tuple) and len(row) == len(names)
@@ -156,7 +156,7 @@ def column(rows: Sequence[Row], name: str) -> Floats:
 
 
 def places(rows: Sequence[Row]) -> list[Any]:
-    """Where points stand: numbers if all values are some, otherwise texts."""
+    """Returns where points stand: numbers if all values are some, otherwise texts."""
     if all(row["number"] is not None for row in rows):
         return [float(row["number"]) for row in rows]
     return [str(row["value"]) for row in rows]

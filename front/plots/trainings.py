@@ -186,7 +186,7 @@ def plot_coefficients(
 
 
 def standard_errors(model: "TrainedModel") -> NDArray[np.float64] | None:
-    """Of the coefficients, NaN where there is none; None without any."""
+    """Returns standard errors of coefficients, NaN where one is missing; None if all are."""
     if model.std_err is None:
         return None
     errors = np.array([np.nan if e is None else e for e in model.std_err[1:]], float)

@@ -85,7 +85,7 @@ def whole_ticks(longest: float) -> list[int]:
 
 
 def convergence(lines: Sequence[Line], label: str) -> str:
-    """How much of the first gap to the best objective was left, by iteration."""
+    """Draws the share of the first gap to the best objective that was left, by iteration."""
     frame = Frame()
     x0, y0, x1, y1 = frame.plot
     longest = max(1.0, *(float(line.x[-1]) for line in lines))
@@ -227,7 +227,7 @@ def upright(middle: float, content: str) -> str:
 
 
 def legend(marks: Sequence[tuple[str, str]]) -> str:
-    """Which colour is which curve: classes and names."""
+    """Says which colour is which curve: classes and names."""
     items = "".join(
         f'<li><svg class="mark {style}" viewBox="0 0 18 4" aria-hidden="true">'
         f'<path d="M1 2H17"/></svg>{escape(name)}</li>'

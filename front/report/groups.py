@@ -66,7 +66,9 @@ class Group:
 
     @property
     def linear(self) -> bool:
-        """Whether there is a coefficient for each feature, and not for each of many classes."""
+        """Returns whether there is a coefficient for each feature, and not for each of many
+        classes.
+        """
         model = self.model
         if model is None or model.several:
             return False
@@ -74,7 +76,7 @@ class Group:
 
     @property
     def has_trees(self) -> bool:
-        """Whether the model is of trees, and has some."""
+        """Returns whether the model is of trees, and has some."""
         return self.model is not None and self.model.task in OF_TREES and bool(self.model.coef)
 
     @property
@@ -94,7 +96,7 @@ class Group:
     def curve(self, most: int) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
         """Iterations, and the share of the first gap to the best objective that was left then.
 
-        At most so many points; None where there are not two: the best itself is none.
+        At most a given number of points; None where there are not two: the best itself is none.
         """
         if self.model is None or not self.model.history:
             return None
@@ -118,7 +120,7 @@ def group_of(key: Sequence[Any], value: Mapping[str, Any] | None) -> Group:
 
 
 def some_of(groups: Sequence[Group], most: int) -> list[Group]:
-    """At most so many: those that somebody should look at, then the largest.
+    """Selects at most `most` groups: those that need attention, then the largest.
 
     Where not all fit, each of both kinds gets half, and what the other leaves.
     """
@@ -130,7 +132,7 @@ def some_of(groups: Sequence[Group], most: int) -> list[Group]:
 
 
 def troubled_first(groups: Sequence[Group]) -> list[Group]:
-    """Those that somebody should look at, the worst first, then the largest."""
+    """Sorts groups: those that need attention, the worst first, then the largest."""
 
     def order(group: Group) -> tuple[int, int]:
         rows = 0 if group.model is None else group.model.n_rows

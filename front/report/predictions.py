@@ -40,7 +40,7 @@ def predictions(scores: Scores) -> str:
 
 
 def confusion_table(name: str, scores: Mapping[str, Any]) -> str:
-    """How often each label of a group is predicted as each class; '' of two classes or numbers."""
+    """Tabulates how often each label is predicted as each class; '' for two classes or numbers."""
     names, counts = confusion_matrix(scores.get("confusion"))
     if not names:
         return ""

@@ -31,7 +31,7 @@ def recommended(groups: Sequence[Group]) -> str:
 
 
 def has_vectors(group: Group) -> bool:
-    """Whether there are users and items to score."""
+    """Returns whether there are users and items to score."""
     model = group.model
     if model is None or not of_pairs(model.task) or not model.coef or not model.classes:
         return False

@@ -49,7 +49,7 @@ def named(configuration: dict[str, Any]) -> str:
 
 
 def winners(groups: Sequence[Group]) -> str:
-    """Of how many groups each candidate is the best."""
+    """Counts the groups for which each candidate is the best."""
     won: Counter[str] = Counter()
     for group in groups:
         assert group.model is not None
@@ -99,7 +99,9 @@ def of_group(group: Group) -> str:
 
 
 def place(one: dict[str, Any], best: dict[str, Any] | None) -> tuple[bool, bool, float, float]:
-    """Where a candidate stands: the winner, then those with most rows and the nearest metric."""
+    """Returns where a candidate stands: the winner, then those with most rows and the nearest
+    metric.
+    """
     value = one["metric"]
     of_best = best["metric"] or 0.0 if best is not None else 0.0
     apart = 0.0 if value is None else abs(value - of_best)

@@ -55,7 +55,7 @@ def summary(groups: Sequence[Group]) -> str:
 
 
 def statuses(groups: Sequence[Group]) -> str:
-    """How many groups have each status: a bar, and the numbers."""
+    """Shows how many groups have each status: a bar, and the numbers."""
     counted = Counter((group.grade, group.status) for group in groups)
     ordered = sorted(counted.items(), key=lambda item: (-WORST_FIRST.index(item[0][0]), -item[1]))
     bar = charts.shares(
@@ -116,7 +116,7 @@ def tooltip(group: Group) -> str:
 
 
 def legend(some: Sequence[tuple[Group, Any]], named: bool) -> str:
-    """Which colour is which curve."""
+    """Says which colour is which curve."""
     if named:
         marks = [(f"series-{k + 1}", group.name) for k, (group, _) in enumerate(some)]
     else:

@@ -55,7 +55,7 @@ def refuse_wrong(
 
 
 def refuse_unknown(name: str, argument: str, names: list[str], takes_options: bool) -> None:
-    """Of an argument that there is not; an option that there is not is left to the options."""
+    """Raises for an unknown argument; unknown options are left to the options' own check."""
     wrong = f"{name} has no argument '{argument}'"
     meant = argument_meant(argument)
     if meant in names:

@@ -34,7 +34,7 @@ def unquoted(name: str) -> str:
 
 
 def shortened(text: str) -> str:
-    """So much of a text as a sentence has room for."""
+    """Cuts a text to what a sentence has room for."""
     return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 3]}..."
 
 
@@ -51,7 +51,7 @@ def checked_text(text: str, what: str) -> str:
 
 
 def is_name(text: str) -> bool:
-    """Whether text can only be a name: letters, digits and underscores."""
+    """Returns whether text can only be a name: letters, digits and underscores."""
     return NAME.fullmatch(text) is not None
 
 

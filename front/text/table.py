@@ -119,7 +119,7 @@ def ruled(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) ->
 
 
 def is_numeric(values: Sequence[Any]) -> bool:
-    """Whether a column holds numbers, and NULLs perhaps."""
+    """Returns whether a column holds numbers, and NULLs perhaps."""
     known = [value for value in values if value is not None]
     return bool(known) and all(
         isinstance(value, int | float | Decimal) and not isinstance(value, bool) for value in known

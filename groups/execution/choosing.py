@@ -5,8 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tuskml.errors import OptionError, nearest
-from tuskml.groups.execution.executor import Outcome, Unit
-from tuskml.groups.execution.packages import imported
+from tuskml.groups.execution.executor import Outcome, Unit, needed_package
 from tuskml.groups.execution.pulse import checked_timeout
 from tuskml.schedule import budget
 
@@ -43,7 +42,8 @@ class Executor(Protocol):
 
 
 def executor_of(given: object, worker_timeout: object = None) -> Executor:
-    """Of the argument `executor`: "ray", "threads", or the address of a Ray cluster.
+    """Returns the executor of the argument `executor`: "ray", "threads", or the address of a Ray
+    cluster.
 
     worker_timeout: seconds after which a worker's task is given to another one. OptionError for
     anything else. Ray is imported here and nowhere before.
@@ -63,7 +63,7 @@ def executor_of(given: object, worker_timeout: object = None) -> Executor:
             )
         from tuskml.groups.execution.threads import Threads
 
-        imported("pyarrow", "threads", "pip install pyarrow")
+        needed_package("pyarrow", "threads", "pip install pyarrow")
         return Threads()
     from tuskml.groups.execution.ray_executor import RayCluster
 
@@ -71,7 +71,7 @@ def executor_of(given: object, worker_timeout: object = None) -> Executor:
 
 
 def workers_of(given: object) -> int:
-    """How many workers the argument `executor` has, which may start Ray."""
+    """Returns the number of workers of the argument `executor`, which may start Ray."""
     place = checked_place(given)
     if place == "threads":
         return budget.threads()
@@ -82,7 +82,7 @@ def workers_of(given: object) -> int:
 
 
 def place_given(executor: str | None, options: dict[str, Any]) -> str | None:
-    """Where groups are trained: the argument `executor`, or `cluster`, which is taken out.
+    """Returns where groups are trained: the argument `executor`, or `cluster`, which is taken out.
 
     A column of that name makes clusters of rows, and stays an option. OptionError for both.
     """
@@ -92,7 +92,7 @@ def place_given(executor: str | None, options: dict[str, Any]) -> str | None:
 
 
 def place_of(executor: str | None, cluster: str | None) -> str | None:
-    """Of the arguments of `connect`, which mean the same. OptionError for both."""
+    """Returns the place that the arguments of `connect` name. OptionError if both are given."""
     given = either(executor, cluster)
     return None if given is None else checked_place(given)
 
@@ -108,7 +108,7 @@ def either(executor: str | None, cluster: str | None) -> str | None:
 
 
 def is_place(given: object) -> bool:
-    """Whether it is a name of an executor or an address."""
+    """Returns whether it is a name of an executor or an address."""
     return isinstance(given, str) and bool(given in NAMES or ADDRESS.fullmatch(given))
 
 

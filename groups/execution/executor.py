@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tuskml.errors import RowsError, TuskError
+from tuskml.errors import ExtensionError, RowsError, TuskError
 
 Work = Callable[[bytes], bytes]
 
@@ -46,7 +46,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Of the unit with this key: its answer, or one sentence that says why there is none."""
+    """The outcome of a unit: its answer, or one sentence that says why there is none."""
 
     key: str
     answer: bytes | None
@@ -105,7 +105,7 @@ def bundle(units: Sequence[Unit]) -> Unit:
 
 
 def outcomes_of(unit: Unit, data: bytes) -> list[Outcome]:
-    """Those of each unit that a unit stands for, from the answer of a worker."""
+    """Splits the answer of a worker into the outcomes of the units that one unit stands for."""
     whole = decoded(unit.key, data)
     if not unit.members:
         return [whole]
@@ -139,3 +139,14 @@ def attempt(work: str, unit: Unit) -> Outcome:
         return Outcome(unit.key, None, str(error))
     except Exception as error:
         return Outcome(unit.key, None, f"{type(error).__name__}: {' '.join(str(error).split())}")
+
+
+def needed_package(name: str, executor: str, install: str) -> Any:
+    """The package. ExtensionError where it is missing; install: what the sentence advises."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise ExtensionError(
+            f"executor={executor!r} needs the package {error.name or name}, which is not "
+            f"installed: {install}"
+        ) from error

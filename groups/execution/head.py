@@ -24,18 +24,18 @@ class Head:
 
     @property
     def lost(self) -> bool:
-        """Whether it was found gone."""
+        """Returns whether it was found gone."""
         return self.failures >= FAILURES
 
     def gone(self) -> bool:
-        """Whether it has not answered for a while; looks now and then."""
+        """Returns whether it has not answered for a while; looks now and then."""
         if self.reached and time.monotonic() > self.looked + LOOK_SECONDS:
             self.failures = 0 if self.answers() else self.failures + 1
             self.looked = time.monotonic()
         return self.lost
 
     def answers(self) -> bool:
-        """Whether something listens at the address."""
+        """Returns whether something listens at the address."""
         host, _, port = self.address.rpartition(":")
         try:
             socket.create_connection((host, int(port)), ANSWER_SECONDS).close()
@@ -44,7 +44,7 @@ class Head:
         return True
 
     def sentence(self) -> str:
-        """That it is gone."""
+        """Says that it is gone."""
         return (
             f"the head of the Ray cluster at {self.address} does not answer any more: start it "
             "again, and train again; the groups that `finished` has are not trained twice"

@@ -34,7 +34,7 @@ class Ran:
 
 
 def unheard(_: Ran) -> None:
-    """Nobody listens."""
+    """Ignores an event."""
 
 
 heard: list[Callable[[Ran], None]] = [unheard]
@@ -117,7 +117,7 @@ class Leaders:
 
     @property
     def working(self) -> bool:
-        """Whether some lead still, or have outcomes that nobody took."""
+        """Returns whether some lead still, or have outcomes that nobody took."""
         with self._change:
             return self._leading > 0 or bool(self._done)
 
@@ -136,19 +136,19 @@ class Leaders:
                 self._change.notify_all()
 
     def wants(self, key: str) -> bool:
-        """Whether a unit of this key still waits for its answer."""
+        """Returns whether a unit of this key still waits for its answer."""
         with self._change:
             return self._answers.get(key, outcome_of_none) is None
 
     def outcomes(self) -> list[Outcome]:
-        """Those of leaders that are done, since the last call."""
+        """Returns the outcomes of leaders that ended since the last call."""
         with self._change:
             found = list(self._done)
             self._done.clear()
         return found
 
     def wait(self, seconds: float, also: Callable[[], bool] = lambda: False) -> None:
-        """Until there is something to take, or `also` holds, which `wake` looks at."""
+        """Waits until there is something to take, or `also` holds, which `wake` checks."""
         with self._change:
             self._change.wait_for(lambda: self._asked or self._done or also(), seconds)
 
@@ -169,5 +169,5 @@ outcome_of_none = Outcome("", None)
 
 
 def none() -> Leaders:
-    """Nobody leads."""
+    """Returns leaders of no training."""
     return Leaders({}, 1)

@@ -27,7 +27,7 @@ class Pins:
 
     @property
     def waiting(self) -> bool:
-        """Whether a unit waits."""
+        """Returns whether a unit waits."""
         return bool(self.by_pin)
 
     def rows(self, worker: Hashable) -> float:
@@ -42,7 +42,7 @@ class Pins:
             self.sizes[unit.pin] = unit.size
 
     def take(self, worker: Hashable, workers: int, more_start: bool) -> Unit | None:
-        """The next unit of a worker, one of so many; None where there is none for it now."""
+        """The next unit for one of the workers; None where there is none for it now."""
         mine = next((pin for pin in self.by_pin if self.holder.get(pin) == worker), None)
         if mine is None:
             mine = self.free(worker, workers, more_start)

@@ -32,7 +32,7 @@ class Clock:
 
 
 class Pulses:
-    """Of all workers that have work. silent: seconds after which one is given up."""
+    """The pulses of all workers that have work. silent: seconds after which one is given up."""
 
     def __init__(self, silent: float) -> None:
         self.clock = Clock()
@@ -63,14 +63,16 @@ class Pulses:
         return list(self._asked)
 
     def take(self, reference: Any) -> bool:
-        """Whether this is such an answer. One that is an error is heard of by its work too."""
+        """Returns whether this is such an answer. One that is an error is heard of by its work
+        too.
+        """
         worker = self._asked.pop(reference, None)
         if worker in self._heard:
             self._heard[worker] = self.clock.now
         return worker is not None
 
     def is_silent(self, worker: Any) -> bool:
-        """Whether it was last heard of too long ago."""
+        """Returns whether it was last heard of too long ago."""
         return self.clock.now > self._heard.get(worker, self.clock.now) + self.silent
 
     def unfetched(self, ray: Any, references: list[Any]) -> list[Any]:

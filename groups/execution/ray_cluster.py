@@ -52,7 +52,7 @@ an idle worker too: its own may be stopped, or on a machine that swaps."""
 
 
 def start_seconds() -> float:
-    """How long to wait for the first worker: TUSKML_CLUSTER_TIMEOUT, or a minute."""
+    """Returns the seconds to wait for the first worker: TUSKML_CLUSTER_TIMEOUT, or a minute."""
     text = os.environ.get("TUSKML_CLUSTER_TIMEOUT", "")
     try:
         return float(text) if text else START_SECONDS
@@ -77,7 +77,7 @@ class Task:
 
 
 class Caller(Protocol):
-    """Who runs units. notes, most_seconds: as of `RayCluster`."""
+    """The caller that runs units. notes, most_seconds: as of `RayCluster`."""
 
     notes: list[str]
     most_seconds: float | None
@@ -98,7 +98,7 @@ class Run:
         self.left = deque(largest_first(units))
         self.done: set[str] = set()
         self.took: dict[int, float] = {}
-        """The most seconds of units whose sizes have so many binary digits."""
+        """The most seconds of units whose sizes have a given number of binary digits."""
         self.tries: Counter[str] = Counter()
         self.here, self.head = versions(), Head(ray)
         self.actor = ray.remote(Worker).options(**ACTOR)
@@ -199,7 +199,7 @@ class Run:
         return self.took[largest] * 2.0 ** (own - largest)
 
     def wanted(self, unit: Unit) -> bool:
-        """Whether it has no outcome yet."""
+        """Returns whether it has no outcome yet."""
         if unit.pin is None:
             return unit.key not in self.done
         return any(self.leaders.wants(one.key) for one in unit.each)
@@ -242,7 +242,7 @@ class Run:
             yield from self.lost(task, why)
 
     def ended(self, task: Task, how: str) -> None:
-        """Nobody waits for the task any more."""
+        """Forgets a task that has ended."""
         self.pulses.end(task.worker)
         activity.end(task.mark, how)
 
@@ -363,7 +363,7 @@ class Run:
 
 
 def digits(unit: Unit) -> int:
-    """Of its size as a binary number."""
+    """Returns the number of binary digits of the unit's size."""
     return int(unit.size).bit_length()
 
 

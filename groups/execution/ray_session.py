@@ -11,9 +11,9 @@ from tempfile import gettempdir
 from typing import Any
 
 from tuskml.errors import ClusterError, ExtensionError
-from tuskml.groups.execution import activity, packages
+from tuskml.groups.execution import activity
 from tuskml.groups.execution.activity import log
-from tuskml.groups.execution.executor import Unit
+from tuskml.groups.execution.executor import Unit, needed_package
 
 OLDEST = (2, 50)
 REACH_SECONDS = 5.0
@@ -27,8 +27,8 @@ def imported() -> Any:
     """The package ray. ExtensionError where it is missing or too old."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else a warning
-    ray = packages.imported("ray", "ray", INSTALL)
-    packages.imported("pyarrow", "ray", INSTALL)
+    ray = needed_package("ray", "ray", INSTALL)
+    needed_package("pyarrow", "ray", INSTALL)
     found = tuple(map(int, re.findall(r"\d+", ray.__version__)[:2]))
     if found < OLDEST:
         least = ".".join(map(str, OLDEST))
@@ -65,7 +65,7 @@ def connected(address: str | None) -> Iterator[Any]:
 
 def end_behind(ray: Any) -> None:
     """Disconnects from a cluster that was started here. Its processes end in a thread: they take a
-    second, and Ray lets nobody connect before.
+    second, and Ray refuses connections before that.
     """
     _ending[:] = [threading.Thread(target=ray.shutdown, name="tuskml-ray-end")]
     _ending[0].start()
@@ -156,7 +156,7 @@ def processors(ray: Any) -> int:
 
 
 def no_processor(ray: Any, seconds: float) -> str:
-    """That no worker could start in time."""
+    """Makes the error for a cluster where no worker started in time."""
     total = int(ray.cluster_resources().get("CPU", 0))
     free = int(ray.available_resources().get("CPU", 0))
     return (

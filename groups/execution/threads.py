@@ -56,7 +56,7 @@ class Run:
         self.cancelled = False
 
     def outcomes(self) -> Iterator[Outcome]:
-        """Those of all units and leaders, or Interrupted."""
+        """Yields the outcomes of all units and leaders. Raises Interrupted."""
         mark = cancel_mark()
         self.leaders.begin()
         while self.left or self.running or self.asked or self.leaders.working:
@@ -82,7 +82,7 @@ class Run:
             future.add_done_callback(lambda _: self.leaders.wake())
 
     def some_done(self) -> bool:
-        """Whether a thread is free again."""
+        """Returns whether a thread is free again."""
         return any(one.done() for one in self.running)
 
     def stop(self) -> None:

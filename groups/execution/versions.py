@@ -13,7 +13,7 @@ MUST_MATCH = ("tuskml", "duckdb")
 
 
 def versions() -> dict[str, str]:
-    """Of tuskml and DuckDB, and the build of the kernels that this machine's processor runs."""
+    """Returns the versions of tuskml and DuckDB, and the kernels' build for this processor."""
     path = Path(library()._name)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
     return {

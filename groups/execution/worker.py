@@ -1,26 +1,62 @@
-"""The process of a cluster that runs units. It takes and returns bytes and text alone."""
+"""The process of a cluster that runs units, and what of its machine it may use."""
 
 import json
 import os
 import socket
 import sys
+from dataclasses import dataclass, field
 
 from tuskml.groups.execution.executor import Unit, attempt, encoded
-from tuskml.groups.execution.share import LOOPBACK, Share, limit, own_addresses
 from tuskml.groups.execution.versions import versions
+
+ADDRESSES = "TUSKML_EXCHANGE_ADDRESSES"
+"""In the environment of a worker, its own addresses for exchanges, separated by commas."""
+LOOPBACK = "127.0.0.1"
+
+
+def own_addresses(node: str = LOOPBACK) -> tuple[str, ...]:
+    """Returns where this process listens for other workers, an address for each link; node: where
+    no setting says so.
+    """
+    given = [one.strip() for one in os.environ.get(ADDRESSES, "").split(",")]
+    return tuple(one for one in given if one) or (node,)
+
+
+@dataclass(frozen=True)
+class Share:
+    """threads and bytes of memory; None: as much as any process of the machine. addresses: where
+    other workers reach it."""
+
+    threads: int | None = None
+    memory: int | None = None
+    addresses: tuple[str, ...] = field(default_factory=own_addresses)
+
+
+_shares: list[Share] = [Share()]
+
+
+def limit(share: Share) -> None:
+    """Says what this process may use from now on."""
+    _shares[:] = [share]
+
+
+def share() -> Share:
+    """What this process may use."""
+    return _shares[0]
 
 
 class Worker:
     """One worker, which lives as long as the run and uses one processor.
 
-    memory: bytes for the rows that it trains on; 0: as much as DuckDB takes by default.
+    It takes and returns bytes and text alone. memory: bytes for the rows that it trains on; 0: as
+    much as DuckDB takes by default.
     """
 
     def __init__(self, memory: int) -> None:
         limit(Share(1, memory or None, own_addresses(node_address())))
 
     def hello(self) -> str:
-        """Who it is, and the versions it has, as JSON."""
+        """Returns its process, host and versions, as JSON."""
         return json.dumps({"pid": os.getpid(), "host": socket.gethostname(), **versions()})
 
     def alive(self) -> bool:

@@ -15,8 +15,8 @@ from typing import Any
 from tuskml.errors import ClusterError
 from tuskml.groups.execution import ray_session
 from tuskml.groups.execution.ray_cluster import start_seconds
-from tuskml.groups.execution.share import Share, limit
 from tuskml.groups.execution.versions import mismatch, versions
+from tuskml.groups.execution.worker import Share, limit
 from tuskml.kernels.library import cancel_mark, raise_if_cancelled
 from tuskml.schedule.programs.program import Program
 from tuskml.schedule.programs.workers import Place
@@ -115,7 +115,7 @@ class RayWorkers:
 
 
 def share_of(cpus: Sequence[float], count: int) -> float:
-    """Of a processor, for each of so many workers: the most with which all fit on their nodes."""
+    """Returns the largest share of a processor with which `count` workers fit on their nodes."""
     nodes = [round(one * SHARES) for one in cpus]
     fits = (n for n in range(SHARES, 0, -1) if sum(node // n for node in nodes) >= count)
     return next(fits, 1) / SHARES

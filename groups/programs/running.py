@@ -64,7 +64,7 @@ def _check_counts(engine: Static | Dynamic) -> None:
 
 
 def _parts(D: Any, workers: int | None) -> list[Any]:
-    """Of each worker the data, or the function that makes it."""
+    """Returns each worker's data, or the function that makes it."""
     count = workers
     if not callable(D):
         try:

@@ -63,7 +63,7 @@ class Shape:
 
     @property
     def numbers(self) -> int:
-        """Of the whole model, without mu."""
+        """Count of numbers of the whole model, without mu."""
         return (self.n_users + self.n_items) * self.width
 
 

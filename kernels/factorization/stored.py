@@ -49,7 +49,9 @@ class StoredFactorization(Ratings):
         self._keys = ctypes.c_void_p()
 
     def count_keys(self, per_key: Sequence[int]) -> NDArray[np.int64]:
-        """Keys that all blocks together ask for with so many vectors a key; shape of per_key."""
+        """Keys that all blocks together ask for with a given number of vectors a key; shape of
+        per_key.
+        """
         sizes = np.ascontiguousarray(per_key, np.int32)
         keys = np.zeros(len(sizes), np.int64)
         code = library().tk_factor_count(
@@ -64,8 +66,8 @@ class StoredFactorization(Ratings):
         return keys
 
     def lay_out(self, per_key: int, key_bytes: int, most_bytes: int) -> None:
-        """Vectors of so many ids share a key; 0: each weight has a key of its own (KV), of vector
-        r from r * stride on. key_bytes: that a key takes of a worker's memory, most_bytes.
+        """Number of ids whose vectors share a key; 0: each weight has a key of its own (KV), of
+        vector r from r * stride on. key_bytes: that a key takes of a worker's memory, most_bytes.
         """
         self._free_keys()
         code = library().tk_factor_keys_new(

@@ -20,7 +20,7 @@ DONE, PATIENCE, DIVERGED, OUT_OF_RANGE, LATE = KERNELS.constants(
 
 @dataclass(frozen=True)
 class Rules:
-    """How a machine is trained; the fields of `tk_fm` by their names there.
+    """The rules of a machine's training; the fields of `tk_fm` by their names there.
 
     algorithm: a place in `ALGORITHMS`.
     """
@@ -43,7 +43,7 @@ class Rules:
         return Machine(**asdict(self))
 
     def numbers(self, n_features: NDArray[np.int64]) -> NDArray[np.int64]:
-        """How many numbers the machines of so many features have, without the intercept."""
+        """Counts the numbers of a machine of `n_features`, without the intercept."""
         return n_features * (self.rank + 1)
 
     def bytes(self, n_features: int) -> int:
@@ -70,7 +70,7 @@ class Trained:
 
     @property
     def numbers(self) -> list[Floats]:
-        """Of each group the weights and vectors, (features, 1 + rank)."""
+        """Returns each group's weights and vectors, (features, 1 + rank)."""
         return [one[self.head :].reshape(-1, self.rank + 1) for one in self.coef]
 
 

@@ -32,8 +32,8 @@ class GpuError(TuskError):
 
 
 def availability() -> str | None:
-    """Why no GPU can be used: package, driver or device is missing, or it failed before. None if a
-    GPU can be used.
+    """Says why no GPU can be used: package, driver or device is missing, or it failed before.
+    None if a GPU can be used.
     """
     if _left_behind.is_set():
         return (
@@ -89,7 +89,7 @@ def signals_blocked() -> Iterator[None]:
 
 
 def missing_hardware(cupy: Any) -> str | None:
-    """Which requirement of CuPy is missing: the driver, a device, or a device new enough."""
+    """Says which requirement of CuPy is missing: the driver, a device, or a device new enough."""
     if cupy.cuda.runtime.driverGetVersion() == 0:
         return "there is no NVIDIA driver on this machine"
     if cupy.cuda.runtime.getDeviceCount() == 0:
@@ -104,7 +104,7 @@ def missing_hardware(cupy: Any) -> str | None:
 
 
 def missing_compiler(cupy: Any) -> str | None:
-    """Why kernels cannot be compiled: NVRTC is loaded when first used, not with CuPy."""
+    """Says why kernels cannot be compiled: NVRTC is loaded when first used, not with CuPy."""
     try:
         cupy.cuda.nvrtc.getVersion()
     except Exception as error:
@@ -174,7 +174,7 @@ def device() -> Device:
 
 
 def in_use() -> bool:
-    """Whether this process has a GPU already, which takes seconds to get."""
+    """Returns whether this process has a GPU already, which takes seconds to get."""
     return _used.is_set()
 
 
@@ -229,7 +229,7 @@ class Cuda:
 
     @property
     def double_cost(self) -> int:
-        """How many floats are computed in the time of a double: 2, or 64 on a desktop's GPU."""
+        """Floats computed in the time of one double: 2, or 64 on a desktop's GPU."""
         return self._slow_doubles
 
     @property

@@ -36,7 +36,7 @@ class Device(Protocol):
 
     @property
     def double_cost(self) -> int:
-        """How many floats are computed in the time of a double."""
+        """Floats computed in the time of one double."""
 
     def entered(self) -> AbstractContextManager[None]:
         """A context in which arrays of `xp` are computed in the queue of the kernels."""

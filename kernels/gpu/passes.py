@@ -113,7 +113,9 @@ class DevicePass(PlacedPass):
         run_epoch(self, epoch, weights, average, (anchor, full))
 
     def _runs_epochs(self) -> bool:
-        """Whether an epoch can run on the device: all rows are there, and a model fits a block."""
+        """Returns whether an epoch can run on the device: all rows are there, and a model fits a
+        block.
+        """
         return (
             self.at_hand
             and self.on_device is not None

@@ -43,7 +43,9 @@ class Answer:
     reason: str
 
     def taken(self, option: str) -> bool:
-        """Whether to use the GPU. Raises OptionError if `device` is 'gpu' and it is not usable."""
+        """Returns whether to use the GPU. Raises OptionError if `device` is 'gpu' and it is not
+        usable.
+        """
         if option == "gpu" and not self.use:
             raise OptionError(
                 f"option 'device' is 'gpu', but {self.reason}; expected 'auto' or 'cpu' here"
@@ -51,7 +53,7 @@ class Answer:
         return self.use
 
     def told(self, option: str) -> str:
-        """Where kernels run, as text for an explanation."""
+        """Returns where kernels run, as text for an explanation."""
         if self.use:
             return f"gpu: {self.reason}"
         return "cpu" + (f"; gpu not possible: {self.reason}" if option != "cpu" else "")
@@ -65,7 +67,7 @@ def answer(option: str, groups: NDArray[np.void]) -> Answer:
 
 
 def refusal(option: str, sparse: bool, size: int) -> str | None:
-    """Why rows of `size` bytes do not train on the GPU; None if they do."""
+    """Says why rows of `size` bytes do not train on the GPU; None if they do."""
     if option == "cpu":
         return "device is 'cpu'"
     if sparse:

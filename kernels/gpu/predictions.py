@@ -45,7 +45,7 @@ def decision(x: Any, coef: ArrayLike, intercept: float, device: Device | None = 
 
 
 def margins_of(device: Device, x: Any, weights: Floats) -> Floats:
-    """Of rows wherever they are."""
+    """Returns the margins of rows, on the host or the device."""
     if isinstance(x, device.xp.ndarray):
         return margins_there(device, x, weights)
     return margins(device, x, weights)
@@ -61,7 +61,7 @@ def predict_proba(
 
 
 def margins_there(device: Device, x: Any, weights: Floats) -> Floats:
-    """Of rows on the device, by one launch."""
+    """Returns the margins of rows on the device, in one launch."""
     xp, (n, d) = device.xp, x.shape
     found = xp.empty(n, np.float64)
     if n:

@@ -42,7 +42,7 @@ class Placed:
 
 
 def places(n_rows: Ints) -> Ints:
-    """Where each group's rows begin, then the end of the last group's, (G + 1,)."""
+    """Returns where each group's rows begin, then the end of the last group's, (G + 1,)."""
     padded = -(-n_rows // ALIGNED) * ALIGNED
     return np.concatenate([[0], np.cumsum(padded)]).astype(np.int64)
 
@@ -168,7 +168,7 @@ class DeviceRows:
 
     @property
     def resident(self) -> bool:
-        """Whether all rows stay on the device."""
+        """Returns whether all rows stay on the device."""
         return self.part_rows >= int(self.start[-1])
 
     def room(self, rows: int) -> Part:

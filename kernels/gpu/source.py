@@ -76,7 +76,7 @@ def stride_of(d: int, vec: int, lanes: int) -> int:
 
 @dataclass(frozen=True)
 class Tiles:
-    """How a gradient's blocks cut their rows: bytes of a tile, most warps of a block, tiles in
+    """Tiles of a gradient's blocks: bytes of a tile, most warps of a block, tiles in
     shared memory, and sums per lane where several lanes share a row.
 
     With two tiles three or four blocks fit on a multiprocessor. On an H200 that was faster than
@@ -137,7 +137,7 @@ def curvature(d: int, size: int) -> Source:
 
 
 def solver(p: int) -> Source:
-    """Cholesky of p x p systems, p <= MOST_GROUPED + 1."""
+    """Returns the kernel for Cholesky's method on p x p systems, p <= MOST_GROUPED + 1."""
     threads = 32 if p <= 16 else 64 if p <= 32 else 128
     shared = 8 * (p * (p | 1) + 2 * p)
     return Source(
@@ -159,7 +159,7 @@ def epoch(d: int, size: int, batch_size: int, anchored: bool) -> Source:
 
 
 def fits_epoch(d: int, shared_bytes: int = MOST_SHARED) -> bool:
-    """Whether a model and what an epoch adds up fit in a block's shared memory."""
+    """Returns whether a model and what an epoch adds up fit in a block's shared memory."""
     return 8 * d * 7 <= shared_bytes - (4 << 10)
 
 

@@ -32,13 +32,13 @@ class Corner:
     def tried(self, method: Method, v: Floats, seconds: float) -> tuple[int, bool]:
         """Iterations from v (d + 1,), and whether they reached the optimum.
 
-        They end after so many seconds of the processor at the latest.
+        They end after a given number of seconds of the processor at the latest.
         """
         made, _ = self._run(method, v, seconds)
         return abs(made), made > 0
 
     def weights(self, method: Method, v: Floats, seconds: float) -> Floats:
-        """Where they end, (d + 1,), the intercept last."""
+        """Returns where they end, (d + 1,), the intercept last."""
         return self._run(method, v, seconds)[1]
 
     def _run(self, method: Method, v: Floats, seconds: float) -> tuple[int, Floats]:

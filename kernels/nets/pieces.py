@@ -31,7 +31,7 @@ PAD = 16
 
 
 def padded(n: int) -> int:
-    """So many floats, and what is added to them."""
+    """Rounds a number of floats up to whole lines."""
     return -(-n // PAD) * PAD
 
 
@@ -61,13 +61,13 @@ def rows_in_units(
 
 
 def layers_of(rules: Rules, plain: int) -> int:
-    """Floats of the layers of a net with so many features outside of tables."""
+    """Floats of the layers of a net with a given number of features outside of tables."""
     width = plain + sum(levels for _, levels, _ in rules.tables)
     return int(library().tk_net_layers(rules.struct(), width))
 
 
 def local(rules: Rules, plain: int, levels: Sequence[int]) -> Rules:
-    """The rules of a net whose tables have so many levels, behind the other features."""
+    """The rules of a net whose tables have a given number of levels, behind the other features."""
     tables, first = [], plain
     for (_, _, length), count in zip(rules.tables, levels, strict=True):
         tables.append((first, int(count), length))
@@ -76,8 +76,9 @@ def local(rules: Rules, plain: int, levels: Sequence[int]) -> Rules:
 
 
 def places_of(layers: int, tables: Sequence[tuple[int, int, int]]) -> tuple[Places, Numbers]:
-    """Where the vectors of tables begin in the weights of a net, and how long they are, table by
-    table; layers: floats before them."""
+    """Returns where the vectors of tables begin in the weights of a net, and how long they are,
+    table by table; layers: floats before them.
+    """
     begin, at, length = layers, [], []
     for _, levels, size in tables:
         at.append(begin + np.arange(levels, dtype=np.int64) * size)
@@ -122,7 +123,7 @@ class Room:
         """The sums of the losses of each piece (pieces,), the gradient by the layers (layers,) and
         that by the vectors behind them; both empty without `gradients`.
 
-        weights: of the layers, and of the vectors that these rows read, so many of each table.
+        weights: of the layers, and of the vectors that these rows read, that many of each table.
         """
         net_rules = local(self.rules, self.plain, levels)
         net, loss = net_rules.struct(), np.empty(self.pieces)

@@ -44,7 +44,7 @@ def begun(rules: Rules, units: Floats, start: Floats | None) -> State:
 
 
 def width(rules: Rules, units: Floats) -> int:
-    """How many features rows have, those of tables included."""
+    """Returns the number of features of a row, those of tables included."""
     return (len(units) - 3) // 2 + sum(levels for _, levels, _ in rules.tables)
 
 

@@ -16,7 +16,7 @@ Places = NDArray[np.integer[Any]]
 
 @dataclass(frozen=True)
 class Coordinates:
-    """Those that G groups move in, and in which violations are measured; see `tk_chord`.
+    """Coordinates in which G groups move and violations are measured; see `tk_chord`.
 
     shift, scale: (G, d); size, unit and weight_unit (G,): of labels, of gradients and of margins,
     None: 1.

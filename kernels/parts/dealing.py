@@ -32,7 +32,7 @@ LAST = 2**64 - 1
 
 @dataclass(frozen=True)
 class Dealing:
-    """Between which keys each fold lies, by label.
+    """The keys between which each fold lies, by label.
 
     labels: (L,) rising, one where rows are dealt whatever their labels; until: (L, folds - 1), the
     last key of each fold but the last one; earlier: of each part the rows that others have before
@@ -106,8 +106,8 @@ def order_of(alike: Hashes) -> NDArray[np.intp]:
 
 
 def earlier(ask: Callable[..., list[list[Array]]], n_rows: int) -> list[list[Array]]:
-    """Of each part the rows that others have before them, rising, and how many of a hash these
-    are.
+    """Returns for each part the rows that other parts have before them, rising, and how many of a
+    hash these are.
 
     ask: hashes of all parts, by `bits` and `slice`; n_rows: of all parts.
     """
@@ -169,8 +169,9 @@ def dealing_of(rows: ShardedPass, seed: int, folds: int, by_label: bool = False)
 
 
 def holding_of(rows: ShardedPass, seed: int, held: int) -> Dealing:
-    """Deals so many rows to the first fold and the others to the second one, as `Pass.shuffled`
-    holds them out."""
+    """Deals a given number of rows to the first fold and the others to the second one, as
+    `Pass.shuffled` holds them out.
+    """
     return _dealing(rows, seed, False, lambda _, end: np.array([[held, int(end[0]) - held]]))
 
 

@@ -116,7 +116,7 @@ def order_of(seed: int, epoch: int, n_parts: int, shuffle: bool) -> NDArray[np.i
 
 
 def mean_weight(rows: Hops) -> float:
-    """Of the rows of all parts."""
+    """Returns the mean weight of the rows of all parts."""
     if not (rows.groups["extras"] & WEIGHTS).any():
         return 1.0
     labels = rows.labels()

@@ -108,14 +108,14 @@ class ShardedPass(Pass):
 
     @property
     def struct(self) -> structures.Pass:
-        """Of no group; a kernel never sees rows that are elsewhere."""
+        """The structure of no group; a kernel never sees rows that are elsewhere."""
         if self.n_groups:
             raise RuntimeError("a kernel needs the rows of a group that lies in parts")
         return super().struct
 
     @once
     def label_parts(self) -> list[NDArray[np.void]]:
-        """Of each part with such rows, LABELS (1,)."""
+        """Returns LABELS (1,) of each part that has rows."""
         return [one[0].view(LABELS).reshape(1) for one in self.asked("labels")]
 
     def labels(self) -> NDArray[np.void]:
@@ -144,7 +144,7 @@ class ShardedPass(Pass):
         return np.asarray(added([one[0] for one in self.asked("entries")]), np.int64)
 
     def leaks(self, least: int) -> bool:
-        """Whether a feature is the label in each part (`kernels.rows.choose.leaks`)."""
+        """Returns whether a feature is the label in each part (`kernels.rows.choose.leaks`)."""
         found = {int(one[0][0]) for one in self.asked("leaks", least=least)}
         return len(found) == 1 and found != {0}
 
@@ -238,7 +238,7 @@ def added(terms: Sequence[Array]) -> Array:
 
 
 def least_or_most(terms: Sequence[Floats], least: Sequence[bool]) -> Floats:
-    """By column of terms (G, k) the least of all, or the largest."""
+    """Reduces each column of terms (G, k) to its least or largest value."""
     ends = np.where(least, np.minimum.reduce(terms), np.maximum.reduce(terms))
     return np.ascontiguousarray(ends)
 

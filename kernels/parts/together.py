@@ -39,7 +39,7 @@ def unbundled(message: bytes) -> list[bytes] | None:
 
 
 def adds(message: bytes) -> bool:
-    """Whether the answers to a message are sums of integers, which may be added anywhere."""
+    """Returns whether answers to a message are sums of integers, which may be added anywhere."""
     given = header_of(message).get("given")
     return isinstance(given, dict) and bool(given.get("adds"))
 

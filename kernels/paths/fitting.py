@@ -20,7 +20,7 @@ LEFT_OUT, TRAINED_ON, HELD_OUT = KERNELS.constants("TK_", "LEFT_OUT TRAINED_ON H
 
 @dataclass(frozen=True)
 class Rules:
-    """How paths are fitted; the fields of `tk_path_spec` by their names there.
+    """The rules of fits of paths; the fields of `tk_path_spec` by their names there.
 
     penalties: falling values of lambda, or None: `length` values from the largest one at which a
     weight is not 0, of which the last one is `ratio` times the first. folds: how often rows are
@@ -96,7 +96,7 @@ def fit(
 
 
 def fitted_by_sums(rows: Pass, rules: Rules, block: NDArray[np.int32] | None) -> Bools:
-    """Of which groups fits need sums over the rows alone, (G,)."""
+    """Marks the groups (G,) whose fits need sums over the rows alone."""
     spec = _spec(rules, None, block)
     called = library().tk_paths_by_sums
     return np.array([called(rows.struct, spec, group) for group in range(rows.n_groups)], np.bool_)

@@ -124,7 +124,7 @@ def first_of_run(folds: Sequence[int], of: int) -> int | None:
 
 
 class How(TypedDict, total=False):
-    """How rows are dealt, apart from by chance.
+    """The way in which rows are dealt to folds, if not by chance.
 
     slices: of each fold, 1 unless given; by_label: whether the rows of each label are dealt
     evenly; by: BY_VALUE where rows of an equal number FOLDS belong in one fold, BY_ORDER where

@@ -143,7 +143,7 @@ def listed(how: Preparing, name: str, n: int) -> str | None:
 
 
 def from_json(given: Mapping[str, Any], threads: int, cancel_mark: int) -> Preparing:
-    """The same at a place, which has so many threads."""
+    """The same at a place, which has a given number of threads."""
     fields: dict[str, Any] = {
         key: one.encode() if isinstance(one, str) else one for key, one in given.items()
     }
@@ -172,7 +172,7 @@ class Told:
 
     @classmethod
     def of_arrays(cls, arrays: Sequence[Any]) -> Self:
-        """From the arrays."""
+        """Makes a census from arrays."""
         *texts, numbers = arrays
         return cls([one.tobytes() for one in texts], [tuple(pair) for pair in numbers.tolist()])
 

@@ -96,7 +96,7 @@ def few_occur(groups: NDArray[np.void], memory: int, mark: int) -> list[int]:
 
 
 def n_trained(group: NDArray[np.void], memory: int, mark: int) -> int:
-    """How many features one sparse group, GROUP (1,), has once its ids are numbered anew.
+    """Counts the features of one sparse group, GROUP (1,), once its ids are numbered anew.
 
     memory, mark: as in `renumbered`.
     """

@@ -40,7 +40,7 @@ class Numbered:
 
 
 def has_words(groups: NDArray[np.void]) -> bool:
-    """Whether the rows of some of the groups (kernels.GROUP) are documents of words."""
+    """Returns whether the rows of some of the groups (kernels.GROUP) are documents of words."""
     lib = library()
     given = np.ascontiguousarray(groups)
     first = pointer(given) or 0

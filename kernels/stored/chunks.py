@@ -48,7 +48,7 @@ class ChunkTooLarge(TuskError):
 
 @dataclass(frozen=True)
 class Few:
-    """A `locate` for `Chunks.map` that is asked for the ids of so many chunks at once."""
+    """A `locate` for `Chunks.map` that gets the ids of a given number of chunks at once."""
 
     locate: Locate
     at_once: int
@@ -59,7 +59,9 @@ class Few:
 
     @classmethod
     def within(cls, memory: int, locate: Locate, rows: Pass, rows_per_chunk: int) -> "Few":
-        """Of as many chunks as take so many bytes, about; one at least, two per thread at most."""
+        """A `locate` for as many chunks as take a given number of bytes, about; one at least, two
+        per thread at most.
+        """
         n_rows = max(1, int(rows.groups["n_rows"].sum()))
         entries = rows.nonzeros() * min(rows_per_chunk, n_rows) // n_rows
         return cls(locate, max(1, min(2 * rows.threads, memory // max(1, MAP_BYTES * entries))))
@@ -167,7 +169,9 @@ class Chunks:
         library().tk_chunk_replace(self._handle, self._checked(number), pointer(table))
 
     def put(self, number: int, width: int) -> None:
-        """A chunk's entries are places in a payload of so many weights; its key is its number."""
+        """A chunk's entries are places in a payload of a given number of weights; its key is its
+        number.
+        """
         check_code(library().tk_chunk_put(self._handle, self._checked(number), number, width))
 
     def _map_some(self, locate: Locate, sizes: Sizes, limit: int) -> bool:

@@ -55,8 +55,9 @@ class Sample:
 
 
 def sample_of(rows: Pass, most_rows: int, most_entries: int) -> tuple[Sample, NDArray[np.int64]]:
-    """About so many rows and entries of the one group of a pass, or all if it has fewer; and the
-    ids of its features, (n_features,), rising."""
+    """About a given number of rows and entries of the one group of a pass, or all if it has
+    fewer; and the ids of its features, (n_features,), rising.
+    """
     group, entries = rows.groups[0], rows.nonzeros()
     n = int(group["n_rows"])
     wanted = min(n, most_rows, max(TOGETHER, n * most_entries // max(1, entries)))
@@ -87,14 +88,14 @@ def sample_of(rows: Pass, most_rows: int, most_entries: int) -> tuple[Sample, ND
 
 
 def _distinct(ids: NDArray[np.generic]) -> NDArray[np.generic]:
-    """Those that differ, rising, in less memory than a hash of them takes."""
+    """Returns the distinct ids, rising, in less memory than a hash table takes."""
     rising = np.sort(ids)
     first = np.append(True, rising[1:] != rising[:-1])[: len(rising)]
     return np.asarray(rising[first])
 
 
 def _places(there: NDArray[np.generic], ids: NDArray[np.generic]) -> NDArray[np.int32]:
-    """Of ids among those that are there, rising, a part at a time to spare memory."""
+    """Finds the indices of ids among rising ids, a part at a time to spare memory."""
     places = np.empty(len(ids), np.int32)
     for at in range(0, len(ids), PLACED):
         places[at : at + PLACED] = np.searchsorted(there, ids[at : at + PLACED])
@@ -112,7 +113,7 @@ def _taken(
     every: int,
     n: int,
 ) -> Taken:
-    """Of the rows of a segment: entries of each, ids, values, labels and weights."""
+    """Returns the sampled rows of a segment: their entries, ids, values, labels and weights."""
     starts, ids, values = features
     rows = np.arange(first, min(first + len(labels), n))
     chosen = np.flatnonzero(rows // TOGETHER % every == 0)

@@ -17,9 +17,10 @@ from tuskml.kernels.topics.structures import ABOUT, OnlineSpec
 
 @dataclass(frozen=True)
 class Steps:
-    """How lambda moves. batch: documents of a step; its size is (offset + t)^-decay at step t. A
-    document is done when its gamma changes by less than `tolerance`, the mean over topics, or
-    after `most` updates."""
+    """The steps of lambda. batch: documents of a step; its size is (offset + t)^-decay at step t.
+    A document is done when its gamma changes by less than `tolerance`, the mean over topics, or
+    after `most` updates.
+    """
 
     batch: int
     offset: float

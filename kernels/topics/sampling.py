@@ -35,9 +35,10 @@ class Prior:
 
 @dataclass(frozen=True)
 class Cut:
-    """How the documents are read. parts: how many they are dealt to; window: how many tokens are
-    drawn before the next ones are read; 0: as the number of tokens suggests. spends: nobody reads
-    the rows again, so those of large groups give their memory back."""
+    """The way in which documents are read. parts: number that they are dealt to; window: how many
+    tokens are drawn before the next ones are read; 0: as the number of tokens suggests. spends:
+    nobody reads the rows again, so those of large groups give their memory back.
+    """
 
     parts: int = 0
     window: int = 0
@@ -83,7 +84,9 @@ class Sampler:
         check_code(code)
 
     def sweep(self, rows: Pass, sweeps: int) -> None:
-        """Draws the topic of each token so many times. OutOfTime at the deadline of the pass."""
+        """Draws the topic of each token a given number of times. OutOfTime at the deadline of the
+        pass.
+        """
         check_code(library().tk_topics_sweep(self._handle, rows.struct, sweeps))
 
     def likelihood(self, rows: Pass) -> Floats:
@@ -105,8 +108,9 @@ class Sampler:
     def tokens(
         self, group: int
     ) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint16]]:
-        """Where each document begins, (documents + 1,), and word and topic of each token. Words
-        have their numbers in the model."""
+        """Returns where each document begins, (documents + 1,), and word and topic of each token.
+        Words have their numbers in the model.
+        """
         about = self.about[group]
         start = np.empty(about["documents"] + 1, np.int64)
         word = np.empty(about["tokens"], np.uint32)

@@ -24,7 +24,7 @@ MOST_LEVEL = KERNELS.constant("TK_MOST_LEVEL")
 
 
 def are_levels(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Whether the numbers of each row (n, k) are levels of categories or missing, (n,)."""
+    """Returns whether the numbers of each row (n, k) are levels of categories or missing, (n,)."""
     levels = (values >= 0) & (values <= MOST_LEVEL) & (values == np.floor(values))
     return np.asarray((levels | np.isnan(values)).all(axis=1))
 
@@ -37,7 +37,7 @@ REFUSED = KERNELS.constant("TK_REFUSED")
 
 @dataclass(frozen=True)
 class Rules:
-    """How trees grow; the fields of `tk_boost` by their names there."""
+    """The rules by which trees grow; the fields of `tk_boost` by their names there."""
 
     objective: int
     trees: int
@@ -97,11 +97,11 @@ class Forest:
 
     @property
     def iterations(self) -> int:
-        """Those whose trees are kept."""
+        """Number of iterations whose trees are kept."""
         return self.trees // len(self.base)
 
     def diverged(self, patience: int) -> bool:
-        """Whether trees were left out because the training loss rose with them."""
+        """Returns whether trees were left out because the training loss rose with them."""
         held = self.held if len(self.held) and patience else None
         judged = len(self.loss) if held is None else int(np.argmin(held)) + 1
         return self.iterations < judged
@@ -169,7 +169,7 @@ def boosted(
 
 
 def kept_iterations(base_loss: float, loss: Floats, held: Floats | None) -> int:
-    """How many iterations are kept, as `tk_kept_iterations` has it."""
+    """Returns the number of iterations to keep, as `tk_kept_iterations` has it."""
     given = pointer(loss), pointer(held), len(loss)
     return int(library().tk_kept_iterations(base_loss, *given))
 

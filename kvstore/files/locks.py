@@ -119,7 +119,7 @@ def _open(path: Path, create: bool) -> int:
 
 
 def is_at(handle: int, path: Path) -> bool:
-    """Whether the open file still has this name."""
+    """Returns whether the open file still has this name."""
     try:
         return os.path.samestat(os.fstat(handle), os.lstat(path))
     except FileNotFoundError:
@@ -127,14 +127,16 @@ def is_at(handle: int, path: Path) -> bool:
 
 
 def _owner(handle: int) -> str:
-    """Who holds the lock on an open file."""
+    """Names the process that holds the lock on an open file."""
     text = os.pread(handle, 20, 0)
     return f"process {int(text)}" if text.isdigit() else "another process"
 
 
 @contextmanager
 def unowned(path: Path) -> Iterator[bool]:
-    """Whether no living process has locked this file or directory; nobody can until the end."""
+    """Returns whether no living process has locked this file or directory; nobody can until the
+    end.
+    """
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -152,7 +154,7 @@ def unowned(path: Path) -> Iterator[bool]:
 
 
 def owner_of(path: Path) -> int | None:
-    """The pid that holds a lock, 0 if it is not known yet, None if nobody holds it."""
+    """The pid that holds a lock, 0 if it is not known yet, None if no process holds it."""
     try:
         handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -65,9 +65,9 @@ def collect(
     *,
     dry_run: bool = False,
 ) -> list[Removed]:
-    """Removes, of one name or all: versions that the rules do not keep;
-    sealed files that no version names and that are older than so many seconds; what processes left
-    that were killed; working stores that nobody has open and that are older than that.
+    """Removes, of one name or all: versions that the rules do not keep; sealed files that no
+    version names and that are older than a given number of seconds; what processes left that were
+    killed; working stores that no process has open and that are older than that.
 
     A version that the record does not say the training of, of format 1, is never forgotten: it may
     be the model of a group of its own. dry_run: only says what would be removed.
@@ -94,8 +94,9 @@ def _remove_all(found: Iterator[leftovers.Leftover], rules: Rules, dry_run: bool
 
 
 def _found_in(folder: Path, rules: Rules) -> Iterator[leftovers.Leftover]:
-    """Of one store, whose lock is held. A damaged record of a version stops it: it may name any
-    of the files."""
+    """Collects what one store, whose lock is held, has left. A damaged record of a version stops
+    it: it may name any of the files.
+    """
     known = [versions.read(folder, number) for number in versions.numbers(folder)]
     current = None
     if os.path.lexists(folder / versions.CURRENT):
@@ -163,7 +164,7 @@ def lineages(known: list[Version]) -> list[list[Version]]:
 
 
 def _superseded(lineage: list[Version], current: int, keep: int) -> list[Version]:
-    """All but the one that lives, the current or else the newest, and so many of the newest."""
+    """All but the one that lives, the current or else the newest, and that many of the newest."""
     others = [each for each in lineage if each.number != current]
     kept = keep if len(others) < len(lineage) else keep + 1
     return others[: max(0, len(others) - kept)]

@@ -24,7 +24,7 @@ def in_root(root: Path) -> Iterator[Leftover]:
 
 
 def in_store(folder: Path) -> Iterator[Leftover]:
-    """Of one store, whose lock the caller holds: so nobody writes a record of it meanwhile."""
+    """Finds leftovers of one store, whose lock the caller holds, so that no record changes."""
     for path in [*_entries(folder), *_entries(folder / "versions")]:
         if path.name.startswith(TEMPORARY):
             yield path, "a record that was written halfway"
@@ -51,7 +51,7 @@ def _in_work(work: Path) -> Iterator[Leftover]:
 
 
 def has_checkpoint(path: Path) -> bool:
-    """Whether a working store can be resumed."""
+    """Returns whether a working store can be resumed."""
     return any(part.name.isdigit() for part in _entries(path / working.CHECKPOINTS))
 
 

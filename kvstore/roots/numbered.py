@@ -39,7 +39,7 @@ class NumberedSealed:
         self.dtype, self.digest = sealed.dtype, sealed.digest
 
     def weights(self, numbers: ArrayLike) -> Weights:
-        """Of the shape of the numbers, all below `dimension`."""
+        """Returns weights in the shape of `numbers`, which are below `dimension`."""
         return self._sealed.weights(self._ids[np.asarray(numbers, np.int64)])
 
     def items(self) -> Iterator[tuple[Ids, Weights]]:
@@ -68,7 +68,7 @@ class NumberedRoot(StoreRoot):
 
     @property
     def ids(self) -> Ids:
-        """Of the numbers, ascending."""
+        """Feature ids of the numbers, ascending."""
         return self._ids
 
     def create(
@@ -125,7 +125,7 @@ class NumberedRoot(StoreRoot):
         return super().publish_pairs(name, named, dtype, width, metadata, continues)
 
     def _width(self, several: int) -> int:
-        """Above the ids of all weights, so many of a feature and of the intercept."""
+        """Above the ids of all weights, that many of a feature and of the intercept."""
         if several > 1 and (self.dimension + 1) * several > MOST_ID:
             raise DataError(
                 f"the largest feature id is {self.dimension - 1}, expected at most "
@@ -150,7 +150,7 @@ class NumberedRoot(StoreRoot):
         return NumberedSealed(self._root.open(reference), self._ids)
 
     def _named(self, pairs: Pairs, several: int) -> Iterator[tuple[Ids, Weights]]:
-        """By id; of several weights a feature, those of the intercept come first."""
+        """Renames pairs by id; of several weights per feature, the intercept's come first."""
         for numbers, weights in pairs:
             if several == 1:
                 yield self._ids[numbers], weights

@@ -89,7 +89,7 @@ class StoreRoot:
             return sorted(p for p in (folder / "work").iterdir() if not p.name.startswith("."))
 
     def resume(self, name: str, memory: int = 2 * LEAST_MEMORY, buffers: int = 0) -> ModelStore:
-        """The newest working store that nobody has open and that has a checkpoint, at that.
+        """The newest working store that no process has open and that has a checkpoint, at that.
 
         StoreError if there is none: the first reason is given. NothingToResume without any.
         """
@@ -173,7 +173,7 @@ class StoreRoot:
             return versions.publish(folder, made, self.training, before)
 
     def _number_in(self, folder: Path, reference: "str | Reference | None") -> int | None:
-        """Which version of this very store it is; None for another's, or one that is gone."""
+        """Says which version of this very store it is; None for another's, or one that is gone."""
         if reference is None:
             return None
         try:
@@ -242,7 +242,7 @@ class StoreRoot:
         versions.drop(folder, found.number)
 
     def owner(self, working: Path) -> int | None:
-        """The pid that has a working store open, 0 if unknown, None if nobody has."""
+        """The pid that has a working store open, 0 if unknown, None if no process has."""
         with reporting("looking at a lock"):
             return owner_of(working / "lock")
 

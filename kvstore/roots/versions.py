@@ -72,7 +72,7 @@ class Version:
         return str(Reference(self.name, self.number, self.digest[:16]))
 
     def path(self, folder: Path) -> Path:
-        """Its file, below the store's directory."""
+        """Returns its file, below the store's directory."""
         return folder / "sealed" / (self.digest + SUFFIX)
 
 

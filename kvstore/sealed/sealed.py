@@ -67,7 +67,7 @@ class SealedModel:
         return out
 
     def items(self, weights: int = 1 << 18) -> Iterator[tuple[Ids, Weights]]:
-        """(ids, weights) of all that is not 0, by rising id, about so many at a time."""
+        """(ids, weights) of all that is not 0, by rising id, about that many at a time."""
         shift, end = self._about.shift, self._about.n_entries
         step = max(1, weights >> shift)
         capacity = step << shift

@@ -174,7 +174,7 @@ class _Blocks:
         self._seal(len(self._ids))
 
     def _seal(self, count: int) -> None:
-        """Writes the blocks of the first so many pairs, CHUNK or a few more at a time."""
+        """Writes the blocks of the first `count` pairs, CHUNK or a few more at a time."""
         while count:
             n = count
             if n > CHUNK:  # up to the end of a block

@@ -171,8 +171,8 @@ class Database:
     ) -> Iterator[tuple[Ids, Ids, Weights]]:
         """(keys, starts, values) of all partitions from a key on, in the order of keys.
 
-        Up to so many keys and values at a time, in arrays of their own; as the store is when the
-        scan begins, which must end before the store is closed.
+        Up to a given number of keys and values at a time, in arrays of their own; as the store is
+        when the scan begins, which must end before the store is closed.
         """
         forks.use()
         scan = self._native.ks_scan_open(self._store, first)
@@ -254,8 +254,8 @@ class _Error:
 
 
 def _slices(starts: Ids, weights: int) -> Iterator[tuple[int, int]]:
-    """Ranges of partitions of so many weights, so that Python handles signals often; each of one
-    at least.
+    """Ranges of partitions of a given number of weights, so that Python handles signals often;
+    each of one at least.
 
     What `locks.interruptible` was given is asked before each.
     """

@@ -20,7 +20,7 @@ os.register_at_fork(after_in_child=_lose)
 
 
 def lost() -> bool:
-    """Whether this process was forked from one that had opened a store."""
+    """Returns whether this process was forked from one that had opened a store."""
     return _lost.is_set()
 
 

@@ -63,7 +63,7 @@ class Held:
     """
 
     def __init__(self, worker: int, keys: Ids, pointers: Array, dtype: "np.dtype[np.generic]"):
-        """For `Frames.acquire`."""
+        """Called by `Frames.acquire`."""
         self.worker, self.keys, self.pointers = worker, keys, pointers
         self._frames = [native.Frame.from_address(int(at)) for at in pointers]
         self.weights: list[Weights] = [
@@ -85,7 +85,7 @@ class Held:
 
 
 def _asked(cancelled: "Callable[[], bool]") -> "Callable[[int | None], int]":
-    """For C, which no exception can reach: what raises is cancelled."""
+    """Asks whether to cancel, for C, which no exception can reach: an error cancels."""
 
     def ask(_: int | None) -> int:
         try:
@@ -114,7 +114,7 @@ class Frames:
         sharing: native.Sharing,
         keep_stamps: bool,
     ) -> None:
-        """For `ModelStore.frames`."""
+        """Called by `ModelStore.frames`."""
         workers = int(sharing.workers)
         if memory < LEAST_FRAME_MEMORY:
             raise StoreError(f"frames need {LEAST_FRAME_MEMORY} bytes of memory, got {memory}")
@@ -149,7 +149,7 @@ class Frames:
         return frame_share(self.memory, self._sharers)
 
     def bytes_of(self, width: int) -> int:
-        """Bytes that a frame of so many weights takes of a share."""
+        """Bytes that a frame of a given number of weights takes of a share."""
         return frame_bytes(width, self.dtype.itemsize)
 
     @property
@@ -167,7 +167,7 @@ class Frames:
         worker: int = 0,
         cancelled: "Callable[[], bool] | None" = None,
     ) -> Held:
-        """Holds the frames of rising keys, with so many weights each, until `release`.
+        """Holds the frames of rising keys, with a given number of weights each, until `release`.
 
         cancelled: asked now and then. StoreError: the store failed or is damaged, the frames do
         not fit into the worker's share, or it was cancelled; nothing is held then.
@@ -223,7 +223,7 @@ class Frames:
 
     @property
     def closed(self) -> bool:
-        """Whether the memory is gone."""
+        """Returns whether the memory is gone."""
         return not self._frames
 
     def __enter__(self) -> "Frames":
@@ -304,7 +304,7 @@ def frame_share(memory: int, workers: int) -> int:
 
 
 def frame_bytes(width: int, weight_size: int) -> int:
-    """Bytes that a frame of so many weights of 4 or 8 bytes takes of a share."""
+    """Bytes that a frame of a given number of weights of 4 or 8 bytes takes of a share."""
     return int(native.library().ks_frame_bytes(width, weight_size))
 
 

@@ -48,7 +48,7 @@ class Gate:
                 self._changed.notify_all()
 
     def _wait(self, ready: Callable[[], bool]) -> None:
-        """Until it is, or the thread is cancelled (`locks.interruptible`)."""
+        """Waits until it is ready, or the thread is cancelled (`locks.interruptible`)."""
         while not ready():
             raise_if_interrupted()
             self._changed.wait(PAUSE)

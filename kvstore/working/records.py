@@ -39,7 +39,7 @@ def unnamed(folder: Path) -> IO[bytes]:
 
 
 def ahead(read: Callable[[Item], Read], items: Iterable[Item], threads: int = 1) -> Iterator[Read]:
-    """read(item) of each, in their order; so many threads read the next ones meanwhile."""
+    """Yields read(item) of each, in order; `threads` threads read the next ones meanwhile."""
     with QuietThreads(threads) as pool:
         coming: deque[Future[Read]] = deque()
         for item in items:

@@ -172,7 +172,8 @@ def gathered(n: int, memory: int, largest: int) -> int:
 
 
 def ranks(chunks: NDArray[np.uint16], first: Counts) -> NDArray[np.int32]:
-    """For each chunk number, how often it came before, beyond first[number]; int32 of shape (n,).
+    """Counts for each chunk number how often it came before, beyond first[number]; int32 of shape
+    (n,).
 
     first: uint32 of shape (C,), C above all numbers.
     """
@@ -225,7 +226,7 @@ def resting(
 
 
 def piece_of(places: int, weight_size: int = 4) -> int:
-    """Weights of a piece, where the largest region has so many places."""
+    """Weights of a piece, where the largest region has a given number of places."""
     return max(1, PAGE // weight_size, -(-places // PIECES))
 
 

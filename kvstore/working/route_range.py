@@ -74,7 +74,7 @@ class Range:
     def by_id(self, weights: NDArray[Any], most: int) -> Iterator[tuple[Ids, NDArray[np.float32]]]:
         """(ids, weights) of those that are not 0, by rising id; weights: 4 bytes each, shape (n,).
 
-        At most so many together, and LINKED_AT_ONCE. Blocks of so many ids are whole.
+        At most that many together, and LINKED_AT_ONCE. Blocks of a given number of ids are whole.
         """
         ends = np.cumsum(self.lengths)
         next_ = np.stack([ends - self.lengths, ends])

@@ -55,7 +55,7 @@ class ModelStore:
     """
 
     def __init__(self, path: Path, lock: Lock, record: Record, index: IndexMap) -> None:
-        """For `create` and `resume`: everything of an open store but its database."""
+        """Sets everything of an open store but its database; called by `create` and `resume`."""
         self.path, self.index = path, index
         self.dtype = model_dtype(record["dtype"])
         self.metadata: Record = record["metadata"]
@@ -249,7 +249,8 @@ class ModelStore:
         all_bytes: int = 0,
         pushes: bool = False,
     ) -> Frames:
-        """Payloads in so many bytes of memory, for kernels and their workers; one at a time.
+        """Payloads in a given number of bytes of memory, for kernels and their workers; one at a
+        time.
 
         memory: beside LevelDB's own, LEAST_FRAME_MEMORY at least; keep_stamps: a frame's stamp
         comes back with its payload, for 16 to 50 bytes per key beyond memory; else it is 0 then;

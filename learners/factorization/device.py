@@ -49,6 +49,11 @@ def on_gpu(rows: Pass, memory: int, shape: Shape, settings: Settings) -> Factors
     """
     device, n = cuda.device(), int(rows.groups["n_rows"][0])
     return DeviceFactorization.of_rows(
-        rows, device, shape, settings.seed, lock_free=settings.lock_free, memory=memory,
+        rows,
+        device,
+        shape,
+        settings.seed,
+        lock_free=settings.lock_free,
+        memory=memory,
         at_once=piece_rows(device, n, shape, settings.validation > 0) or None,
-    )  # fmt: skip
+    )

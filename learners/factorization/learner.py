@@ -13,8 +13,7 @@ from tuskml.learners.factorization import explanation, training
 from tuskml.learners.factorization.algorithms import REGISTERED
 from tuskml.learners.factorization.implicit import training as implicit
 from tuskml.learners.factorization.implicit.explanation import explain
-from tuskml.learners.factorization.options import IMPLICIT, OPTIONS, FactorizationOptions
-from tuskml.learners.factorization.request import Request
+from tuskml.learners.factorization.options import IMPLICIT, OPTIONS, FactorizationOptions, Request
 from tuskml.learners.labels import Allowed, Mask
 from tuskml.learners.learner import Facts, Groups, Learner, Stored
 from tuskml.learners.models import Models

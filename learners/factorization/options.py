@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from tuskml.learners import learner
 from tuskml.learners.factorization.algorithms import ALGORITHMS
 from tuskml.learners.options.kinds import (
     BOOLEAN,
@@ -17,6 +18,7 @@ from tuskml.learners.options.kinds import (
     with_option,
 )
 from tuskml.learners.options.table import SHARED, Options, OptionTable
+from tuskml.learners.tasks import Task
 
 FALLING = "linear"
 EXPLICIT, IMPLICIT = "explicit", "implicit"
@@ -155,3 +157,7 @@ OPTIONS = OptionTable(
 """A set number of epochs is the custom of the field, so epsilon is 0. A step that falls straight
 to 0 reaches in 6 epochs what a constant one does in 20. Without a penalty every epoch more
 would overfit; on MovieLens 100K an l2 of 0.05 to 0.09 does best."""
+
+
+Request = learner.Request[Task, FactorizationOptions]
+"""A call of `train_model` whose task is `matrix_factorization`."""

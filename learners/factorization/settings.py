@@ -5,8 +5,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tuskml.errors import OptionError, one_of
-from tuskml.learners.factorization.algorithms import ALGORITHMS, REGISTERED, default_for
-from tuskml.learners.factorization.algorithms.algorithm import Algorithm, Place
+from tuskml.learners.factorization.algorithms import (
+    ALGORITHMS,
+    REGISTERED,
+    Algorithm,
+    Place,
+    default_for,
+)
 from tuskml.learners.factorization.options import (
     FALLING,
     ROTATION,

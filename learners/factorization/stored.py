@@ -25,9 +25,8 @@ from tuskml.kvstore import Frames, ModelStore, StoreRoot, buffers_of
 from tuskml.kvstore.working.frames import LEAST_FRAME_MEMORY, frame_bytes, frame_share
 from tuskml.learners import events
 from tuskml.learners.factorization.epochs import ATTEMPTS, Epochs
-from tuskml.learners.factorization.options import FactorizationOptions
+from tuskml.learners.factorization.options import FactorizationOptions, Request
 from tuskml.learners.factorization.progress import Progress, facts_of
-from tuskml.learners.factorization.request import Request
 from tuskml.learners.factorization.settings import Settings
 from tuskml.learners.factorization.training import Constant, shape_of
 from tuskml.learners.factorization.vectors import (
@@ -38,9 +37,9 @@ from tuskml.learners.factorization.vectors import (
     pairs_of_vectors,
 )
 from tuskml.learners.models import Lists, Models, thinned
-from tuskml.learners.stored.defaults import CACHE, CHECKPOINT_SECONDS
+from tuskml.learners.options.kinds import DEFAULT_CACHE
 from tuskml.learners.stored.layout import cost_of
-from tuskml.learners.stored.progress import Clock, Counters, Facts
+from tuskml.learners.stored.progress import CHECKPOINT_SECONDS, Clock, Counters, Facts
 from tuskml.partitioner import WARM_LEVELDB, Cost
 
 DTYPE = "float32"
@@ -102,14 +101,20 @@ class StoredRun:
     """One training of one group; call it once."""
 
     def __init__(
-        self, rows: Pass, memory: int, shape: Shape, settings: Settings,
-        options: FactorizationOptions, root: StoreRoot, began: float,
-    ) -> None:  # fmt: skip
+        self,
+        rows: Pass,
+        memory: int,
+        shape: Shape,
+        settings: Settings,
+        options: FactorizationOptions,
+        root: StoreRoot,
+        began: float,
+    ) -> None:
         assert settings.store is not None
         self.rows, self.memory, self.shape, self.settings = rows, memory, shape, settings
         self.name, self.root, self.began = settings.store, root, began
         self.resumes = options.resume
-        cache = options.cache or CACHE
+        cache = options.cache or DEFAULT_CACHE
         self.buffers = buffers_of(cache)
         self.frame_memory = cache - self.buffers
         if settings.key_a_weight:  # the other half is for the workers' copies of vectors
@@ -224,15 +229,23 @@ class StoredRun:
             raise
         store.discard()
         return Trained(
-            str(version.reference), model.mean, objective, epochs,
-            instead or constant.status_of(epochs.status), self.layout.per_key,
+            str(version.reference),
+            model.mean,
+            objective,
+            epochs,
+            instead or constant.status_of(epochs.status),
+            self.layout.per_key,
             self._counted(frames, made),
-        )  # fmt: skip
+        )
 
     def _train(
-        self, model: StoredFactorization, store: ModelStore, frames: Frames, progress: Progress,
+        self,
+        model: StoredFactorization,
+        store: ModelStore,
+        frames: Frames,
+        progress: Progress,
         made: Requests,
-    ) -> tuple[float, Epochs]:  # fmt: skip
+    ) -> tuple[float, Epochs]:
         """The objective at the result, and how the epochs went."""
         written = time.monotonic()
 

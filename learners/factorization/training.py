@@ -24,7 +24,7 @@ from tuskml.kernels.passes import Floats, Pass
 from tuskml.learners import events
 from tuskml.learners.factorization.device import on_gpu, placed
 from tuskml.learners.factorization.epochs import Factors, Run
-from tuskml.learners.factorization.request import Request
+from tuskml.learners.factorization.options import Request
 from tuskml.learners.factorization.settings import Settings
 from tuskml.learners.list_size import bytes_of_lists
 from tuskml.learners.models import Lists, Models, Strings, thinned

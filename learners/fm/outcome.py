@@ -11,11 +11,11 @@ from tuskml.learners.classes import (
     named_classes,
     within_doubles,
 )
-from tuskml.learners.far import far_from_zero
 from tuskml.learners.fm.layout import HEAD, begun
 from tuskml.learners.fm.options import OPTIONS, MachineOptions
 from tuskml.learners.learner import Request
 from tuskml.learners.models import Lists, Models, Strings, options_text, thinned
+from tuskml.learners.statuses import far_from_zero
 from tuskml.learners.tasks import Task
 from tuskml.schedule import budget
 

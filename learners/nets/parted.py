@@ -45,9 +45,16 @@ def train_by_parts(parts: Parts, request: Request[Task, NetOptions]) -> Models |
         raise DataError("features of 'mlp' are a list, got sparse(...)")
     mark, threads = passes.cancel_mark(), options.threads or budget.threads()
     rows = ShardedPass(
-        groups, int(classifies(options)), None, None, True, threads,
-        cancel_mark=mark, parts=parts, classifies=classifies(options),
-    )  # fmt: skip
+        groups,
+        int(classifies(options)),
+        None,
+        None,
+        True,
+        threads,
+        cancel_mark=mark,
+        parts=parts,
+        classifies=classifies(options),
+    )
     if held := int(held_out_counts(groups["n_rows"], options.validation)[0]):
         parts.deal(holding_of(rows, options.seed, held).told)
     else:

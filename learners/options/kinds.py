@@ -9,6 +9,8 @@ from typing import Any, Protocol
 from tuskml.errors import StoreError, nearest, one_of
 
 LEAST_CACHE = 16 * 10**6
+DEFAULT_CACHE = 256 << 20
+"""Bytes of memory for the weights of a stored model, unless option `cache` is given."""
 SIZE = re.compile(r"(\d+(?:\.\d+)?) ?(MB|GB|TB|MiB|GiB|TiB)", re.IGNORECASE)
 UNITS = {"MB": 10**6, "GB": 10**9, "TB": 10**12, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40}
 DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?")
@@ -430,7 +432,5 @@ INTERACTIONS = Kind(
 )
 
 
-# How steps shrink, as all learners that take steps have it.
-
 POWERS = {"constant": 0.0, "1/sqrt(i)": 0.5, "1/i": 1.0, "1/i^2": 2.0}
-"""By schedule, the power of the iteration that divides the first step."""
+"""The power of the iteration by which each schedule divides the first step."""

@@ -83,5 +83,8 @@ def sealed(
 
 def constant(model: Models, width: int) -> Models:
     """A model without weights, of a group with so many features."""
-    return replace(model, coef=Lists.of_rows(np.zeros((1, 1)), np.ones(1, np.int64)),
-                   n_features=np.array([width]))  # fmt: skip
+    return replace(
+        model,
+        coef=Lists.of_rows(np.zeros((1, 1)), np.ones(1, np.int64)),
+        n_features=np.array([width]),
+    )

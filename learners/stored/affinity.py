@@ -63,7 +63,7 @@ class Arranging:
         return Arranged(self.live, size, "by id")
 
     def _best(self, cost: Callable[[], Cost], root: StoreRoot | None) -> Arranged:
-        """By affinity where there is any, and it lowers the cost."""
+        """Arranges features by affinity where that lowers the cost."""
         if self.n_shared > MOST_RELATED:
             return Arranged(self.live, None, f"by id, more than {MOST_RELATED:,} are shared")
         found = self.togetherness()
@@ -77,7 +77,7 @@ class Arranging:
         return Arranged(self.live.ordered(places), size, told)
 
     def togetherness(self) -> Togetherness:
-        """Of the shared features, by a small part of the rows."""
+        """Estimates the affinity of shared features from a small part of the rows."""
         marked, further = self._samples()
         empty = SparseRows(np.zeros(1, np.int64), np.zeros(0, np.int64))
         return togetherness(_joined(marked) if marked else empty, further)

@@ -156,8 +156,8 @@ def live_features(
 
 
 def by_chunks(live: LiveFeatures, group: np.void, rows: int, mark: int) -> LiveFeatures:
-    """The features in the order of the chunks of so many rows, or of several of them together,
-    that ask for them.
+    """The features in the order of the chunks of a given number of rows, or of several of them
+    together, that ask for them.
     """
     n_chunks = -(-int(group["n_rows"]) // rows)
     each = rows * -(-n_chunks // MOST_GROUPS)
@@ -172,7 +172,7 @@ def by_chunks(live: LiveFeatures, group: np.void, rows: int, mark: int) -> LiveF
 
 
 def _by_rows(group: np.void, each: int) -> Iterator[tuple[int, Part]]:
-    """Number and ids, in parts, of each so many rows of a group."""
+    """Number and ids, in parts, of every few rows of a group."""
     row = 0
     for starts, ids in sparse_segments(group):
         first, n = 0, len(starts) - 1
@@ -185,15 +185,15 @@ def _by_rows(group: np.void, each: int) -> Iterator[tuple[int, Part]]:
 
 
 def all_fit(n_features: int, top: int, cache: int, several: int = 1) -> bool:
-    """Whether the cache holds the frames of so many features, of several weights each, in full
-    blocks that are not small, and of `top` partitions.
+    """Returns whether the cache holds the frames of a given number of features, of several
+    weights each, in full blocks that are not small, and of `top` partitions.
     """
     block, one = (frame_bytes(n * several, WEIGHT_BYTES) for n in (SMALL_BLOCK, 1))
     return (n_features // SMALL_BLOCK + 1) * block + top * one <= frame_share(cache, 1)
 
 
 def described(index: IndexMap) -> str:
-    """In words, for the model's `plan`."""
+    """Describes the layout for the model's `plan`."""
     if not index.n_partitions:
         return f"KV: features in {index.blocks}"
     frequent = f"{len(index.features)} features in {index.n_partitions} keys"
@@ -201,7 +201,7 @@ def described(index: IndexMap) -> str:
 
 
 def bytes_of_all(index: IndexMap, several: int = 1) -> int:
-    """Of the frames of all keys of an index map of live features, of several weights each; 0 for
+    """Returns the bytes of all frames of an index map of live features with several weights; 0 for
     another.
     """
     if index.live is None:

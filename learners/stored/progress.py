@@ -44,7 +44,8 @@ class Clock:
 
 @dataclass(frozen=True)
 class Counters:
-    """Of one training, since it began or was resumed; trials of steps have memory of their own.
+    """The counters of one training, since it began or was resumed; trials of steps have memory of
+    their own.
 
     Every distinct feature of a chunk of rows, in every epoch, is either saved by partitioning,
     saved by pushing, a cache hit or a request: these four add up to `features`.
@@ -92,7 +93,7 @@ class Counters:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON; seconds to the microsecond."""
+        """Returns the counters for JSON; seconds to the microsecond."""
         shown = asdict(self)
         shown["seconds"] = {name: round(value, 6) for name, value in self.seconds.items()}
         return shown
@@ -158,6 +159,8 @@ def stored(
 
 # How far the training of a stored model is: what a checkpoint keeps beside the weights.
 
+CHECKPOINT_SECONDS = 60.0
+"""About the time between two checkpoints."""
 Facts = dict[str, Any]
 
 
@@ -210,7 +213,7 @@ class Progress:
         return replace(self, step=step, history=list(self.history))
 
     def as_record(self, facts: Facts) -> Facts:
-        """For a checkpoint's metadata."""
+        """Returns the progress for a checkpoint's metadata."""
         return asdict(self) | {"of": facts}
 
     @classmethod

@@ -116,7 +116,7 @@ class Ranges:
                 yield *next(spans), first + begins, slab[:, k + 1] - begins
 
     def spans(self) -> Iterator[tuple[int, int]]:
-        """Of each range its first id, and how many there may be."""
+        """Returns each range's first id and width."""
         for low, high in pairwise(self._lows()[self._edges()].tolist()):
             yield low, high - low
 
@@ -136,12 +136,12 @@ class Ranges:
 
 
 def is_sparse(pairs: int, width: int) -> bool:
-    """Whether the pairs of a range of so many ids are to be sorted."""
+    """Returns whether the pairs of a range of a given number of ids are to be sorted."""
     return width > SPARSE * pairs
 
 
 def bytes_of(pairs: int, width: int) -> int:
-    """Of memory that a range of so many ids takes."""
+    """Returns the bytes that a range of `width` ids takes."""
     return pairs * (SORTED_BYTES if is_sparse(pairs, width) else PAIR_BYTES)
 
 
@@ -169,8 +169,8 @@ PART_WEIGHTS = 1 << 17
 
 @dataclass(frozen=True)
 class Resting:
-    """Of a range, low .. low + width - 1: where those of its weights begin that rest with each
-    chunk, and how many they are, both (C,).
+    """The ids low .. low + width - 1 of a range: where those of its weights begin that rest with
+    each chunk, and how many they are, both (C,).
     """
 
     number: int
@@ -205,7 +205,7 @@ LINK_SHARE, TAKES_SHARE, CUTS_SHARE = 3 / 4, 1 / 8, 1 / 16
 
 
 def range_bytes(memory: int, lanes: int) -> int:
-    """Of memory that a range may take, where each of so many threads has one.
+    """Returns the bytes that a range may take when each of `lanes` threads has one.
 
     As sealing has two, of 16 bytes per pair at most, one thread gets no more.
     """
@@ -270,7 +270,7 @@ class Linking:
             self._lanes.append(lane)
 
     def resting_lengths(self, number: int) -> Ids:
-        """How many features of a range rest with each chunk, (chunks,)."""
+        """Counts the features of a range that rest with each chunk, (chunks,)."""
         return self._counts.read(number * self.n_chunks, self.n_chunks).astype(np.int64)
 
     def resting(self, of: Resting, weights: Records, to: Shelves) -> tuple[Array, Array]:
@@ -315,7 +315,9 @@ class TooWide(Exception):
 
 
 def most_features(memory: int, several: int = 1) -> int:
-    """Features that a chunk may have, of several weights each, with so many bytes of memory."""
+    """Features that a chunk may have, of several weights each, with a given number of bytes of
+    memory.
+    """
     return int(memory * BUFFER_SHARE) // (BUFFERS * WEIGHT_BYTES * several)
 
 
@@ -457,7 +459,7 @@ class Routing:
         return pages.narrowed(self._around_of(chunk), np.uint16)
 
     def _takes(self) -> Iterator[NDArray[np.uint32]]:
-        """For each chunk the weights that it takes over from each."""
+        """Counts for each chunk the weights that it takes over from each other chunk."""
         if self._links.takes is not None:
             yield from self._links.takes
             return
@@ -487,7 +489,7 @@ class Routing:
     # --- the weights of a chunk ---
 
     def places(self, chunk: int) -> Array:
-        """Of a chunk's features by rising id, the places in its region, int32 of shape (n,)."""
+        """Returns the offsets of a chunk's features, by rising id, in its region: int32 (n,)."""
         return self._places(chunk, self._before_of(chunk))
 
     def _places(self, chunk: int, before: Array) -> Array:
@@ -585,7 +587,7 @@ class Routing:
             yield ids[some][where] * self.several + which, each[where, which]
 
     def _span(self, chunk: int) -> tuple[int, int]:
-        """Where a chunk's features begin in the files, and how many they are."""
+        """Returns where a chunk's features begin in the files, and how many they are."""
         first, end = (int(at) for at in self._first[chunk : chunk + 2])
         return first, end - first
 
@@ -606,7 +608,7 @@ class _Desk:
 
 
 def grains(ids: Ids, most: int) -> Iterator[slice]:
-    """Cuts rising ids into parts of about so many, which end at multiples of 2^GRAIN_BITS."""
+    """Cuts rising ids into parts of about that many, which end at multiples of 2^GRAIN_BITS."""
     begin = 0
     while begin < len(ids):
         last = ids[min(len(ids), begin + max(1, most)) - 1] >> GRAIN_BITS

@@ -81,7 +81,7 @@ class Blocks:
         return first + (n - 1 - start) // size + 1
 
     def range_of_width(self, width: int) -> tuple[int, int, int]:
-        """Start, first block and block size of the range of ids with so many bits."""
+        """Start, first block and block size of the range of ids with a given number of bits."""
         r = bisect_right(self.widths, width) - 1
         return self.starts[r], self.first[r], self.sizes[r]
 
@@ -91,7 +91,7 @@ class Blocks:
         return np.array(self.sizes, np.int64)[ranges]
 
     def spans_of(self, blocks: Ids) -> tuple[Ids, Ids, Ids]:
-        """Of each block its first feature, and the first and the end of its range; all (n,)."""
+        """Returns each block's first feature, and the start and the end of its range; all (n,)."""
         ranges = np.searchsorted(self.first[:-1], blocks, side="right") - 1
         begin, size = np.array(self.starts, np.int64)[ranges], np.array(self.sizes)[ranges]
         end = np.array([*self.starts[1:], 1 << ID_BITS], np.int64)[ranges]

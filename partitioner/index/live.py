@@ -56,7 +56,8 @@ class LiveFeatures:
     def of(
         cls, parts: Callable[[], Iterable[Part]], dimension: int, window: int = WINDOW
     ) -> "LiveFeatures":
-        """Those that occur in any of the parts, int32 arrays of ids below `dimension`.
+        """Collects the features that occur in any of the parts, int32 arrays of ids below
+        `dimension`.
 
         parts: called once for each `window` ids, a multiple of 65,536, for the same arrays.
         """
@@ -128,7 +129,7 @@ class LiveFeatures:
         return ranks
 
     def by_rank(self, ranks: Ids) -> Ids:
-        """The ids that have so many of the features below them."""
+        """The ids that have that many of the features below them."""
         return self._look_up("tp_live_ids", ranks)
 
     def _ranks(self, ids: Ids) -> Ids:
@@ -195,6 +196,6 @@ def pages_of(counts: NDArray[np.int32]) -> NDArray[Any]:
 
 
 def _lengths(pages: NDArray[Any]) -> Ids:
-    """Of each page's data, in uint16."""
+    """Returns the length of each page's data, in uint16."""
     counts = pages["count"].astype(np.int64)
     return np.where(pages["is_bitmap"] != 0, _BITMAP_LENGTH, counts)

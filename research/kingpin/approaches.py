@@ -23,7 +23,7 @@ def simulated(
     failures: Failures | None = None,
     traced: bool = False,
 ) -> Run:
-    """A run of "TP", "MTP", "DP", "SP" or "GAP" on so many workers, with its start."""
+    """A run of "TP", "MTP", "DP", "SP" or "GAP" on a given number of workers, with its start."""
     found = APPROACHES[approach](work, workers, costs, failures, traced)
     return replace(found, makespan=found.makespan + costs.start)
 
@@ -107,7 +107,7 @@ def gap(
 def passes_of(
     work: Workload, costs: Costs, shards: NDArray[np.void]
 ) -> tuple[list[Task], list[Gate]]:
-    """Of large groups: a task per shard, pass and bundle of configurations.
+    """Returns the passes over large groups: a task per shard, pass and bundle of configurations.
 
     A pass waits for the partial sums of the one before. Configurations travel in two bundles or
     more where each is work enough, so that one is trained while the other's sums travel. Groups
@@ -141,8 +141,9 @@ def passes_of(
 
 
 def a_shard(work: Workload, costs: Costs, rows: int, share: float, first: bool) -> float:
-    """Seconds of a pass of so many configurations; the first one reads the rows, and is a task
-    like those of whole groups. What a later one costs besides its rows is its exchange."""
+    """Seconds of a pass of a given number of configurations; the first one reads the rows, and is
+    a task like those of whole groups. What a later one costs besides its rows is its exchange.
+    """
     seconds = share * (costs.row * rows + costs.model / work.passes)
     if first:
         seconds += (costs.task + costs.loaded(work, rows)) * share / work.configurations

@@ -11,7 +11,7 @@ from tuskml.schedule.simulation.workload import Costs
 
 @dataclass(frozen=True)
 class Measured:
-    """A real run by group on workers of a machine with so many processors.
+    """A real run by group on workers of a machine with a given number of processors.
 
     rows, seconds: of each unit (U,) and what a worker took for it; is_first: whether it was its
     worker's first; first: seconds until the first unit began; first_units: by which the first unit
@@ -31,7 +31,7 @@ class Measured:
 
     @property
     def crowd(self) -> float:
-        """How many workers share a processor."""
+        """Number of workers that share a processor."""
         return max(1.0, self.workers / self.processors)
 
 
@@ -57,7 +57,7 @@ class Calibrated:
     crowded: float
 
     def of(self, workers: int, processors: int) -> Costs:
-        """Of so many workers on a machine with so many processors, or many such machines."""
+        """Costs with a number of workers on one or more machines with a number of processors."""
         crowd = max(1.0, workers / processors) if processors else 1.0
         return replace(
             self.costs,
@@ -76,10 +76,10 @@ def calibrated(
     reading: float = 0.0,
     row_bytes: float = 1.0,
 ) -> Calibrated:
-    """From runs with different numbers of workers.
+    """Calibrates costs from runs with different numbers of workers.
 
     passes: of each training; exchange: dispatch, sync and send of `Costs`; reading: seconds of a
-    row of so many bytes, which are part of a unit's.
+    row of a given number of bytes, which are part of a unit's.
     """
     rows = np.concatenate([run.rows[~run.is_first] for run in runs]).tolist()
     each = np.concatenate([run.seconds[~run.is_first] / run.crowd for run in runs]).tolist()

@@ -140,7 +140,7 @@ def shards(con: Any, rows: int, groups: int, seed: int, folder: Path) -> str:
 
 
 def start(workers: int) -> None:
-    """Ray on this machine with so many logical processors."""
+    """Ray on this machine with a given number of logical processors."""
     import ray
 
     quiet = {"log_to_driver": False, "logging_level": "ERROR", "include_dashboard": False}

@@ -75,7 +75,7 @@ DONE, FAILED, BACK, OPEN = range(4)
 
 
 class Simulation:
-    """Of tasks on workers; dispatch: seconds of the process that hands out, per task."""
+    """A simulation of tasks on workers; dispatch: seconds to hand out a task."""
 
     def __init__(
         self,

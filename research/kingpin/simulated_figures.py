@@ -57,7 +57,7 @@ def zipf(rows: int, groups: int, exponent: float = 1.0) -> Sizes:
 
 
 def workload(sizes: Sizes) -> Workload:
-    """Of 10 features in 44 bytes a row."""
+    """Makes a workload of 10 features in 44 bytes a row."""
     return Workload(sizes, CONFIGURATIONS, PASSES, ROW_BYTES, MODEL_BYTES)
 
 

@@ -54,7 +54,9 @@ def broken(tasks: Tasks, sizes: Sizes, configurations: int) -> Iterator[str]:
 
 
 def _whole(tasks: Tasks, sizes: Sizes, configurations: int) -> bool:
-    """Whether the shards of each group and configuration follow each other from 0 to its size."""
+    """Returns whether the shards of each group and configuration follow each other from 0 to its
+    size.
+    """
     ordered = np.sort(tasks, order=["group", "configuration", "first"])
     groups = np.flatnonzero(sizes)
     key = ordered["group"] * configurations + ordered["configuration"]
@@ -72,20 +74,20 @@ def _whole(tasks: Tasks, sizes: Sizes, configurations: int) -> bool:
 
 
 def _placed_once(tasks: Tasks) -> bool:
-    """Whether all configurations find a shard on the same worker."""
+    """Returns whether all configurations find a shard on the same worker."""
     shards = np.unique(tasks[["group", "first", "last", "worker"]])
     return len(shards) == len(np.unique(tasks[["group", "first"]]))
 
 
 def _overlap(tasks: Tasks, by: list[str]) -> bool:
-    """Whether two tasks of the same key overlap in time."""
+    """Returns whether two tasks of the same key overlap in time."""
     ordered = np.sort(tasks, order=[*by, "begin"])
     same = np.all([ordered[name][1:] == ordered[name][:-1] for name in by], axis=0)
     return bool((same & (ordered["begin"][1:] < ordered["end"][:-1])).any())
 
 
 def _shared(tasks: Tasks) -> bool:
-    """Whether a group is on two workers at the same time."""
+    """Returns whether a group is on two workers at the same time."""
     ordered = np.sort(tasks, order=["group", "begin"])
     same = ordered["group"][1:] == ordered["group"][:-1]
     moved = ordered["worker"][1:] != ordered["worker"][:-1]

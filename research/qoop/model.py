@@ -33,7 +33,7 @@ class Queries:
 
 @dataclass(frozen=True)
 class Rules:
-    """How a policy behaves: hysteresis; whether it keeps what plans did, and switches at all;
+    """The rules of a policy: hysteresis; whether it keeps what plans did, and switches at all;
     estimates: (k, n), times the truth, None: 1."""
 
     hysteresis: float = 0.0

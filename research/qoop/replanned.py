@@ -168,8 +168,8 @@ class SharesOf:
 
 @dataclass
 class Estimated:
-    """Of one problem: seconds of each plan, (2, CORES + 1, plans), with rows in memory and on the
-    disk, by threads; and of beginning it, (2, plans).
+    """Estimates for one problem: seconds of each plan, (2, CORES + 1, plans), with rows in memory
+    and on the disk, by threads; and of beginning it, (2, plans).
     """
 
     seconds: NDArray[np.float64]
@@ -200,7 +200,7 @@ class Estimated:
         raise AssertionError("the profile is too short")
 
     def most(self) -> float:
-        """How many times longer than the best plan of some resources, at most, the plan takes
+        """Largest ratio of the plan's time to that of the best plan of some resources
         that is best with other ones: no policy gains more by switches."""
         every = self.seconds[:, 1:].reshape(-1, self.seconds.shape[2])
         best = every[:, every.argmin(axis=1)]  # (resources, resources that it was chosen for)

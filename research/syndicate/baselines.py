@@ -45,7 +45,7 @@ class Judge:
         return Streams(self.dag, self.net, chosen, self.iterations, rules, stretch).run()
 
     def seconds(self, chosen: Options, rules: Rules) -> float:
-        """Of an iteration."""
+        """Returns the seconds of an iteration."""
         return self.ran(chosen, rules).period(self.skipped)
 
     def planned(self, plan: Plan) -> float:

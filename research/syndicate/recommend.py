@@ -38,7 +38,7 @@ class Shape:
 
     @property
     def pairs(self) -> int:
-        """Of the vectors of a row."""
+        """Pairs of the vectors of a row."""
         return (len(self.levels) + 1) * len(self.levels) // 2
 
     def owned(self, rank: int, workers: int) -> list[int]:
@@ -109,7 +109,7 @@ class Worker:
         self.losses: list[float] = []
 
     def train(self, batches: Callable[[int], Batch], iterations: int) -> None:
-        """So many steps; batches: this worker's rows of an iteration."""
+        """Trains for `iterations` steps; batches: this worker's rows of an iteration."""
         now = batches(0)
         for k in range(iterations):
             more = k + 1 < iterations

@@ -52,7 +52,7 @@ def one(task: Task) -> tuple[float, float, dict[int, float]]:
 
 
 def swept(kind: str, values: Any, seeds: int, processes: int) -> dict[Any, tuple[float, float]]:
-    """Of each value the median greatest rho and GPU hours."""
+    """Returns the median of the greatest rho, and GPU hours, for each value."""
     tasks = [(kind, value, seed) for value in values for seed in range(seeds)]
     found = spread_out(one, tasks, processes)
     by: dict[Any, Any] = {}
@@ -62,8 +62,9 @@ def swept(kind: str, values: Any, seeds: int, processes: int) -> dict[Any, tuple
 
 
 def lies(kind: str, seeds: int, processes: int, liars: Any = LIARS) -> dict[float, list[float]]:
-    """Of each factor: by how much each liar ends earlier, over the mean of several draws of what
-    is left over, as a part of the seconds that it takes if it tells the truth."""
+    """Returns for each factor by how much each liar ends earlier, over the mean of several draws
+    of what is left over, as a part of the seconds that it takes if it tells the truth.
+    """
     tasks = [
         (kind, (liar, factor, 0), seed)
         for liar in liars

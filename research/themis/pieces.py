@@ -17,22 +17,24 @@ Counts = NDArray[np.int64]
 
 
 def capacity(free: Counts) -> Counts:
-    """Of free workers by machine (M,): room for pieces of each size, in workers (4,)."""
+    """Returns the room (4,) that free workers by machine (M,) leave for pieces of each size."""
     return np.array([int((free // size).sum()) * size for size in SIZES], np.int64)
 
 
 def use(pieces: Counts) -> Counts:
-    """Of pieces by size (B, 4): workers in pieces at least as large as each size (B, 4)."""
+    """Returns the workers (B, 4) in pieces at least as large as each size; pieces: (B, 4)."""
     return np.cumsum(pieces * np.array(SIZES), axis=1).astype(np.int64)
 
 
 def fits(pieces: Counts, free: Counts) -> bool:
-    """Whether pieces by size (4,) fit on machines with so many free workers (M,)."""
+    """Returns whether pieces by size (4,) fit on machines with a given number of free workers
+    (M,).
+    """
     return bool((use(pieces[None])[0] <= capacity(free)).all())
 
 
 def split(workers: int) -> list[int]:
-    """The fewest pieces of so many workers, the largest first."""
+    """The fewest pieces of a given number of workers, the largest first."""
     found = []
     for size in SIZES:
         several, workers = divmod(workers, size)

@@ -38,9 +38,11 @@ FAIR = ("Themis", "Gavel", "Shockwave", "DRF", "Tiresias")
 
 @dataclass(frozen=True)
 class Row:
-    """Of one run: the greatest rho and its 99th percentile and median, the part of apps with a rho
-    of at most 1 and 1.05, hours of GPUs held and lost in restarts, mean hours of an app, the
-    median placement score (work over GPU time without restarts), and seconds of the simulation."""
+    """The figures of one run: the greatest rho and its 99th percentile and median, the part of
+    apps with a rho of at most 1 and 1.05, hours of GPUs held and lost in restarts, mean hours of
+    an app, the median placement score (work over GPU time without restarts), and seconds of the
+    simulation.
+    """
 
     policy: str
     workers: int
@@ -90,7 +92,7 @@ def simulated(
 
 
 def spread_out(work: Callable[[Any], Any], tasks: Iterable[Any], processes: int) -> list[Any]:
-    """The results in order, by so many processes."""
+    """The results in order, by a given number of processes."""
     with ProcessPoolExecutor(processes) as pool:
         return list(pool.map(work, tasks, chunksize=1))
 

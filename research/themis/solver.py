@@ -24,7 +24,7 @@ REPEATS = 15
 
 
 def tables(bidders: int, seed: int, workers: int = 256) -> list:
-    """Bids of so many apps."""
+    """Bids of a given number of apps."""
     draw = np.random.default_rng(seed)
     specs = searches(bidders * 5, 1.0, workers, seed)
     picked = draw.permutation(len(specs))[:bidders].tolist()

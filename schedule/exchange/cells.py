@@ -181,6 +181,6 @@ def _copied(message: Message) -> Message:
 
 
 def bytes_of(payload: Array | Iterable[Array]) -> int:
-    """Of what a worker brings to an operation."""
+    """Returns the bytes that a worker brings to an operation."""
     arrays = [payload] if isinstance(payload, np.ndarray) else list(payload)
     return sum(each.nbytes for each in arrays)

@@ -9,7 +9,7 @@ from functools import cached_property
 
 @dataclass(frozen=True)
 class Operation:
-    """A computation of so many seconds, or an exchange where it has a kind.
+    """A computation of a given number of seconds, or an exchange where it has a kind.
 
     size: bytes of an exchange that each worker brings; after, after_previous: operations of the
     same iteration and of the one before whose results it needs; submitted: operations of the one

@@ -69,7 +69,7 @@ class Enforcer:
 
     def completed(self, name: str, iteration: int, patience: float) -> Cells:
         """The memory of an operation that has ended. The error of a link where one failed,
-        TimeoutError where it has not ended after so many seconds."""
+        TimeoutError where it has not ended after a given number of seconds."""
         one = name, iteration
         with self.news:
             if not self.news.wait_for(

@@ -83,11 +83,11 @@ class Streams:
             self.line[self.stream(one[0], one[1])].append(one)
 
     def stream(self, place: int, motif: int) -> int:
-        """Of a motif."""
+        """Returns the stream of a motif."""
         return 1 if self.rules.single else 1 + self.strands[place][motif].channel
 
     def run(self) -> Ran:
-        """From the first operation to the last. RuntimeError where a sequence stands still."""
+        """Runs all operations in order. RuntimeError where a sequence stands still."""
         before = self.dag.before(self.rules.prefetched)
         for place, needs in enumerate(before):
             for need, lag in needs:
@@ -140,7 +140,7 @@ class Streams:
             heapq.heappush(self.events, (now + took, stream, place, iteration))
 
     def seconds(self, iteration: int, place: int, motif: int) -> float:
-        """Of a motif or of a computation."""
+        """Returns the seconds of a motif or a computation."""
         if place in self.strands:
             return self.strands[place][motif].seconds
         factor = self.stretch[iteration][place] if self.stretch else 1.0

@@ -48,7 +48,7 @@ class Network:
 
     @cached_property
     def workers(self) -> int:
-        """Of all hosts."""
+        """Number of workers of all hosts."""
         return self.hosts * self.per_host
 
     def seconds(self, kind: str, size: float, pattern: str, channel: int) -> float:
@@ -57,7 +57,7 @@ class Network:
         return self.launch + PATTERNS[pattern](self, size, self.channels[channel])
 
     def links(self, inside: float, outside: float, channel: Channel) -> float:
-        """Seconds until a worker has sent so many bytes to its own and to other hosts."""
+        """Seconds until a worker has sent these bytes to its own and to other hosts."""
         return max(inside / channel.inside, outside / channel.outside)
 
 
@@ -89,7 +89,7 @@ def _levels(count: int) -> int:
 
 
 def _alltoall(splines: int) -> Callable[[Network, float, Channel], float]:
-    """All-to-all in one of so many patterns: size is what one pattern sends."""
+    """All-to-all in one of a given number of patterns: size is what one pattern sends."""
 
     def seconds(net: Network, size: float, channel: Channel) -> float:
         n, h = net.workers, net.per_host
@@ -132,5 +132,5 @@ CHOICES = {
 
 
 def splines_of(pattern: str) -> int:
-    """How many motifs a pattern makes of each segment."""
+    """Returns the number of motifs that a pattern makes of each segment."""
     return int(pattern.removeprefix("splined")) if pattern.startswith("splined") else 1

@@ -85,7 +85,9 @@ def cyclic(dag: Dag, net: Network, chosen: Mapping[str, Option], ran: Ran) -> Or
 
 
 def legal(dag: Dag, order: Sequence[tuple[str, int, int]]) -> bool:
-    """Whether no motif is before one for which it waits, so that no worker waits for ever."""
+    """Returns whether no motif is before one for which it waits, so that no worker waits for
+    ever.
+    """
     first: dict[int, tuple[int, int]] = {}
     last: dict[int, tuple[int, int]] = {}
     for position, (name, _, ahead) in enumerate(order):

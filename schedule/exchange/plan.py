@@ -14,7 +14,7 @@ from tuskml.schedule.exchange.network import CHOICES, SEGMENTS, Network, splines
 
 @dataclass(frozen=True)
 class Option:
-    """Of one operation; channels: those over which its motifs are spread."""
+    """An option for one operation; channels: those over which its motifs are spread."""
 
     pattern: str
     segments: int = 1

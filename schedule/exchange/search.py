@@ -32,7 +32,7 @@ REACH = 0.3
 @dataclass(frozen=True)
 class Search:
     """budget: seconds; beta: how unlikely worse plans are, per relative loss; proposals: at most
-    so many, so that a search can be repeated exactly."""
+    that many, so that a search can be repeated exactly."""
 
     budget: float = 2.0
     beta: float = 100.0

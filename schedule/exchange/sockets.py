@@ -42,7 +42,7 @@ class Limit:
         self.rate, self.free, self.lock = rate, 0.0, threading.Lock()
 
     def wait(self, count: int) -> None:
-        """Until so many bytes may be sent."""
+        """Until a given number of bytes may be sent."""
         if math.isinf(self.rate):
             return
         with self.lock:
@@ -179,7 +179,7 @@ class Links:
 
 
 def _exactly(one: socket.socket, count: int) -> bytes:
-    """So many bytes. ConnectionError where the connection ends before."""
+    """Receives `count` bytes. ConnectionError where the connection ends before."""
     data = bytearray(count)
     view, at = memoryview(data), 0
     while at < count:

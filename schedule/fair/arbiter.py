@@ -248,7 +248,7 @@ class Arbiter:
                 free = without_zeros({node: n - more.get(node, 0) for node, n in free.items()})
 
     def note_silence(self, auction: Round) -> None:
-        """Who does not answer offers is made none for a while, twice as long each time."""
+        """Pauses offers to apps that do not answer them, twice as long each time."""
         for app in auction.bidders:
             known = self.apps.get(app)
             if known is None:
@@ -294,6 +294,6 @@ def decided(bids: list[Bid], capacity: Uses) -> list[Award]:
 
 
 def is_sound(bid: Bid) -> bool:
-    """Whether each rho is a finite number above 0."""
+    """Returns whether each rho is a finite number above 0."""
     numbers = np.append(bid.rho, bid.without)
     return bool(np.isfinite(numbers).all() and (numbers > 0).all() and (bid.use >= 0).all())

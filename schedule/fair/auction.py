@@ -77,14 +77,14 @@ def refuse_wrong(bid: Bid, goods: int) -> None:
 
 
 def worst_off(rhos: Mapping[Name, float], f: float) -> list[Name]:
-    """Who bids: the 1 - f of all with the greatest rho, and at least one."""
+    """Selects the bidders: the share 1 - f with the greatest rho, at least one."""
     several = max(1, math.ceil((1 - f) * len(rhos) - 1e-9))
     ordered = sorted(rhos, key=lambda name: -rhos[name])  # equal ones as they are given
     return ordered[:several]
 
 
 def kept_workers(workers: int, kept: float, draw: np.random.Generator) -> int:
-    """How many of a winner's workers stay with it: the fraction, in expectation, and at least one.
+    """Draws how many workers stay with a winner: the fraction in expectation, at least one.
 
     A payment of the only worker would be all that a winner has.
     """

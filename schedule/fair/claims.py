@@ -23,13 +23,14 @@ class Claim:
     overruns: int = 0
 
     def audit(self, done: float) -> None:
-        """So much was done, and the app goes on."""
+        """Updates the claim once `done` seconds of work are finished."""
         while done > self.work * TOLERANCE:
             self.work = OVERRUN * done
             self.overruns += 1
 
     def rho(self, elapsed: float, done: float, ideal_of_one: float, wait: float) -> float:
-        """Finish-time fairness if it waits so many seconds, and the rest has its ideal pace.
+        """Finish-time fairness if it waits a given number of seconds, and the rest has its ideal
+        pace.
 
         ideal_of_one: seconds that a second of work takes on a cluster of its own.
         """

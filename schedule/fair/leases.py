@@ -43,7 +43,7 @@ class Leases:
 
 
 def largest(workers: Mapping[str, int], most: int) -> Workers:
-    """At most so many of them, from the nodes with the most."""
+    """At most that many of them, from the nodes with the most."""
     found: Workers = {}
     for node, n in sorted(workers.items(), key=lambda pair: (-pair[1], pair[0])):
         found[node] = min(n, most)

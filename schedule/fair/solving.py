@@ -90,13 +90,13 @@ def known_without(
 
 
 def gains(bidders: Sequence[Bundles], chosen: Sequence[int], step: "Step") -> bool:
-    """Whether a step leads to more than what its bidder has."""
+    """Returns whether a step leads to more than what its bidder has."""
     mine, has = bidders[step.bidder].gain, chosen[step.bidder]
     return has < 0 or bool(mine[step.bundle] > mine[has])
 
 
 def left_of(bidders: Sequence[Bundles], capacity: Uses, chosen: Sequence[int]) -> list[int]:
-    """Of each good, what a choice leaves."""
+    """Returns what a choice leaves of each good."""
     pairs = zip(bidders, chosen, strict=True)
     taken = [one.use[bundle] for one, bundle in pairs if bundle >= 0]
     left: list[int] = (capacity - np.sum(taken, axis=0, dtype=np.int64)).tolist()
@@ -271,7 +271,7 @@ def constraints(bidders: Sequence[Bundles], capacity: Uses) -> tuple[csr_array, 
 
 
 def relaxed_prices(bidders: Sequence[Bundles], capacity: Uses) -> Values:
-    """Of each good (K,), where parts of bundles may be had."""
+    """Returns the price of each good (K,) where parts of bundles may be bought."""
     matrix, most, gain = constraints(bidders, capacity)
     found = linprog(  # type: ignore[call-overload]
         -gain, A_ub=matrix, b_ub=most, bounds=(0, None), method="highs"
@@ -301,13 +301,13 @@ def program(bidders: Sequence[Bundles], capacity: Uses, gap: float) -> list[int]
 
 
 def total_gain(bidders: Sequence[Bundles], chosen: Sequence[int]) -> float:
-    """Of one bundle for each bidder."""
+    """Returns the total gain of one bundle for each bidder."""
     pairs = zip(bidders, chosen, strict=True)
     return float(sum(one.gain[bundle] for one, bundle in pairs if bundle >= 0))
 
 
 class Step(NamedTuple):
-    """From one bundle of a bidder to the next on its hull; density: gain per worker."""
+    """A step from one bundle of a bidder to the next on its hull; density: gain per worker."""
 
     density: float
     bidder: int
@@ -315,8 +315,9 @@ class Step(NamedTuple):
 
 
 def greedily(bidders: Sequence[Bundles], capacity: Uses) -> Won:
-    """By steps along hulls. What a bidder costs the others is what they would do with its
-    goods."""
+    """Solves greedily by steps along hulls. What a bidder costs the others is what they would do
+    with its goods.
+    """
     steps, uses = climbing(bidders)
     left, chosen = capacity.tolist(), [-1] * len(bidders)
     skipped = climb(steps, uses, chosen, left, range(len(steps)))
@@ -382,5 +383,5 @@ def hull(place: int, bundles: Bundles) -> list[Step]:
 
 
 def bent(one: tuple[int, float, int], two: tuple[int, float, int], to: tuple[int, float]) -> bool:
-    """Whether the corner `two` is below the line from `one` to another."""
+    """Returns whether the corner `two` is below the line from `one` to another."""
     return (two[1] - one[1]) * (to[0] - one[0]) <= (to[1] - one[1]) * (two[0] - one[0])

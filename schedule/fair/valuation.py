@@ -27,7 +27,7 @@ class Slowdowns:
     cluster: float = 1.3
 
     def of(self, machines: int, racks: int) -> float:
-        """Of a job whose workers are on so many machines in so many racks."""
+        """Returns the slowdown of a job whose workers span `machines` in `racks`."""
         return self.machine if machines <= 1 else self.rack if racks <= 1 else self.cluster
 
 
@@ -44,7 +44,7 @@ class Phase:
         return len(self.jobs) * self.most
 
     def seconds(self, workers: int, slowdown: float = 1.0) -> float:
-        """Until its last job ends: T_sh(i) of equation 3.2; infinite without workers."""
+        """Seconds until its last job ends: T_sh(i) of equation 3.2; infinite without workers."""
         if not self.jobs:
             return 0.0
         if workers < 1:
@@ -104,7 +104,7 @@ class App:
         return math.fsum(seconds for phase in self.phases for seconds in phase.jobs)
 
     def seconds_left(self, workers: int, slowdown: float = 1.0) -> float:
-        """With so many workers until its end, the sum over phases of equation 3.2."""
+        """With a given number of workers until its end, the sum over phases of equation 3.2."""
         return math.fsum(phase.seconds(workers, slowdown) for phase in self.phases)
 
 
@@ -134,5 +134,5 @@ def ideal_seconds(work: float, cluster: float, most: float, contention: float) -
 
 
 def rho(elapsed: float, seconds_left: float, ideal: float) -> float:
-    """T_shared / T_ideal, where the rest takes so many seconds."""
+    """T_shared / T_ideal, where the rest takes a given number of seconds."""
     return (elapsed + seconds_left) / ideal

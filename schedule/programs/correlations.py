@@ -11,7 +11,7 @@ class Correlations:
     """Correlations between columns of a matrix, computed when they are first asked for.
 
     x: (n, d), dense; its means are not taken away with `centred` False. rows: of more rows a
-    sample of so many is taken. kept: columns whose correlations with each other stay in memory,
+    sample of that many is taken. kept: columns whose correlations with each other stay in memory,
     kept^2 numbers of 4 bytes; those that were asked for first make room. 0: none stay, which takes
     less time where few of many columns are asked for at a time.
     """

@@ -81,7 +81,7 @@ class Prioritised:
         change: NDArray[np.float64],
         distance: NDArray[np.float64] | None = None,
     ) -> None:
-        """By how much parameters that were picked have changed, and how much the others have to
+        """Notes how much picked parameters have changed, and how much the others have to
         change, about, before these do again: greater than 0."""
         self.pending[places] = False
         self.change[places] = change**2
@@ -112,7 +112,7 @@ class Prioritised:
         return likely[np.argsort(-self.change[likely], kind="stable")], even
 
     def _even(self) -> int:
-        """How many are picked in turn."""
+        """Number of parameters that are picked in turn."""
         if len(self.fresh):
             return self.at_once
         others = self.n * self.squares / max(self.count, 1)
@@ -138,7 +138,7 @@ class Prioritised:
         return found
 
     def _chosen(self, drawn: Places, most: int, before: Places) -> Places:
-        """At most so many, without an edge to one that comes before, or to a pending one that
+        """At most that many, without an edge to one that comes before, or to a pending one that
         moved."""
         if self.columns is None or not len(drawn) or most < 1:
             return drawn[: max(most, 0)]

@@ -52,7 +52,7 @@ class Program(ABC):
         return A
 
     def weight(self, S_p: Any) -> float:
-        """How much work a job of the static engine is, in any unit."""
+        """Returns the work of a job of the static engine, in any unit."""
         return 1.0
 
     def local(self, p: int, D_p: Any) -> Any:

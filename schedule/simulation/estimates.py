@@ -34,13 +34,13 @@ class Estimate:
 
     @property
     def seconds(self) -> float:
-        """From the call to its end."""
+        """Seconds from the call to its end."""
         shared = self.compute + self.load + self.network
         return self.start + shared / self.workers + self.idle
 
 
 def estimates(work: Workload, workers: int, costs: Costs) -> list[Estimate]:
-    """Of TP, MTP, DP and GAP on so many workers, the shortest first."""
+    """Estimates TP, MTP, DP and GAP on a number of workers, the shortest first."""
     found = [make(work, workers, costs) for make in (tp, mtp, dp, gap)]
     return sorted(found, key=lambda one: one.seconds)
 

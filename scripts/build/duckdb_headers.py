@@ -26,7 +26,7 @@ def folder() -> Path:
 
 
 def cache_home() -> Path:
-    """Where this system keeps what can be fetched again."""
+    """Returns where this system keeps what can be fetched again."""
     default = "Library/Caches" if sys.platform == "darwin" else ".cache"
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / default)
 

@@ -166,12 +166,14 @@ def sanitized_folders() -> list[str]:
 
 
 def all_sanitized() -> bool:
-    """Whether every source is compiled for a sanitizer, and so without wider instructions."""
+    """Returns whether every source is compiled for a sanitizer, and so without wider
+    instructions.
+    """
     return bool(sanitizer_flags()) and not sanitized_folders()
 
 
 def is_sanitized(source: Path) -> bool:
-    """Whether the flags of the sanitizers are for this source."""
+    """Returns whether the flags of the sanitizers are for this source."""
     folders = sanitized_folders()
     return not folders or any(source.is_relative_to(folder) for folder in folders)
 
@@ -252,7 +254,7 @@ def say(line: str) -> None:
 
 
 def is_fresh(target: Path) -> bool:
-    """Whether an object is newer than each file that the compiler read for it."""
+    """Returns whether an object is newer than each file that the compiler read for it."""
     try:
         _, *read = target.with_suffix(".d").read_text().replace("\\\n", " ").split()
         newest = max(Path(name).stat().st_mtime_ns for name in read)

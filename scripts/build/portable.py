@@ -15,7 +15,7 @@ GLIBC = "2_31"
 
 
 def is_possible() -> bool:
-    """Whether this system has what `portable.c` names: glibc 2.31 or later on Linux."""
+    """Returns whether this system has what `portable.c` names: glibc 2.31 or later on Linux."""
     name, version = platform.libc_ver()
     found = tuple(map(int, version.split("."))) if name == "glibc" else (0,)
     return found >= tuple(map(int, GLIBC.split("_")))

@@ -97,7 +97,7 @@ def places() -> str:
 
 
 def several_workers(task: Task) -> bool:
-    """Whether parts of one group may lie on several workers, with some options at least."""
+    """Returns whether parts of a group may lie on several workers, with some options."""
     learner = learner_of(task)
     texts = ["", '{"delta": 1}'] if has(task, "delta") else [""]
     for text in texts:
@@ -116,13 +116,13 @@ def named(task: Task) -> str:
 
 
 def by_name(task: Task) -> bool:
-    """Whether rows with names are features."""
+    """Returns whether rows with names are features."""
     options = learner_of(task).options.by_name.values()
     return any(acts_on(one, frozenset((ROW,))) and one.name == "interactions" for one in options)
 
 
 def has(task: Task, option: str) -> bool:
-    """Whether an option acts on a task."""
+    """Returns whether an option acts on a task."""
     found = learner_of(task).options.by_name.get(option)
     if found is None:
         return False

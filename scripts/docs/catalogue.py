@@ -96,7 +96,7 @@ def unique(texts: Iterable[str]) -> list[str]:
 
 
 def public(name: str) -> bool:
-    """Whether the function is for users."""
+    """Returns whether the function is for users."""
     return not name.startswith(HIDDEN)
 
 

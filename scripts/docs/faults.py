@@ -58,7 +58,7 @@ def table(run: dict[str, Any]) -> str:
 
 
 def latencies(seconds: list[float]) -> str:
-    """How soon cancels were answered."""
+    """Says how soon cancels were answered."""
     half, most = share_of(seconds, 50), share_of(seconds, 99)
     return (
         f"{len(seconds)} cancels whose time was taken: half were answered within "

@@ -185,7 +185,7 @@ def covers(wide: Acts, narrow: Acts) -> bool:
 
 
 def is_shared(option: Option) -> bool:
-    """Whether it is the option that all learners have, wherever rows may be."""
+    """Returns whether it is the option that all learners have, wherever rows may be."""
     known = SHARED.get(option.name)
     return known is not None and within(option, IN_PARTS) == within(known, IN_PARTS)
 
@@ -272,7 +272,7 @@ def learner_options(learner: Learner) -> str:
 
 
 def alike(one: Option, other: Option | None) -> bool:
-    """Whether two options are shown alike."""
+    """Returns whether two options are shown alike."""
     if other is None or is_shared(one):
         return False
     shown = [

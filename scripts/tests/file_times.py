@@ -27,7 +27,7 @@ class Times:
         self.ended: dict[str, float] = {}
 
     def pytest_runtest_logreport(self, report: Any) -> None:
-        """Of a phase of a test, in whatever process."""
+        """Adds the seconds of a phase of a test, in any process."""
         file = report.nodeid.split("::", 1)[0]
         self.phases.setdefault(file, Counter())[report.when] += report.duration
         self.tests[file] += report.when == "call"

@@ -339,8 +339,9 @@ CREATE OR REPLACE TEMP MACRO _tusk_trees_of(asked, model) AS
          WHEN _tusk_is_of_trees(model.task) THEN coalesce(model.coef, _tusk_tree_numbers(model.payload))
          WHEN model IS NOT NULL THEN error(asked || ': the model is ''' || model.task || ''', expected a model of trees') END;
 
+-- A node of a tree is a list (udas/duckdb/summaries/tree_numbers.c). No step joins nodes, since each row of a join would have a copy of the model.
+
 -- One row a node: splits send rows of up to `threshold`, or of the levels in `levels`, to the left, and leaves add `value` to the margin.
--- A node is a list (udas/duckdb/summaries/tree_numbers.c); no step joins them, since each row of a join would have a copy of the model.
 CREATE OR REPLACE TEMP MACRO tuskml_tree_dump(model) AS TABLE
 SELECT _tusk_node[1]::BIGINT AS tree, _tusk_node[2]::BIGINT AS node,
        CASE WHEN _tusk_node[3] >= 0 THEN coalesce(_tusk_name, 'x' || (_tusk_node[3]::BIGINT + 1)) END AS feature,

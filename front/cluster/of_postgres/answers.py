@@ -92,7 +92,7 @@ def texts_of(training: Training, models: Models) -> Texts:
 
 
 def literals(database: Postgres, texts: Sequence[str | None]) -> list[str]:
-    """In SQL."""
+    """Writes texts as SQL literals."""
     return ["NULL::text" if one is None else database.text(one) for one in texts]
 
 

@@ -56,7 +56,7 @@ class Rows:
 
     @classmethod
     def of(cls, database: Postgres, training: Training) -> "Rows":
-        """Of a training over a source of PostgreSQL."""
+        """Returns the rows of a training over a PostgreSQL source."""
         names = key_columns(len(training.keys))
         keys = zip(training.keys, names, strict=True)
         columns = [f"({sql})::text AS {name}" for (_, sql), name in keys]

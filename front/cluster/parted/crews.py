@@ -18,7 +18,7 @@ from typing import Any
 from tuskml.cluster.parted import on_parts
 from tuskml.errors import ClusterError, Interrupted
 from tuskml.groups.execution.executor import Unit, each_of, several
-from tuskml.groups.execution.share import share
+from tuskml.groups.execution.worker import share
 from tuskml.kernels import passes
 from tuskml.learners.registry import learner_of, task_named
 from tuskml.schedule import budget
@@ -37,9 +37,10 @@ _lock = threading.Lock()
 
 @dataclass
 class Crew:
-    """Who trains a group together. ask: asks units; parts: payloads that precede a message to each
-    part of the rows; run: a name of its own; n: how many workers there may be; size: of the group,
-    in rows; name: of the group; notes: what a user should know."""
+    """The workers that train a group together. ask: asks units; parts: payloads that precede a
+    message to each part of the rows; run: a name of its own; n: how many workers there may be;
+    size: of the group, in rows; name: of the group; notes: what a user should know.
+    """
 
     ask: Callable[[Sequence[Unit]], list[bytes]]
     parts: Callable[[], Sequence[bytes]]
@@ -78,7 +79,9 @@ class Crew:
         raise ClusterError(f"workers that train {self.name} together were lost: {why}")
 
     def seated(self, attempt: int, most: int) -> list[dict[str, Any]]:
-        """Where workers listen: a power of two of them, each a process or a thread of its own."""
+        """Returns where workers listen: a power of two of them, each a process or a thread of its
+        own.
+        """
         places = range(most)
         units = [
             self.unit(place, self.seat_named(attempt, place).encode(), SEAT) for place in places
@@ -97,7 +100,7 @@ class Crew:
         return f"{self.run} {attempt} {place}"
 
     def unit(self, place: int, payload: bytes, work: str) -> Unit:
-        """Of the worker at a place; a copy of it would train with nobody."""
+        """Returns the unit of one worker; a copy of it would have no partners to train with."""
         pin = f"{self.run} {place}"
         size = self.size / self.n
         return Unit(pin, size, payload, self.name, pin=pin, work=work, copied=False)
@@ -163,7 +166,7 @@ def trained(payload: bytes) -> bytes:
 
 
 def threads(header: Mapping[str, Any]) -> int:
-    """How many may compute for a worker: its own, or its share of those of this process."""
+    """Returns the number of threads for a worker: its own, or its share of this process's."""
     if header["alone"]:
         return share().threads or 1
     return max(1, budget.threads() // len(header["addresses"]))

@@ -121,12 +121,14 @@ class PartedGroups:
 
     @property
     def keys(self) -> list[str]:
-        """Of all groups."""
+        """Returns the keys of all groups."""
         return list(self.batches)
 
     @contextmanager
     def leaders(self, keys: Sequence[str]) -> Iterator[Leaders]:
-        """Those of the groups with these keys; rows in this process are freed at the end."""
+        """Returns the leaders of the groups with these keys; rows in this process are freed at
+        the end.
+        """
         made: dict[str, Leader] = {key: partial(self.lead, key) for key in keys}
         try:
             yield Leaders(made, self.at_once)

@@ -23,7 +23,7 @@ from tuskml.databases.duckdb import DuckDB
 from tuskml.errors import DataError, RowsError, TuskError
 from tuskml.groups.contract.attachment import library
 from tuskml.groups.execution.executor import Unit, attempt, each_of, encoded, several
-from tuskml.groups.execution.share import share
+from tuskml.groups.execution.worker import share
 from tuskml.groups.preparation import usable
 from tuskml.groups.selection.parted import judgement, judges
 from tuskml.kernels import passes
@@ -103,7 +103,7 @@ class Held:
 
     @property
     def fits(self) -> bool:
-        """Whether there is as much memory as reading the rows took the last time."""
+        """Returns whether there is as much memory as reading the rows took the last time."""
         use = memory_use(_account[0])
         return self.stack is not None or use.budget - use.resident >= self.room
 
@@ -348,12 +348,12 @@ def free_another(held: Held) -> bool:
 
 
 def threads() -> int:
-    """How many may compute for a part."""
+    """Returns the number of threads for a part."""
     return share().threads or budget.threads()
 
 
 def holds(pin: str) -> bool:
-    """Whether the rows of a part are here."""
+    """Returns whether the rows of a part are here."""
     with _lock:
         return pin in _held and _held[pin].stack is not None
 

@@ -51,17 +51,17 @@ def none(groups: Sequence[Group]) -> Sequence[Group]:
 
 
 def large(groups: Sequence[Group]) -> Sequence[Group]:
-    """Those on several shards that are large enough."""
+    """Selects groups on several shards that are large enough."""
     return [one for one in groups if len(one.shards) > 1 and one.rows > units.BATCH_ROWS]
 
 
 def with_many_rows(groups: Sequence[Group]) -> Sequence[Group]:
-    """Those that are large enough, also on one shard: workers divide its rows."""
+    """Selects groups that are large enough, also on one shard: workers divide its rows."""
     return [one for one in groups if one.rows > units.BATCH_ROWS]
 
 
 def upper_half(groups: Sequence[Group]) -> Sequence[Group]:
-    """Those that have at least the median of rows."""
+    """Selects groups that have at least the median number of rows."""
     middle = median(group.rows for group in groups)
     return [group for group in groups if group.rows >= middle]
 
@@ -95,8 +95,9 @@ APPROACHES = {"TP": "gtp", "GAP": "gap", "DP": "dp"}
 
 
 def placement_of(where: Where) -> tuple[Executor, Placement]:
-    """Of the arguments; placement None is the first one (but see `usual`). OptionError for
-    anything else."""
+    """Returns the placement that the arguments ask for; None is the first one (but see `usual`).
+    OptionError for anything else.
+    """
     given = where.placement
     if given is not None and where.executor is None:
         raise OptionError(
@@ -138,7 +139,8 @@ def cut(training: Training, found: Catalogue, placement: Placement, usual: bool)
 
 
 def alone(training: Training, found: Catalogue) -> Cut:
-    """Of a model without groups: by parts if it is large, and parts add sums.
+    """Returns the placement of a model without groups: in parts if it is large and sums over parts
+    suffice.
 
     Where a model hops from part to part, or most of a forest grows in one place, it takes as long
     on all workers as on one (the cost model's idle time), unless a search has several that hop.
@@ -160,7 +162,7 @@ def alone(training: Training, found: Catalogue) -> Cut:
 
 
 def waits(training: Training) -> bool:
-    """Whether workers wait for each other if there is one group."""
+    """Returns whether workers wait for each other if there is one group."""
     asked = training.asked
     return any(
         learner_of(one.task).by_parts.hops(one)
@@ -170,12 +172,12 @@ def waits(training: Training) -> bool:
 
 
 def named(training: Training) -> bool:
-    """Whether rows have names or labels are text, so that they are prepared."""
+    """Returns whether rows have names or labels are text, so that they are prepared."""
     return training.n_features == 0 or training.text_label
 
 
 def whole(training: Training, together: bool = False) -> str | None:
-    """Why no group of a training can be trained by parts; None where they can. together: by
+    """Says why no group of a training can be trained by parts; None where they can. together: by
     workers that take steps together."""
     search = training.asked.search
     if search is not None:

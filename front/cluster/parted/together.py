@@ -84,7 +84,7 @@ class Together:
         return mine.answers
 
     def _complete(self, mine: Waiting) -> bool:
-        """Whether all members wait, and nobody else takes what they ask for."""
+        """Returns whether all members wait, and nobody else takes what they ask for."""
         return len(self.waiting) >= self.n and any(one is mine for one in self.waiting)
 
     def _exchange(self, taken: Sequence[Waiting]) -> None:

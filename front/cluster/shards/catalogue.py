@@ -49,7 +49,7 @@ class Catalogue:
 def catalogue_of(
     database: DuckDB, files: Sequence[str], source: str, keys: Sequence[tuple[str, str]]
 ) -> Catalogue:
-    """By the manifest that lies beside the files, or by one look at the keys' columns.
+    """Reads the catalogue from the manifest next to the files, or from the columns of the keys.
 
     files: as the caller gave them; source: what follows FROM; keys: names and SQL; without any,
     all rows are one group, whose key is (). DataError where a shard of the manifest is missing.
@@ -128,7 +128,7 @@ def sizes_of(database: DuckDB, manifest: Manifest) -> dict[str, int | None]:
 
 
 def damaged(path: str) -> str:
-    """That a shard is not what the manifest says."""
+    """Makes the error for a shard that is not what the manifest says."""
     return (
         f"the shard {path} is damaged, its checksum is not the manifest's: restore it, or write "
         "the shards again with tuskml split"

@@ -15,7 +15,7 @@ from tuskml.errors import DataError
 
 
 def is_remote(path: str) -> bool:
-    """Whether a path names a file system, as `s3://bucket/rows` does."""
+    """Returns whether a path names a file system, as `s3://bucket/rows` does."""
     return "://" in path
 
 
@@ -33,7 +33,7 @@ class RemoteFolder:
             refuse_existing(self.url, NAME in names, replace)
 
     def names(self) -> list[str]:
-        """Of the files in it."""
+        """Lists the names of its files."""
         with self._asking("listed"):
             try:
                 return [path.rsplit("/", 1)[-1] for path in self.files.ls(self.url, detail=False)]

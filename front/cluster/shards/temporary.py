@@ -105,5 +105,5 @@ def written(database: DuckDB, query: str, keys: Sequence[str], folder: Path) -> 
 
 
 def is_temporary(path: str) -> bool:
-    """Whether a shard is one of these."""
+    """Returns whether a shard is one of these."""
     return Path(path).parent.name.startswith(PREFIX)

@@ -29,7 +29,7 @@ class Range:
 
     @property
     def count(self) -> int:
-        """How many."""
+        """Returns the number of rows."""
         return self.end - self.begin
 
 
@@ -103,7 +103,9 @@ class Writing:
             wish = min(rows.count // 2, int(FULL * self.limit / size * rows.count))
 
     def cut(self, begin: int, n: int) -> int:
-        """Where a shard of about n rows ends: between groups, or within one larger than n."""
+        """Returns where a shard of about n rows ends: between groups, or within one larger than
+        n.
+        """
         group = bisect.bisect_right(self.ends, begin)
         starts_within = begin > (self.ends[group - 1] if group else 0)
         if starts_within or self.ends[group] > begin + n:

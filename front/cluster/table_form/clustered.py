@@ -123,7 +123,7 @@ def usual_place(
 
 
 def allowed(cursor: duckdb.DuckDBPyConnection, account: int, place: dict[str, Any]) -> Where:
-    """Where to train. OptionError for a place that a statement cannot choose.
+    """Returns where to train. OptionError for a place that a statement cannot choose.
 
     A statement may come from a view of anybody's file. So it starts no Ray and goes to no address,
     unless the program has opened the database for that cluster.
@@ -232,7 +232,7 @@ def keys_of(training: Training) -> str:
 
 
 def rows(training: Training) -> str:
-    """From where."""
+    """Returns the FROM clause of the training rows."""
     return f"FROM {training.source.sql}"
 
 

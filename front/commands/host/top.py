@@ -42,7 +42,7 @@ def grammar(made: Parser) -> None:
         "PostgreSQL and Ray alike. Each has its max-min share of the cores.",
         EXAMPLES,
     )
-    every = "list them again after so many seconds, until Ctrl-C"
+    every = "list them again after this number of seconds, until Ctrl-C"
     made.add_argument("--every", type=float, metavar="SECONDS", help=every)
     add_json(made, "print the list as one JSON value")
 
@@ -93,7 +93,7 @@ def columns_of(one: "Running") -> dict[str, Any]:
 
 
 def device_of(one: "Running") -> str:
-    """Where it trains."""
+    """Returns where it trains."""
     if not one.device:
         return "cpu"
     return "gpu" if one.has_device else "waits for gpu"

@@ -69,7 +69,7 @@ def statements() -> Iterator[str]:
 
 
 def complete(text: str) -> bool:
-    """Whether text ends with a semicolon that is neither quoted nor in a comment."""
+    """Returns whether text ends with a semicolon that is neither quoted nor in a comment."""
     last = ""
     for token in TOKEN.finditer(text):
         if token.lastgroup == "other" and token[0] in "'\"":

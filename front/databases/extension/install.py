@@ -306,7 +306,7 @@ def check_same(connection: "psycopg.Connection", server: pgxs.Server, files: boo
 
 
 def versions(connection: "psycopg.Connection", name: str) -> tuple[str | None, str | None]:
-    """The version of an extension whose files the server has, and the one in the database."""
+    """Returns the version of an extension whose files the server has, and the one in the database."""
     row = connection.execute(VERSIONS, {"name": name}).fetchone()
     return (row[0], row[1]) if row else (None, None)
 

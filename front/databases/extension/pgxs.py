@@ -49,12 +49,12 @@ class Server:
 
     @property
     def scripts(self) -> Path:
-        """Where control files and scripts of extensions are."""
+        """Returns where control files and scripts of extensions are."""
         return self.folder("SHAREDIR") / "extension"
 
     @property
     def library(self) -> Path:
-        """Where the extension's library is, or would be."""
+        """Returns where the extension's library is, or would be."""
         return self.folder("PKGLIBDIR") / "tuskml.so"
 
     def files(self) -> list[Path]:
@@ -172,7 +172,7 @@ def python_path() -> str:
 
 
 def server_user(server: Server) -> pwd.struct_passwd | None:
-    """Who the server most likely runs as: who owns its files, else the user postgres."""
+    """Guesses the user that the server runs as: the owner of its files, else postgres."""
     owner = server.folder("PKGLIBDIR").stat().st_uid
     try:
         return pwd.getpwuid(owner) if owner else pwd.getpwnam("postgres")

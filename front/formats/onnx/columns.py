@@ -25,7 +25,7 @@ def prepared_inputs(model: Model) -> dict[str, str]:
 
 
 def derives(model: Model) -> bool:
-    """Whether features are derived: parts of dates, interactions and words."""
+    """Returns whether features are derived: parts of dates, interactions and words."""
     columns = json.loads(model.preparation)["columns"] if model.preparation else []
     return any(one["kind"] not in ("number", "category") or "part" in one for one in columns)
 

@@ -6,7 +6,7 @@ exact, and a quotient's floor is the whole quotient.
 
 import math
 
-from tuskml.formats.onnx.steps import Steps
+from tuskml.formats.onnx.graph import Steps
 
 MOST_DAYS = 1e10
 """Beyond, a time has the first value of a part."""

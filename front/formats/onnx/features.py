@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from tuskml.errors import DataError
 from tuskml.formats.onnx.columns import numbers_placed, texts_placed
 from tuskml.formats.onnx.dates import angle, circle, part_of
-from tuskml.formats.onnx.graph import Graph
-from tuskml.formats.onnx.steps import Steps
+from tuskml.formats.onnx.graph import Graph, Steps
 from tuskml.model.model import Model
 
 Floats = NDArray[np.float64]

@@ -47,7 +47,7 @@ class Node:
         return value
 
     def refused(self) -> DataError:
-        """Why the node cannot be read."""
+        """Says why the node cannot be read."""
         kinds = [type(one).__name__.lower() for one in self.inputs if one is not None]
         return DataError(f"'{self.operator}' of {' and '.join(kinds)} is not known here")
 
@@ -227,7 +227,7 @@ def scaler(node: Node) -> Value:
 
 
 def plain_features(node: Node) -> int:
-    """How many features trees read. DataError where they are not the rows' own."""
+    """Counts the features that trees read. DataError where they are not the rows' own."""
     if not isinstance(node.first, Features):
         raise node.refused()
     if not node.first.plain:

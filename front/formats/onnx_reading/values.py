@@ -22,7 +22,7 @@ class Features:
 
     @property
     def plain(self) -> bool:
-        """Whether they are the features themselves."""
+        """Returns whether they are the features themselves."""
         return bool((self.scale == 1).all() and (self.shift == 0).all())
 
     def times(self, factor: Floats) -> "Features":
@@ -46,7 +46,7 @@ class Dense:
 
     @property
     def active(self) -> bool:
-        """Whether the last layer has its activation."""
+        """Returns whether the last layer has its activation."""
         return len(self.activations) == len(self.layers)
 
     @property

@@ -22,7 +22,7 @@ NODES_SECONDS = 1.0
 
 
 def lease_seconds() -> float | None:
-    """Of a lease, from the setting; None where workers are not leased."""
+    """Returns the seconds of a lease, from the setting; None where workers are not leased."""
     text = os.environ.get(SETTING, "")
     try:
         seconds = float(text) if text else None

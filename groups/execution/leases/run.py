@@ -50,7 +50,7 @@ class LeasedRun(Run):
         )
 
     def is_measured(self) -> bool:
-        """Whether a unit has ended."""
+        """Returns whether a unit has ended."""
         return self.profile.pace is not None
 
     def app(self) -> App:

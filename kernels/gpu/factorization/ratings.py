@@ -212,7 +212,9 @@ class Scale:
 
     @classmethod
     def of_range(cls, low: float, high: float, centred: bool) -> "Scale":
-        """That of ratings between two numbers; centred: whether anything takes up their mean."""
+        """Makes the range of ratings between two numbers; centred: whether anything takes up
+        their mean.
+        """
         origin = low / 2 + high / 2 if centred else 0.0
         far = max(high - origin, origin - low)
         exponent = math.frexp(far)[1] if 0 < far < math.inf else 0

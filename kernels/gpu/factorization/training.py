@@ -59,7 +59,7 @@ def piece_rows(device: Device, n: int, shape: Shape, validation: bool) -> int:
 
 
 def too_large(device: Device, n: int, shape: Shape, validation: bool) -> str | None:
-    """Why the ratings cannot train on the device; None if they can, whole or in pieces."""
+    """Says why the ratings cannot train on the device; None if they can, whole or in pieces."""
     if piece_rows(device, n, shape, validation):
         return None
     needed = fixed_bytes(shape, validation) + LEAST_PIECE * PIECE_ROW_BYTES
@@ -70,7 +70,7 @@ def too_large(device: Device, n: int, shape: Shape, validation: bool) -> str | N
 
 
 def gigabytes(size: int) -> str:
-    """In words."""
+    """Formats bytes as gigabytes."""
     return f"{size / 2**30:,.2f} GiB"
 
 
@@ -115,7 +115,7 @@ class DeviceFactorization:
         lock_free: bool,
         cancel_mark: int = -1,
     ) -> "DeviceFactorization":
-        """From columns whose ids are within the shape."""
+        """Makes one from columns whose ids are within the shape."""
         n_ids = shape.n_users, shape.n_items
         ratings = ratings_of(
             device, columns, n_ids, biases=shape.biases, seed=seed, lock_free=lock_free
@@ -134,7 +134,7 @@ class DeviceFactorization:
         memory: int = 0,
         at_once: int | None = None,
     ) -> "DeviceFactorization":
-        """From rows of one group, dense [user, item], in the host's memory.
+        """Makes one from rows of one group, dense [user, item], in the host's memory.
 
         memory: the account that records are charged to where they stay there; at_once: ratings
         that the device takes at a time (`piece_rows`), all unless given.

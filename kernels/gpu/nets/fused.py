@@ -61,7 +61,9 @@ def weights_of(sizes: tuple[int, ...]) -> int:
 
 
 def fits(device: Device, sizes: tuple[int, ...], rules: Rules, nets: int) -> bool:
-    """Whether a block's shared memory does for a net, and its steps are no long ones of few."""
+    """Returns whether a block's shared memory does for a net, and its steps are no long ones of
+    few.
+    """
     long = rules.batch * weights_of(sizes) > MOST_STEP and nets < BLOCKS
     return not long and source_of(sizes, rules).shared <= device.shared_bytes - STATIC
 

@@ -35,7 +35,7 @@ def drawn(seed: int, n: int) -> NDArray[np.uint64]:
 
 
 def first_weights(seed: int, sizes: Sequence[int]) -> NDArray[np.float32]:
-    """Of each layer, of each of its units, the bias and the weight of each input, (weights,)."""
+    """Draws the first weights (weights,): by layer and unit the bias, then the inputs' weights."""
     counts = [out * (inputs + 1) for inputs, out in pairwise(sizes)]
     bits = drawn(within(seed, 1), sum(counts)) >> np.uint64(11)
     reach = np.concatenate(
@@ -59,7 +59,7 @@ def epoch_order(seed: int, epoch: int, n: int) -> NDArray[np.int64]:
 
 
 def source_of(longest: int) -> Source:
-    """The kernel that draws orders of at most so many rows."""
+    """The kernel that draws orders of at most a given number of rows."""
     macros = (("THREADS", THREADS),)
     return Source("draw_orders", ("orders.cu",), macros, THREADS, 4 * longest)
 

@@ -44,7 +44,7 @@ class Block:
 
     @property
     def finite(self) -> NDArray[np.bool_]:
-        """Whether a group can be trained, (G,)."""
+        """Returns whether a group can be trained, (G,)."""
         with np.errstate(invalid="ignore"):
             units = self.shift.sum(axis=1) + self.scale.sum(axis=1)
             return np.asarray(np.isfinite(units + self.label_shift + self.label_scale))
@@ -175,7 +175,7 @@ class Classes:
         )
 
     def numbers(self, labels: Any) -> Any:
-        """Of each row the number of its class, (G, n)."""
+        """Returns the class number of each row, (G, n)."""
         if self.rules.loss == LOGISTIC:
             return (labels == self.positive).astype(np.float64)
         if self.label is None:

@@ -203,7 +203,7 @@ class Training:
         into[at] = pair[0], pair[1]
 
     def _finite(self) -> NDArray[np.bool_]:
-        """Whether all weights of a group are numbers, (G,)."""
+        """Returns whether all weights of a group are numbers, (G,)."""
         found = np.ones(self.g, bool)
         for pair in self.layers:
             for array in pair:
@@ -256,7 +256,7 @@ class Training:
 
 
 def split(flat: NDArray[Any], sizes: tuple[int, ...]) -> list[tuple[Any, Any]]:
-    """Of each layer the weights (G, out, in) and biases (G, out) of weights (G, weights)."""
+    """Splits weights (G, weights) into each layer's weights (G, out, in) and biases (G, out)."""
     found, at = [], 0
     for inputs, out in pairwise(sizes):
         table = flat[:, at : at + out * (inputs + 1)].reshape(len(flat), out, inputs + 1)

@@ -57,7 +57,7 @@ def leaf_quantiles(parted: Asking, tree: Tree, every: bool, weighted: bool) -> F
 
 
 def sum_of(terms: list[Array]) -> Array:
-    """From the first term to the last."""
+    """Adds terms from the first to the last."""
     total = terms[0]
     for term in terms[1:]:
         total = total + term
@@ -67,7 +67,7 @@ def sum_of(terms: list[Array]) -> Array:
 def one_side(
     parted: Asking, iteration: int, n_rows: int, extent: NDArray[np.void]
 ) -> NDArray[np.void]:
-    """Which rows an iteration draws by their gradients (1,): `draw_one_side` of n_rows in one
+    """Says which rows an iteration draws by their gradients (1,): `draw_one_side` of n_rows in one
     place. extent: how large derivatives and curvatures are, EXTENT (1,).
     """
     rules = parted.rules

@@ -59,13 +59,13 @@ class BaggedPart:
         self.begun, self.leaves = -1, set[int]()
 
     def sums(self) -> list[Array]:
-        """Of the labels, (K,)."""
+        """Returns the sums of the labels, (K,)."""
         found = np.zeros(self.outputs)
         check_code(library().tk_bagged_sums(self.handle, pointer(found)))
         return [found]
 
     def keys(self, given: Mapping[str, Any]) -> list[Array]:
-        """Of the content of rows, of a slice, and how many rows have each."""
+        """Returns the keys of rows' content in a slice, and the number of rows of each."""
         found = np.empty(self.n_rows, np.uint64)
         check_code(library().tk_bagged_keys(self.handle, pointer(found)))
         return counted(found, given)
@@ -141,7 +141,7 @@ class BaggedPart:
         return [found]
 
     def rows(self, splits: NDArray[np.void], leaves: NDArray[np.int32]) -> list[Array]:
-        """How many drawn rows leaves have, (n,), after some splits; codes and addends of these."""
+        """Counts the drawn rows of leaves, (n,), after some splits; codes and addends of these."""
         if not self.divide(splits, summed=False) or not set(leaves.tolist()) <= self.leaves:
             return []
         asked = self.handle, pointer(leaves), len(leaves)

@@ -186,5 +186,5 @@ def branch_rows(n_features: int) -> int:
 
 
 def base_of(means: Floats, rules: Rules) -> Floats:
-    """Of two classes the margin's sign is the class."""
+    """Returns the first margins; with two classes the sign of a margin is the class."""
     return means - 0.5 if rules.objective == GINI and len(means) == 1 else means

@@ -135,7 +135,7 @@ def room(count: int) -> int:
 
 
 def shared(targets: Targets, feature: int, bounds: list[Floats]) -> bool:
-    """Whether a feature has bounds that all groups share, which are written then."""
+    """Returns whether a feature has bounds that all groups share, which are written then."""
     if targets.bounds is None:
         return False
     numbers, start = targets.bounds

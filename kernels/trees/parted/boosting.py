@@ -67,7 +67,7 @@ class Parted(Asking):
 
     @property
     def draws(self) -> bool:
-        """Whether trees grow on some of the rows."""
+        """Returns whether trees grow on some of the rows."""
         return self.rules.row_fraction < 1 or self.rules.other_rate > 0
 
     @property
@@ -151,7 +151,7 @@ class Parted(Asking):
         return float(losses[0])
 
     def went_on(self) -> bool:
-        """Whether the trees of the last iteration, or later ones, change anything."""
+        """Returns whether the trees of the last iteration, or later ones, change anything."""
         last = self.trees[-self.targets.outputs :]
         return any(one.splits for one in last) or self.rules.feature_fraction < 1 or self.draws
 
@@ -171,7 +171,7 @@ class Parted(Asking):
 
     @property
     def out_of_patience(self) -> bool:
-        """Whether held-out losses have not fallen for long."""
+        """Returns whether held-out losses have not fallen for long."""
         patience = self.rules.patience
         return bool(self.held and patience and len(self.held) - 1 - self.best >= patience)
 

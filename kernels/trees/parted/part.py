@@ -1,9 +1,9 @@
 """A part of a group that is boosted: it keeps codes, margins and leaves of its rows.
 
-Each message says what has to be there already: so many trees, and of the tree that grows which
-leaves. Where it is not, as on a worker that has taken the part over, the answer has no array, and
-the same message comes again with all that led here. So an answer depends on the messages alone,
-and a message that comes twice does no harm.
+Each message says what has to be there already: a given number of trees, and of the tree that
+grows which leaves. Where it is not, as on a worker that has taken the part over, the answer has
+no array, and the same message comes again with all that led here. So an answer depends on the
+messages alone, and a message that comes twice does no harm.
 """
 
 import ctypes
@@ -34,7 +34,8 @@ NOWHERE, EVERY = -2, -1
 
 
 class Part:
-    """The rows of a part, their margins after so many trees, and the leaves of the next one.
+    """The rows of a part, their margins after a given number of trees, and the leaves of the next
+    one.
 
     name: of the training that they are of.
     """
@@ -64,7 +65,7 @@ class Part:
             raise
 
     def start(self, base: Floats, before: Sequence[Any]) -> None:
-        """From these margins (K,), and trees of before: as `trees.of_forest` has them."""
+        """Starts from margins (K,) and earlier trees: as `trees.of_forest` has them."""
         forest = forest_in(base, before)
         started = None if forest is None else ctypes.byref(started_of(forest))
         given = pointer(np.ascontiguousarray(base)), started
@@ -83,7 +84,7 @@ class Part:
         self.begun, self.leaves, self.placed = -1, set[int](), NOWHERE
 
     def sums(self) -> list[Array]:
-        """Of the labels, (K,)."""
+        """Returns the sums of the labels, (K,)."""
         found = np.zeros(self.outputs)
         check_code(library().tk_part_sums(self.handle, pointer(found)))
         return [found]
@@ -108,7 +109,7 @@ class Part:
         return [found]
 
     def keys(self, given: Mapping[str, Any]) -> list[Array]:
-        """By which rows are drawn, of a slice, and how many rows have each."""
+        """Returns the keys by which rows of a slice are drawn, and the number of rows of each."""
         found = np.empty(self.n_rows, np.uint64)
         check_code(library().tk_part_keys(self.handle, pointer(found)))
         return counted(found, given)
@@ -180,7 +181,7 @@ class Part:
         self.leaves, self.placed = set(), tree
 
     def ranks(self, own: Sequence[Any], given: Mapping[str, Any], after: bool) -> list[Array]:
-        """How often keys have some bits (`ranks.py`); after: the next greater keys."""
+        """Counts keys by some of their bits (`ranks.py`); after: the next greater keys."""
         first, about = own[0], own[1:]
         ranks = Ranks(given["of"], given["known"], given["bits"], pointer(first), len(first))
         extent = np.ones(len(EXTENT.fields or ()))

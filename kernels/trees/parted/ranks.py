@@ -30,7 +30,7 @@ Count = Callable[[Keys, int, int], Array]
 
 @dataclass(frozen=True)
 class Found:
-    """By slot: the key, and how many numbers, or how much weight, lie below it, at it, in all."""
+    """For each slot: the key, and the count or weight below it, at it, and in all."""
 
     key: Keys
     below: Floats
@@ -101,5 +101,5 @@ def rank_below(total: Floats, share: float) -> Floats:
 
 
 def share_of(n: int, share: float) -> int:
-    """Of n rows, at least one."""
+    """Returns a share of n rows, at least one."""
     return max(int(n * share), 1)

@@ -64,7 +64,7 @@ def forest_in(base: Floats, arrays: Sequence[Any]) -> Forest | None:
 
 
 def as_bytes(array: NDArray[np.void]) -> NDArray[np.uint8]:
-    """Of items with fields, which messages do not have."""
+    """Views items with fields as bytes, since messages have no fields."""
     return np.frombuffer(array.tobytes(), np.uint8)
 
 
@@ -109,7 +109,7 @@ class Listed:
         return len(self.sizes)
 
     def at(self, place: int) -> tuple[int, int, int]:
-        """Where the nodes, the sides and the sets of a tree lie."""
+        """Returns where the nodes, the sides and the sets of a tree lie."""
         nodes, codes = (int(one) for one in self.sizes[:place].sum(axis=0))
         return (
             address_of(self.nodes) + nodes * NODE.itemsize,

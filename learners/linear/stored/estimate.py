@@ -42,7 +42,7 @@ class StoreUse:
         return StoreUse(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON: whole numbers."""
+        """Returns whole numbers for JSON."""
         return {name: round(value) for name, value in asdict(self).items()}
 
 
@@ -61,7 +61,7 @@ class Demand:
 
 
 def demand_of(n_chunks: int, looked_at: Sequence[tuple[Keys, Widths]]) -> Demand:
-    """The demand of so many chunks, of which some were looked at.
+    """The demand of a given number of chunks, of which some were looked at.
 
     A key that one of those asked for stands for others that only one of the rest asks for.
     """
@@ -74,7 +74,7 @@ def demand_of(n_chunks: int, looked_at: Sequence[tuple[Keys, Widths]]) -> Demand
 
 
 def expected_epochs(groups: NDArray[np.void], request: Request, plan: Plan) -> float:
-    """How many epochs a plan's training is expected to take."""
+    """Estimates the number of epochs of a plan's training."""
     if plan.epsilon == 0:
         return float(plan.max_iter)
     question = Question(request.task, request.options, statistics(groups), plan.threads)
@@ -91,13 +91,15 @@ def spread(sizes: list[int]) -> NDArray[np.int64]:
 def estimate_of(
     chunks: Chunks, sizes: list[int], cache: int, epochs: float, settles: bool
 ) -> StoreUse:
-    """The use of a training on mapped chunks, with so many keys each; else as `store_use`."""
+    """The use of a training on mapped chunks, with a given number of keys each; else as
+    `store_use`.
+    """
     looked_at = [(one.keys, one.widths) for one in map(chunks.__getitem__, spread(sizes))]
     return store_use(demand_of(len(chunks), looked_at), cache, epochs, settles)
 
 
 def store_use(demand: Demand, cache: int, epochs: float, settles: bool) -> StoreUse:
-    """Of a new model's training of so many epochs and the objective at its end.
+    """Estimates the use of the store by `epochs` of a new model and the objective at their end.
 
     cache: bytes of memory for weights; settles: whether penalties are brought up to date for all
     keys at the end.
@@ -126,7 +128,7 @@ def store_use(demand: Demand, cache: int, epochs: float, settles: bool) -> Store
 def routed_use(
     buckets: float, weights: float, epochs: float, runs: float | None = None
 ) -> StoreUse:
-    """Of a training whose weights travel between chunks of rows, and of the objective at its end.
+    """Estimates the use by a training whose weights travel between chunks, and by its objective.
 
     buckets, weights: what an epoch's chunks take over from others than the chunk just before;
     runs: in which they are written, where not each bucket is one.
@@ -138,14 +140,14 @@ def routed_use(
 
 
 def frame_sizes(width: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Bytes that the frames of payloads of so many weights take, (k,)."""
+    """Bytes that the frames of payloads of a given number of weights take, (k,)."""
     distinct, place = np.unique(width, return_inverse=True)
     each = [frame_bytes(int(one), WEIGHT_BYTES) for one in distinct]
     return np.array(each, np.float64)[place]
 
 
 def time_of(share: NDArray[np.float64], size: NDArray[np.float64], cache: float) -> float:
-    """How many chunks' keys fill a cache of so many bytes: its characteristic time."""
+    """Returns the number of chunks whose keys fill the cache: its characteristic time."""
     low, high = 0.0, 1.0
     stays = np.log1p(-np.minimum(share, 1 - 1e-12))
 

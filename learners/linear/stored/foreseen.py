@@ -45,8 +45,8 @@ def foreseen(
     epochs: float,
     classes: Several | None = None,
 ) -> StoreUse:
-    """The use of a training of one sparse group, GROUP (1,), of so many epochs; classes: more
-    than two.
+    """The use of a training of one sparse group, GROUP (1,), of a given number of epochs;
+    classes: more than two.
 
     Costs are not measured, as there may be no store yet.
     """
@@ -103,7 +103,7 @@ def on_routes(group: np.void, run: RoutedRun, epochs: float) -> StoreUse:
 
 
 def in_chunks(group: np.void, each: int, step: int, mark: int) -> Iterator[tuple[Ids, Ids]]:
-    """(starts, ids) of every so many chunks of `each` rows."""
+    """(starts, ids) of every few chunks of `each` rows."""
     number, rows, starts, parts = 0, 0, [np.zeros(1, np.int64)], []
     for begins, ids in sparse_segments(group):
         passes.raise_if_cancelled(mark)
@@ -128,7 +128,9 @@ def in_chunks(group: np.void, each: int, step: int, mark: int) -> Iterator[tuple
 def keys_of(
     run: Run, index: IndexMap, starts: Ids, ids: Ids, most: int
 ) -> list[tuple[Keys, Widths]]:
-    """Keys and widths of a chunk, cut as often as its payloads take more than so many bytes."""
+    """Keys and widths of a chunk, cut as often as its payloads take more than a given number of
+    bytes.
+    """
     keys, _ = index.locate(np.unique(ids).astype(np.int64))
     keys = np.unique(keys)
     widths = run.widths(index, keys)

@@ -106,7 +106,7 @@ class Online:
 
     @property
     def stopped(self) -> bool:
-        """Whether it ended early, so that the last checkpoint has the weights."""
+        """Returns whether it ended early, so that the last checkpoint has the weights."""
         return self.status == "early stop"
 
     def read(self, frames: Frames) -> None:
@@ -192,11 +192,11 @@ class Online:
             return math.inf
 
     def _rounding(self) -> float:
-        """Of losses, whose margins are sums of weights of 32 bits."""
+        """Returns the rounding error of losses, whose margins are sums of 32-bit weights."""
         return 1e-9 * (1 + self.progress.model.intercept * self.progress.model.intercept)
 
     def objective(self) -> float:
-        """At the weights as they ended, which are plain afterwards."""
+        """Returns the objective at the last weights, which are plain afterwards."""
         options = self.setting.options
         with self.setting.clock.phase("objective"):
             squares, sizes = self._fold()

@@ -20,8 +20,8 @@ DOUBLE = 8
 def outgrown(groups: NDArray[np.void], request: Request, memory: int) -> Mapping[int, Outgrown]:
     """Groups (`passes.GROUP`), by place, that the rule's choice for wide rows cannot train.
 
-    It keeps so many vectors of the weights that a training in memory has. memory: address of the
-    account; 0: there is no limit.
+    It keeps a given number of vectors of the weights that a training in memory has. memory:
+    address of the account; 0: there is no limit.
     """
     if not memory or not could_be_stored(request):
         return {}
@@ -43,7 +43,7 @@ def outgrown(groups: NDArray[np.void], request: Request, memory: int) -> Mapping
 
 
 def could_be_stored(request: Request) -> bool:
-    """Whether nothing is asked for that a training from a store cannot do."""
+    """Returns whether nothing is asked for that a training from a store cannot do."""
     task, options = request.task, request.options
     return (
         (task.own is not None or not task.general)
@@ -56,7 +56,7 @@ def could_be_stored(request: Request) -> bool:
 
 
 def bytes_of(features: NDArray[np.integer]) -> NDArray[np.float64]:
-    """Of the vectors of weights that a training in memory keeps."""
+    """Returns the bytes of the weight vectors that a training in memory keeps."""
     return np.asarray(LAST_CHOICE.vectors * DOUBLE * (features + 1.0))
 
 

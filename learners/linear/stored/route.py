@@ -20,7 +20,7 @@ ALGORITHMS = ("auto", *(one.name for one in REGISTERED if one.stored))
 
 
 def in_memory(groups: NDArray[np.void], request: Request) -> bool:
-    """Whether groups (`passes.GROUP`) train in memory though option `store` is given.
+    """Returns whether groups (`passes.GROUP`) train in memory though option `store` is given.
 
     So do those with more than two classes, which only their labels tell.
     """

@@ -101,8 +101,8 @@ class RoutedRun(Run):
             return None
 
     def travels(self) -> bool:
-        """Whether the weights are to go by routes: the cache does not hold them, and nothing is
-        asked for that needs them in LevelDB.
+        """Returns whether the weights are to go by routes: the cache does not hold them, and
+        nothing is asked for that needs them in LevelDB.
         """
         options = self.options
         if options.departs(*OF_LEVELDB) or options.warm_start is not None:
@@ -112,7 +112,7 @@ class RoutedRun(Run):
         return int(self.rows.groups["n_rows"][0]) > 1 and not self._fits(self.n_features())
 
     def n_features(self) -> int:
-        """How many features occur, about: exact where they certainly fit.
+        """Estimates the number of features that occur; exact where they certainly fit.
 
         Linear counting (Whang, Vander-Zanden, Taylor, ACM TODS 1990): the share of a hash's bits
         that no feature sets.
@@ -208,7 +208,7 @@ class RoutedOnline(Online):
 
 
 def weights_of(store: ModelStore, features: NDArray[np.int64]) -> NDArray[Any]:
-    """Of features, shape (n,), or (n, several) where these have several."""
+    """Reads the weights of features, (n,), or (n, several) where features have several."""
     if store.several == 1:
         return store.weights(features)
     return store.weights(of_weights(features, store.several)).reshape(-1, store.several)

@@ -38,8 +38,8 @@ from tuskml.learners.linear.stored.outcome import (
 )
 from tuskml.learners.linear.stored.start import DTYPE, Start, first_intercept
 from tuskml.learners.linear.stored.step import HeldOut, Trials, penalties_of
+from tuskml.learners.options.kinds import DEFAULT_CACHE
 from tuskml.learners.stored.affinity import Arranging
-from tuskml.learners.stored.defaults import CACHE, CHECKPOINT_SECONDS
 from tuskml.learners.stored.layout import (
     Arranged,
     all_fit,
@@ -51,7 +51,7 @@ from tuskml.learners.stored.layout import (
     given_layout,
     live_features,
 )
-from tuskml.learners.stored.progress import Clock, Counters, Progress, facts_of
+from tuskml.learners.stored.progress import CHECKPOINT_SECONDS, Clock, Counters, Progress, facts_of
 from tuskml.partitioner import IndexMap, LiveFeatures
 
 CHUNK_ENTRIES = 1 << 20
@@ -87,7 +87,7 @@ class Run:
         assert self.options.store is not None
         self.name = self.options.store
         self.start = Start(rows, self.held, self.options, root)
-        given = self.options.cache or CACHE
+        given = self.options.cache or DEFAULT_CACHE
         self.buffers = buffers_of(given)  # of LevelDB; the rest is for weights in hand
         self.cache = given - self.buffers
         self.share = self.cache // plan.threads
@@ -109,7 +109,7 @@ class Run:
 
     @property
     def root(self) -> StoreRoot:
-        """Where the store is."""
+        """Returns where the store is."""
         if self._root is None:
             raise StoreError("there is no directory of stores here")
         return self._root
@@ -142,7 +142,7 @@ class Run:
     # --- before the epochs ---
 
     def layout(self) -> IndexMap:
-        """Which features share a key."""
+        """Says which features share a key."""
         group, mark = self.rows.groups[0], self.rows.cancel_mark
         given = self.options, self._root, mark, self.several
         if (index := given_layout(group, *given)) is not None:
@@ -172,14 +172,14 @@ class Run:
         return live_features(group, self.start.ids, self.start.dimension(), self.cache, mark)
 
     def _fits(self, n_features: int) -> bool:
-        """Whether the cache holds the weights of so many features."""
+        """Returns whether the cache holds the weights of a given number of features."""
         frequent = self.options.partition
         top = frequent if isinstance(frequent, int) else 0
         return all_fit(n_features, top, self.cache, self.several)
 
     @property
     def feature_bytes(self) -> int:
-        """Of the weights of one feature."""
+        """Returns the bytes of one feature's weights."""
         return WEIGHT_BYTES * self.several
 
     def locate(
@@ -194,7 +194,7 @@ class Run:
         return index.sizes(keys) * self.several
 
     def most_bytes(self, index: IndexMap) -> int:
-        """Of the frames of a chunk: all of them where the cache holds all that there are."""
+        """Returns the most bytes of a chunk's frames: all of them where the cache holds all."""
         self.all_bytes = bytes_of_all(index, self.several)
         every = frame_share(self.cache, 1)
         return every if 0 < self.all_bytes <= every else self.share // 2
@@ -414,5 +414,5 @@ class Run:
         return self.root.publish(store, *given, **more)
 
     def _where(self, index: IndexMap) -> str:
-        """How the weights lie, in words."""
+        """Describes how the weights lie."""
         return f"{described(index)}{self.arranged}"

@@ -33,11 +33,11 @@ class HeldOut:
 
     @property
     def stopped(self) -> bool:
-        """Whether the training ends, at the weights that did best."""
+        """Returns whether the training ends, at the weights that did best."""
         return self.since >= PATIENCE
 
     def improves(self, model: Model) -> bool:
-        """Whether a model's loss is the lowest so far."""
+        """Returns whether a model's loss is the lowest so far."""
         loss = self.training.loss(model).loss / self.n_rows
         self.passes += 1
         better = loss < self.best * (1 - LEAST_GAIN)
@@ -76,14 +76,14 @@ class Pace:
 
     @property
     def threads(self) -> int:
-        """For the next epoch."""
+        """Number of threads of the next epoch."""
         if self._chosen is not None:
             return self._chosen
         return self.most if len(self._seconds[1]) > len(self._seconds[self.most]) else 1
 
     @property
     def told(self) -> str:
-        """In words, for the model's `plan`."""
+        """Describes the pace for the model's `plan`."""
         alone = self.most > 1 and self._chosen == 1
         return f", by 1 of {self.most} threads, which is faster" if alone else ""
 
@@ -172,7 +172,7 @@ class Trials:
 
 
 def penalties_of(start: Start, l1: float, l2: float) -> float:
-    """Of the weights that a training starts with."""
+    """Returns the penalties of the weights that a training starts with."""
     parts = (weights.astype(np.float64) for _, weights in start.weights())
     return sum(float(l2 / 2 * (w**2).sum() + l1 * np.abs(w).sum()) for w in parts)
 

@@ -43,7 +43,7 @@ from tuskml.learners.linear.stored.routed import RoutedRun
 from tuskml.learners.linear.stored.start import begun
 from tuskml.learners.machine import constants
 from tuskml.learners.models import Lists, Models, Strings, thinned
-from tuskml.learners.stored.defaults import CACHE
+from tuskml.learners.options.kinds import DEFAULT_CACHE
 from tuskml.learners.validation import shuffled
 
 EPSILON = 1e-4
@@ -195,7 +195,7 @@ def model_of(
     more = {
         "step": trained.step,
         "store": trained.reference,
-        "cache": request.options.cache or CACHE,
+        "cache": request.options.cache or DEFAULT_CACHE,
         "partition": request.options.partition,
         "counters": trained.counters.as_dict(),
         "store_estimate": None if trained.estimate is None else trained.estimate.as_dict(),

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from tuskml.learners.linear.options import OPTIONS
 from tuskml.learners.linear.request import Request
-from tuskml.learners.options.table import idle_where
 from tuskml.learners.options.kinds import STREAMED
+from tuskml.learners.options.table import idle_where
 from tuskml.learners.row_groups import Layout
 
 USUAL_ROWS = 1_000_000

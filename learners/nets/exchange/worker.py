@@ -297,8 +297,13 @@ def operations(training: Training) -> Dag:
     a, b = "all_to_all", "all_reduce"
     return Dag(
         [
-            Operation("data_prep", kind=a, size=ids, submitted=("step_vectors",),
-                      after_previous=("look_up",)),
+            Operation(
+                "data_prep",
+                kind=a,
+                size=ids,
+                submitted=("step_vectors",),
+                after_previous=("look_up",),
+            ),
             Operation("look_up", after=("data_prep",), after_previous=("step_vectors",)),
             Operation("emb_fwd", kind=a, size=vectors, after=("look_up",)),
             Operation("ask", after=("look_up",)),
@@ -308,7 +313,7 @@ def operations(training: Training) -> Dag:
             Operation("emb_bwd", kind=a, size=vectors, after=("layers",)),
             Operation("step_vectors", after=("emb_bwd",)),
         ]
-    )  # fmt: skip
+    )
 
 
 def trained(member: Member, message: bytes) -> bytes:

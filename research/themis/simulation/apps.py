@@ -16,7 +16,7 @@ NO_SLOWDOWN = Slowdowns(1.0, 1.0, 1.0)
 
 
 class Stage(NamedTuple):
-    """A phase of so many alike jobs; seconds: of work of each; most: workers that a job can
+    """A phase of a number of equal jobs; seconds: of work of each; most: workers that a job can
     use."""
 
     jobs: int
@@ -50,7 +50,9 @@ class Spec:
         return sum(stage.work for stage in self.stages)
 
     def ideal(self, share: float) -> float:
-        """Seconds alone with so many workers, or parts of one, as if all were on one machine."""
+        """Seconds alone with a given number of workers, or parts of one, as if all were on one
+        machine.
+        """
         return sum(stage.work / min(share, stage.demand) for stage in self.stages)
 
     @property

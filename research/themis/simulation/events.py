@@ -61,7 +61,7 @@ class Outcome:
 
 
 class Simulation:
-    """Of apps on machines under a policy."""
+    """A simulation of apps on machines under a policy."""
 
     def __init__(
         self,

@@ -40,7 +40,7 @@ DAY = 86_400.0
 
 @dataclass(frozen=True)
 class Shape:
-    """Of one job: median and mean of its seconds, mean and most of its workers."""
+    """The shape of a job: median and mean of its seconds, mean and most of its workers."""
 
     median: float
     mean: float
@@ -67,8 +67,9 @@ def searches(
 ) -> list[Spec]:
     """Apps of which nine in ten are successive halvings, as the thesis' second workload has them.
 
-    load: work that arrives over what so many workers do; network: the part of network-intensive
-    apps; jobs: of a search in the median; longest: times the median that a job may take.
+    load: work that arrives over what a given number of workers do; network: the part of
+    network-intensive apps; jobs: of a search in the median; longest: times the median that a job
+    may take.
     """
     draw = np.random.default_rng(seed)
     made = []
@@ -120,7 +121,7 @@ def jobs_like(
 
 @lru_cache
 def weights_for(mean: float, n: int) -> tuple[float, ...]:
-    """Of 1, 2, 4, ...: a geometric series with this mean."""
+    """Returns the weights of 1, 2, 4, ...: a geometric series with this mean."""
     low, high = 0.0, 1.0
     for _ in range(100):
         ratio = (low + high) / 2

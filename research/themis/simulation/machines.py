@@ -15,7 +15,7 @@ class Machines:
 
     @property
     def workers(self) -> int:
-        """Of all machines."""
+        """Number of workers of all machines."""
         return sum(self.sizes)
 
 
@@ -67,7 +67,9 @@ class Room:
         return given
 
     def machine_for(self, size: int, held: dict[int, int]) -> int | None:
-        """Where its owner has workers, or where it leaves the least; None where nothing fits."""
+        """Returns where its owner has workers, or where it leaves the least; None where nothing
+        fits.
+        """
         for machine in held:
             if self.free[machine] >= size:
                 return machine

@@ -30,12 +30,12 @@ def place(shares: Shares, room: Room, machines: Machines) -> None:
 
 
 def is_sensitive(app: Running) -> bool:
-    """Whether its speed depends on where its workers are."""
+    """Returns whether its speed depends on where its workers are."""
     return app.now_in.most > 1 and app.spec.slowdowns.cluster > app.spec.slowdowns.machine
 
 
 def well_placed(app: Running, machines: Machines) -> bool:
-    """Whether it was as fast as on one machine, as far as a machine is large enough."""
+    """Returns whether it was as fast as on one machine, as far as a machine is large enough."""
     if not app.before or app.now_in.most > max(machines.sizes):
         return bool(app.before)
     best = sum(app.before.values()) / app.spec.slowdowns.machine
@@ -43,7 +43,7 @@ def well_placed(app: Running, machines: Machines) -> bool:
 
 
 def keep(app: Running, n: int, room: Room) -> int:
-    """Of its machines of before, those with the most workers first; how many workers."""
+    """Keeps an app's machines, those with most workers first; returns the number of workers."""
     kept = 0
     for machine, workers in sorted(app.before.items(), key=lambda pair: -pair[1]):
         same = min(workers, n - kept, room.free[machine])

@@ -47,7 +47,7 @@ class Running:
 
     @property
     def workers(self) -> int:
-        """That it holds."""
+        """Number of workers that it holds."""
         return sum(self.held.values())
 
     @property

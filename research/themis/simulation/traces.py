@@ -27,7 +27,7 @@ from tuskml.schedule.fair.valuation import Slowdowns
 
 @dataclass(frozen=True)
 class Job:
-    """A job of a trace: submitted, in seconds since 1970; seconds that it ran on so many GPUs."""
+    """A job of a trace: when it was submitted, in seconds since 1970, and its seconds on GPUs."""
 
     user: str
     submitted: float
@@ -38,13 +38,13 @@ class Job:
 
 
 def seconds_of(text: str) -> float:
-    """Of a time such as "2017-10-07 01:12:09" or with a zone, "2023-03-01 00:18:22+08:00"."""
+    """Parses a time such as "2017-10-07 01:12:09" or with a zone, "2023-03-01 00:18:22+08:00"."""
     time = datetime.fromisoformat(text)
     return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
 
 
 def read_csv(path: Path) -> Iterator[Job]:
-    """Of Helios or Acme. ValueError where a column is missing."""
+    """Reads a trace of Helios or Acme. ValueError where a column is missing."""
     with path.open(newline="") as file:
         rows = csv.DictReader(file)
         asked = ("user", "gpu_num", "submit_time", "duration", "state")
@@ -63,7 +63,7 @@ def read_csv(path: Path) -> Iterator[Job]:
 
 
 def read_philly(path: Path) -> Iterator[Job]:
-    """Of `cluster_job_log`: the seconds of all attempts, on the workers of the last one."""
+    """Reads `cluster_job_log`: the seconds of all attempts, on the workers of the last one."""
     for job in json.loads(path.read_text()):
         ran = [one for one in job["attempts"] if one.get("start_time") and one.get("end_time")]
         seconds = sum(seconds_of(one["end_time"]) - seconds_of(one["start_time"]) for one in ran)
@@ -75,7 +75,7 @@ def read_philly(path: Path) -> Iterator[Job]:
 
 
 def jobs_of(path: Path) -> Iterator[Job]:
-    """By the file's name: JSON is Philly's."""
+    """Reads jobs in the format that the file's name implies: JSON is Philly's."""
     return read_csv(path) if path.suffix == ".csv" else read_philly(path)
 
 

@@ -90,12 +90,12 @@ class Ballot:
         say(control, ready=plan.version)
 
     def reset(self) -> None:
-        """To the plain order, until another plan is committed."""
+        """Returns to the plain order until another plan is committed."""
         with self.lock:
             self.committed = PLAIN_ORDER
 
     def plan(self, version: int, plain: Plan) -> Plan:
-        """Of a version that all workers have; older ones are not asked for again."""
+        """Returns the plan of a version that all workers have; older ones are dropped."""
         with self.lock:
             if version == PLAIN_ORDER:
                 return plain
@@ -103,7 +103,7 @@ class Ballot:
             return self.held[version]
 
     def report(self, **what: Any) -> None:
-        """To the optimizer, if it listens: an iteration never waits for it."""
+        """Reports to the optimizer if it listens; an iteration never waits for it."""
         if self.control is None:
             return
         try:

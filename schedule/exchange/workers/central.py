@@ -116,12 +116,12 @@ class Central:
             self.propose(last)
 
     def waits(self, some: Mapping[int, Report]) -> bool:
-        """Whether a worker's links waited for too long."""
+        """Returns whether a worker's links waited for too long."""
         links = len(self.channels)
         return any(each.waited > WAITED * each.took * links for each in some.values())
 
     def propose(self, last: Sequence[Mapping[int, Report]]) -> bool:
-        """Whether a new plan is committed: one that is better than the current one."""
+        """Returns whether a new plan is committed: one that is better than the current one."""
         dag = timed(self.dag, self.seconds(last))
         alive = set.intersection(*(set(each.alive) for each in last[-1].values()))
         if not alive:
@@ -141,7 +141,7 @@ class Central:
         return self.commit(replace(found.plan, channels=channels))
 
     def seconds(self, last: Sequence[Mapping[int, Report]]) -> dict[str, float]:
-        """Of computations: the median of iterations, of the slowest worker."""
+        """Returns the median seconds of computations of the slowest worker."""
         names = {name for some in last for each in some.values() for name in each.computed}
         return {
             name: max(
@@ -173,7 +173,7 @@ class Central:
         return reached == len(self.connections)
 
     def ready(self, version: int) -> bool:
-        """Whether all workers vote for a plan in time. Their reports meanwhile are kept."""
+        """Returns whether all workers vote for a plan in time. Keeps their reports meanwhile."""
         votes: set[int] = set()
         later: list[tuple[int, dict[str, Any] | None]] = []
         until = time.monotonic() + self.timeout

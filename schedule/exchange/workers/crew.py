@@ -44,7 +44,7 @@ class Seat:
 
     @property
     def addresses(self) -> list[Address]:
-        """Where they listen."""
+        """Returns where they listen."""
         return [one.getsockname()[:2] for one in self.servers]
 
     def close(self) -> None:
@@ -72,12 +72,12 @@ class Member:
 
     @property
     def count(self) -> int:
-        """How many take part."""
+        """Number of workers that take part."""
         return len(self.addresses)
 
     @property
     def links(self) -> int:
-        """Between every two workers, beside the one for words."""
+        """Number of links between every two workers, without the one for messages."""
         return min(len(some) for some in self.addresses) - 2
 
     @contextmanager
@@ -123,7 +123,7 @@ class Member:
         return made
 
     def _places(self) -> list[list[int]]:
-        """Of each link the place of its server in the seat of each worker."""
+        """Returns for each link the index of its server in the seat of each worker."""
         payloads = [[link] * self.count for link in range(self.links)]
         return [*payloads, [len(some) - 2 for some in self.addresses]]
 

@@ -111,7 +111,7 @@ def leave(rank: int, addresses: Iterable[Address], token: str) -> None:
 
 
 def _line(one: socket.socket) -> bytes:
-    """Byte by byte, as what follows the greeting belongs to the links."""
+    """Reads a line byte by byte, since what follows the greeting belongs to the links."""
     line = b""
     while not line.endswith(b"\n"):
         byte = one.recv(1)

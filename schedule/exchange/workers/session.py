@@ -132,7 +132,7 @@ class Session:
             self._hear(peer, "farewell")
 
     def _tell(self, key: str, *numbers: int) -> None:
-        """To all others, on the link that carries no payloads."""
+        """Sends a key to all others on the link that carries no payloads."""
         message = Message(np.array(numbers, np.int64), (len(numbers),))
         for peer in self.peers:
             self.links.send(peer, self.workers.links, key, message, self.epoch)

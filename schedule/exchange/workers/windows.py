@@ -73,7 +73,7 @@ class Workers:
         return motifs(whole, plan.options[name], self.per_host)
 
     def fault(self, plan: Plan, usable: Sequence[int]) -> str | None:
-        """Why a plan cannot be followed here, or None. usable: links that reach all workers."""
+        """Says why a plan cannot be followed here, or None. usable: links to all workers."""
         names = {self.dag.operations[place].name for place in self.dag.exchanges}
         if set(plan.options) != names or set(plan.channels) != names:
             return f"it has not exactly the exchanges {', '.join(sorted(names))}"

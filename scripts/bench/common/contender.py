@@ -95,7 +95,7 @@ class Goal:
     at_least: bool = True
 
     def met(self, reached: float) -> bool:
-        """Whether the figure reached is as good as the figure asked."""
+        """Returns whether the figure reached is as good as the figure asked."""
         return reached >= self.asked if self.at_least else reached <= self.asked
 
 

@@ -102,7 +102,7 @@ def _made(name: str) -> Group:
 
 
 def _parents() -> Iterator[tuple[Path, int]]:
-    """Where groups might be made: at the top, or below this process's own."""
+    """Returns where groups might be made: at the top, or below this process's own."""
     try:
         mounts = Path("/proc/self/mounts").read_text().splitlines()
         own = Path("/proc/self/cgroup").read_text().splitlines()

@@ -110,5 +110,5 @@ def text_of(value: Any, level: int = 0) -> str:
 
 
 def nested(value: Any) -> bool:
-    """Whether a value is an object or a list."""
+    """Returns whether a value is an object or a list."""
     return isinstance(value, dict | list)

@@ -28,12 +28,12 @@ class SlowFile(LocalFileOpener):
         self.places = threading.local()
 
     def seek(self, place: int, whence: int = 0) -> int:
-        """Where this thread reads next."""
+        """Returns where this thread reads next."""
         self.places.next = super().seek(place, whence)
         return self.places.next
 
     def read(self, length: int = -1) -> bytes:
-        """Up to so many bytes, not before the link has carried them."""
+        """Up to a given number of bytes, not before the link has carried them."""
         place = getattr(self.places, "next", 0)
         data = bytearray(self.size - place if length < 0 else length)
         return bytes(data[: self.readinto(data)])
@@ -73,7 +73,7 @@ class SlowFileSystem(LocalFileSystem):
 
 
 def linked(connection: Any, rate: float) -> type[SlowFileSystem]:
-    """Registers it with a connection, with links of so many bytes a second."""
+    """Registers it with a connection, with links of a given number of bytes a second."""
     fsspec.register_implementation(SLOW, SlowFileSystem, clobber=True)
     SlowFileSystem.rate, SlowFileSystem.carried = rate, 0
     connection.register_filesystem(fsspec.filesystem(SLOW))

@@ -40,7 +40,7 @@ from tuskml.cluster import units
 from tuskml.cluster.parted import placing
 from tuskml.groups.execution.executor import Outcome, Unit, attempt, decoded, encoded
 from tuskml.groups.execution.leading import Leaders
-from tuskml.groups.execution.share import Share, limit
+from tuskml.groups.execution.worker import Share, limit
 from tuskml.learners.nets.exchange import worker
 from tuskml.schedule.exchange.ordering import plain
 from tuskml.schedule.exchange.plan import Plan, greedy

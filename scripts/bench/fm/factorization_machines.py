@@ -9,7 +9,7 @@ that none was trained on. libFM (Rendle, 2012) runs its stochastic gradient desc
 since it has no more; its seconds are the processor's for its iterations, as its log has them.
 xLearn runs its AdaGrad by two threads, with the seconds that it prints for its epochs. Both leave
 reading files out. tuskml's seconds are those of the whole statement, with the copy of the rows
-and the writing of the model. A line of JSON has a training of so many epochs.
+and the writing of the model. A line of JSON has a training of a given number of epochs.
 """
 
 import argparse

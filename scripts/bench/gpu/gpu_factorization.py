@@ -20,7 +20,7 @@ TRUE_RANK, NOISE = 10, 0.75
 PIECES = 5
 """In which ratings train where they are said not to fit."""
 HELD_OUT = 20
-"""One of so many ratings."""
+"""One of a given number of ratings."""
 
 
 def ratings(device: Any, n: int, users: int, items: int) -> tuple[Any, Any, Any]:

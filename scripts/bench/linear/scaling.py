@@ -95,7 +95,7 @@ def measured(con: Any, path: Path, repeat: int) -> dict[str, tuple[float, float]
 def sweep(
     con: Any, what: str, sizes: list[int], repeat: int
 ) -> dict[str, list[tuple[float, float]]]:
-    """Seconds and losses by name, of files of so many rows or features; printed."""
+    """Seconds and losses by name, of files of a given number of rows or features; printed."""
     every: dict[str, list[tuple[float, float]]] = {name: [] for name in (*PLANS, THEIRS)}
     print(f"| {what} | {' | '.join(every)} |\n|{'---|' * (1 + len(every))}")
     for size in sizes:

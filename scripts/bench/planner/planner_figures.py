@@ -11,7 +11,9 @@ LEAST_OVERHEAD = 0.02
 
 
 def pairs_right(cases: Cases, apart: float = 1.2) -> list[bool]:
-    """Whether estimates say which of two families, so many times apart or more, takes less."""
+    """Returns whether estimates say which of two families, a given number of times apart or more,
+    takes less.
+    """
     found = []
     for case in cases:
         for one, other in itertools.combinations(case["families"].values(), 2):
@@ -49,7 +51,7 @@ def each_off(cases: Cases) -> list[float]:
 
 
 def overheads(cases: Cases) -> list[bool]:
-    """Whether planning took at most 5 % of a training, or 20 ms."""
+    """Returns whether planning took at most 5 % of a training, or 20 ms."""
     return [
         case["planning"] <= max(LEAST_OVERHEAD, 0.05 * case["auto_seconds"])
         for case in cases

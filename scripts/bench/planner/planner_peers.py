@@ -36,7 +36,7 @@ def estimator(task: str, data: Data, n: int) -> Any:
 
 
 def possible(task: str, data: Data) -> bool:
-    """Whether the default estimator has this objective."""
+    """Returns whether the default estimator has this objective."""
     return not (data.l1 and task != "linear") and not (task == "svm" and not data.l2)
 
 
@@ -55,7 +55,7 @@ def objective(
 
 
 def again(times: list[float]) -> bool:
-    """Whether to run once more: long runs once, short ones until half a second is over."""
+    """Returns whether to run once more: long runs once, short ones until half a second is over."""
     return (
         not times or (sum(times) < 1 and len(times) < 3) or (sum(times) < 0.5 and len(times) < 25)
     )

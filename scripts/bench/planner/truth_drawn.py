@@ -18,7 +18,7 @@ def drawn(
     generators: Sequence[Callable[[int, int, int], Rows]],
     of_entries: Callable[[int, int, int, int], Rows],
 ) -> list[Set]:
-    """So many dense sets, of each generator in turn, and sparse ones.
+    """A number of dense sets, of each generator in turn, and sparse ones.
 
     generators: take a seed, rows and features; of_entries: takes the entries per row too.
     """

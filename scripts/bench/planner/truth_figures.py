@@ -137,7 +137,7 @@ def pictured(cases: list[Case]) -> dict[str, Any]:
 
 
 def known(case: Case, name: str) -> bool:
-    """Whether a plan has an estimate."""
+    """Returns whether a plan has an estimate."""
     return case["told"].get(name, {}).get("seconds", 0) > 0
 
 

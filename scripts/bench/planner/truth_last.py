@@ -45,7 +45,7 @@ def ranks(seed: int, n: int, d: int) -> Rows:
 
 
 def echoes(seed: int, n: int, d: int) -> Rows:
-    """Noise that fades slowly, at so many moments before."""
+    """Noise that fades slowly, at a given number of moments before."""
     rng = np.random.default_rng(seed)
     noise = rng.standard_normal(n + d)
     share = float(rng.uniform(0.5, 0.97))

@@ -28,7 +28,7 @@ from tuskml.learners.linear.tasks import LINEAR
 from tuskml.learners.machine import constants
 
 RUNS, SHORT = 3, 0.1
-"""How often what takes less than so many seconds is run."""
+"""How often what takes less than a given number of seconds is run."""
 AUTO_LIMIT = 60.0
 
 

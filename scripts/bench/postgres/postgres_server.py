@@ -70,7 +70,7 @@ def serve(settings: Settings) -> Iterator[Sequence[str]]:
 
 
 def running() -> bool:
-    """Whether there is a server; without one its contenders say why."""
+    """Returns whether there is a server; without one its contenders say why."""
     return bool(os.environ.get(SERVER))
 
 

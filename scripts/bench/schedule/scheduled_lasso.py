@@ -66,7 +66,7 @@ class Watch:
         order.settle = counted
 
     def after(self, n: int, w: Any) -> bool:
-        """Whether the last goal is reached, or will not be."""
+        """Returns whether the last goal is reached, or will not be."""
         if n % self.each:
             return False
         spent = time.perf_counter() - self.began

@@ -123,8 +123,9 @@ def one(problem: Any, path: Path, given: argparse.Namespace) -> dict[str, dict[s
 
 @contextmanager
 def spilling(problem: Any, size: int, parent: str | None) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection whose table t has so many bytes of the problem's rows, most of which trainings
-    spill to a folder in the parent."""
+    """A connection whose table t has a given number of bytes of the problem's rows, most of which
+    trainings spill to a folder in the parent.
+    """
     d, alike, *_ = problem
     with tuskml.connect() as con, tempfile.TemporaryDirectory(dir=parent) as folder:
         con.execute("SET enable_progress_bar = false; SET threads = 2")

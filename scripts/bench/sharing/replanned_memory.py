@@ -99,7 +99,7 @@ def timed(con: duckdb.DuckDBPyConnection, statement: str) -> tuple[float, str]:
 
 
 class Falling:
-    """The limit of a group falls so many seconds after a training has begun to iterate.
+    """The limit of a group falls a given number of seconds after a training has begun to iterate.
 
     began: when that was, by the monotonic clock; the disk has all rows by then, so that the kernel
     need not write them before it gives up their pages.

@@ -70,7 +70,7 @@ class Scaled:
 
     @classmethod
     def of(cls, problem: tuple[int, int, str, str], found: Estimated) -> Scaled:
-        """With so many rows."""
+        """With a given number of rows."""
         times = ROWS_BYTES / (problem[0] * (4 * problem[1] + 8))
         seconds = times * found.seconds
         return cls(seconds, seconds[0, 1] * THREAD_BANDWIDTH / GPU_BANDWIDTH, times * found.setup)
@@ -164,7 +164,7 @@ class Run:
                 self.lost = 0.0
 
     def takes(self, rest: Floats, cost: float, best: int, each: float) -> bool:
-        """Whether the rule moves from the plan that runs to the best one."""
+        """Returns whether the rule moves from the plan that runs to the best one."""
         mine = rest[self.running]
         self.lost += each * (1 - min(rest[best] / mine, 1.0))
         better = (rest[best] + cost) * (1 + HYSTERESIS) < mine

@@ -5,8 +5,8 @@
 Each training is a process's or a session's own. All are asked to begin together, in turn with
 shares and without (`off`). rho is a training's time over N times that of the same one alone; the
 greatest of a run counts, and the makespan is the time until the last one has ended. `--uneven 16`
-lets the first of them ask for so many threads. The server shares the table of a group: it runs
-as another account.
+lets the first of them ask for a given number of threads. The server shares the table of a group:
+it runs as another account.
 """
 
 from __future__ import annotations

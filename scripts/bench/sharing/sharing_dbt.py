@@ -2,10 +2,10 @@
 
     python scripts/bench/run.py sharing_dbt --models 40 --threads 4 --repeat 5
 
-Each model of the project trains one logistic regression on a table of its own. `off` takes no part
-in shares; with `--asked 8` each model asks for so many threads, as projects do that were written
-for a larger machine. The seconds are those of `dbt run` within its process, without imports; of
-the same runs in turn.
+Each model of the project trains one logistic regression on a table of its own. `off` takes no
+part in shares; with `--asked 8` each model asks for a given number of threads, as projects do
+that were written for a larger machine. The seconds are those of `dbt run` within its process,
+without imports; of the same runs in turn.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ FROM (SELECT i, [hash(i, j, {number}) % 1000 / 1000 FOR j IN range(28)]::FLOAT[]
 
 
 def make(folder: Path, given: argparse.Namespace) -> None:
-    """A project of so many models, and the file with their rows."""
+    """A project of a given number of models, and the file with their rows."""
     (folder / "models").mkdir()
     (folder / "dbt_project.yml").write_text(PROJECT)
     (folder / "profiles.yml").write_text(PROFILE.format(threads=given.threads))

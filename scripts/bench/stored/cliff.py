@@ -331,7 +331,7 @@ def squeezed(root: Path, limit: int = 0, held: Sequence[Forgets] = ()) -> Iterat
 
 
 def is_below(name: str, root: Path) -> bool:
-    """Whether a descriptor is of a file there."""
+    """Returns whether a descriptor is of a file there."""
     try:
         return os.readlink(f"/proc/self/fd/{name}").startswith(str(root))
     except OSError:

@@ -70,7 +70,7 @@ def drawn(cliques: int, times: int, mixed: bool, seed: int = 0) -> tuple[Ids, Id
 
 
 def recover(cliques: int, times: int) -> None:
-    """Seconds to find so many cliques, and the share that one block of 64 holds whole."""
+    """Seconds to find some cliques, and the share of them that one block of 64 holds whole."""
     from tuskml.partitioner import WARM_LEVELDB, SparseRows
     from tuskml.partitioner.affinity import Related
 

@@ -63,7 +63,7 @@ class Variant:
         self.library, self.mode, self.topics = library, mode, k
 
     def step(self, sweeps: int) -> None:
-        """Draws each token so many times."""
+        """Draws each token a given number of times."""
         self.library.sweep(ctypes.byref(self.state), self.mode, sweeps)
 
     def likelihood(self) -> float:
@@ -83,7 +83,7 @@ class Variant:
 
 
 def main() -> None:
-    """Sweeps with each sampler for so many seconds."""
+    """Sweeps with each sampler for a given number of seconds."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--topics", type=int, default=100)
     parser.add_argument("--documents", type=int, default=8000)

@@ -6,8 +6,8 @@ python scripts/bench/run.py many_trees --groups 1000 --threads 1 --shared 15 31 
 Groups of 270 rows and 10 float32 features, 50 trees of 15 leaves. The rows' bytes are those of
 features and labels. The peak is the growth of the process's resident memory while the statement
 runs, so it has the packed rows and the models, but not the table that is read. --shared compares
-bins of each group with bins that all groups share, whose bounds are so many quantiles of all rows,
-by time and by the log loss of other rows of the same groups.
+bins of each group with bins that all groups share, whose bounds are a given number of quantiles
+of all rows, by time and by the log loss of other rows of the same groups.
 """
 
 from __future__ import annotations

@@ -158,7 +158,9 @@ def bid_of(view: View, app: Running, work: float) -> Bid:
 
 @lru_cache(maxsize=50_000)
 def bundles(stage: Stage, held: int, unmet: int, by: Slowdowns) -> tuple[Uses, Uses, Array]:
-    """Of each bundle: workers (B,), its use of pieces (B, 4), work per second with those held."""
+    """Returns each bundle's workers (B,), its use of pieces (B, 4), work per second with those
+    held.
+    """
     numbers = np.unique(np.round(np.geomspace(1, unmet, MOST_BUNDLES)).astype(np.int64)).tolist()
     whole = [n * stage.most for n in range(1, 5) if n * stage.most <= unmet]
     sizes: list[int] = []

@@ -28,7 +28,7 @@ class Ended(NamedTuple):
 Limited = Callable[[str, str, int, dict[str, Any]], Ended]
 IN_A_PROCESS = """
 import json, sys, tuskml
-from tuskml.groups.execution.share import Share, limit
+from tuskml.groups.execution.worker import Share, limit
 from tuskml.schedule import budget
 from tuskml.cluster import units
 from tuskml.cluster.parted import on_parts

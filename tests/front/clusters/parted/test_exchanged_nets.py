@@ -15,7 +15,8 @@ import sharded
 
 import tuskml
 from tuskml.cluster import units
-from tuskml.groups.execution import share, threads
+from tuskml.groups.execution import threads
+from tuskml.groups.execution import worker as processes
 from tuskml.learners.nets.exchange import worker
 from tuskml.learners.nets.exchange.division import pieces_of
 from tuskml.schedule.exchange.search import Search
@@ -196,8 +197,8 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     monkeypatch.setattr(central, "Central", Eager)
     monkeypatch.setattr(central, "WARM", 2)
     monkeypatch.setattr(central.serve, "__defaults__", (1, Search(0.02), 30.0))
-    monkeypatch.setenv(share.ADDRESSES, "127.0.0.1,127.0.0.1")
-    monkeypatch.setattr(share, "_shares", [share.Share()])
+    monkeypatch.setenv(processes.ADDRESSES, "127.0.0.1,127.0.0.1")
+    monkeypatch.setattr(processes, "_shares", [processes.Share()])
     return found
 
 
