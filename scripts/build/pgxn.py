@@ -29,7 +29,7 @@ clean:
 .PHONY: all install uninstall clean
 """
 SOURCES = (
-    *("udas/postgres/**/*", "udas/rowblock/*", "udas/scalars/**/*", "kvstore/mapped/*"),
+    *("udas/postgres/**/*", "udas/rowblock/**/*", "udas/scalars/**/*", "kvstore/mapped/*"),
     *("sql/postgres/**/*", "docs/postgres.md", "docs/approval.md"),
     *("LICENSE", "README.md", "SECURITY.md", "CHANGELOG.md", "pyproject.toml"),
 )
