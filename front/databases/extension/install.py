@@ -120,7 +120,7 @@ def create(connection: "psycopg.Connection", name: str, schema: str | None) -> N
     """Creates an extension, and the schema for its types and documented functions."""
     from psycopg import sql
 
-    where = sql.SQL("")
+    where: sql.Composable = sql.SQL("")
     with connection.transaction():
         if schema is not None:
             found = "SELECT pg_catalog.to_regnamespace(pg_catalog.quote_ident(%s)) IS NULL"
