@@ -319,7 +319,7 @@ def test_a_table_of_that_name_with_other_models_harms_nobody(
 ) -> None:
     place = make_place("postgres")
     place.sql(
-        "CREATE SCHEMA tuskml; CREATE TYPE other AS (task int, coef int); CREATE TABLE tuskml.models (name text, group_key text, stage text, model other)"
+        "CREATE TYPE other AS (task int, coef int); CREATE TABLE tuskml.models (name text, group_key text, stage text, model other)"
     )
     place.sql("INSERT INTO tuskml.models VALUES ('m', '', 'deployed', ROW(1, 2))")
     with pytest.raises(psycopg.errors.CannotCoerce):
