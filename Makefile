@@ -39,7 +39,7 @@ COMPLEX := kernels/native kernels/gpu kvstore partitioner schedule udas
 FORMATTED := $(NATIVE) $(filter %.c %.h,$(wildcard udas/postgres/* udas/postgres/*/*))
 
 .PHONY: demo test nightly foreign faults test-duckdb docs bench gpu-check lint types format native wheel wheels smoke sanitize \
-    sanitize-learners sanitize-postgres sanitize-all test-postgres release cross community clean \
+    sanitize-learners sanitize-postgres sanitize-all test-postgres release cross community pgxn clean \
     postgres-packages browser-packages
 
 demo: $(READY)-demo
@@ -129,7 +129,11 @@ wheels: wheel
 	    TUSKML_ISA=all TUSKML_PORTABLE=1 $(BIN)/python -m build --quiet --wheel --outdir dist .
 	$(BIN)/python scripts/build/audit.py dist/*.whl
 
-# The same with an SBOM and checksums, signed if a key is given: make release KEY=~/.ssh/id_ed25519
+# Writes the archive of the PostgreSQL extensions for PGXN.
+pgxn:
+	python3 scripts/build/pgxn.py dist
+
+# A wheel with an SBOM and checksums, signed if a key is given: make release KEY=~/.ssh/id_ed25519
 release: wheel
 	$(BIN)/python scripts/build/release.py dist $(if $(KEY),--key $(KEY))
 

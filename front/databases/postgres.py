@@ -13,10 +13,15 @@ from tuskml.text.mistyped import explained
 if TYPE_CHECKING:
     import psycopg
 
-SCHEMA = """
-SELECT nspname FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n
-    ON n.oid = e.extnamespace WHERE extname = 'tuskml'
+EXTENSIONS = """
+SELECT extname, nspname FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n
+    ON n.oid = e.extnamespace WHERE extname IN ('tuskml', 'tuskml_train')
 """
+TRAINING = (
+    *("train_model", "train", "explain_training", "_tuskml_sampled", "tuskml_activity"),
+    *("feature_frequencies", "partition_model", "partitionings", "grant_store", "revoke_store"),
+)
+"""Functions of the extension tuskml_train."""
 TABLES = """
 SELECT c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n
     ON n.oid = c.relnamespace
@@ -30,12 +35,13 @@ class Postgres:
 
     def __init__(self, connection: "psycopg.Connection[Any]") -> None:
         self.connection = connection
-        found = self.fetch(SCHEMA)
-        if not found:
+        found: dict[str, str] = dict(self.fetch(EXTENSIONS))
+        if "tuskml" not in found:
             raise ExtensionError(
                 "the database has no extension tuskml: run tuskml postgres install --database URL"
             )
-        self.schema = quoted(found[0][0])
+        self.schema = quoted(found["tuskml"])
+        self.trains = "tuskml_train" in found
 
     @property
     def encoding(self) -> str:
@@ -113,6 +119,11 @@ class Postgres:
         return "E'" + value.replace("\\", "\\\\").replace("'", "''") + "'::text"
 
     def function(self, name: str) -> str:
+        if name in TRAINING and not self.trains:
+            raise ExtensionError(
+                "the database has the extension tuskml alone, which predicts: a superuser adds "
+                "training by CREATE EXTENSION tuskml_train CASCADE"
+            )
         return f"tuskml.{name}"
 
     def model(self, model: Model | None) -> str:

@@ -114,7 +114,7 @@ def project(
                 "tusk_dbt"
             ) as connection:  # what docs/dbt.md asks for, and no more
                 connection.execute(
-                    "CREATE ROLE dbt_user LOGIN IN ROLE tuskml_user; GRANT CREATE ON DATABASE tusk_dbt TO dbt_user"
+                    "CREATE ROLE dbt_user LOGIN IN ROLE tuskml_user; GRANT CREATE ON DATABASE tusk_dbt TO dbt_user; GRANT CREATE ON SCHEMA tuskml TO dbt_user"
                 )
             stack.callback(drop_role, cluster)
             environment = {

@@ -47,28 +47,28 @@
     {% do exceptions.raise_compiler_error("evaluate: task is '" ~ task ~ "', expected one of " ~ tasks | join(', ')) %}
   {% endif %}
   {% set arguments = '(' ~ model ~ ', ' ~ tuskml.features_of(features) ~ ')' %}
-  {% if tuskml.has_no_label(task) %}{{ return({'perplexity': 'perplexity' ~ arguments}) }}{% endif %}
-  {% set predicted = ('predict_class' if text else 'predict') ~ arguments %}
+  {% if tuskml.has_no_label(task) %}{{ return({'perplexity': tuskml.ours('perplexity') ~ arguments}) }}{% endif %}
+  {% set predicted = tuskml.ours('predict_class' if text else 'predict') ~ arguments %}
   {% set predicted = '(' ~ predicted ~ ' * exp(' ~ offset ~ '))' if offset is not none else predicted %}
   {% set end = (', ' ~ weight if weight is not none else '') ~ ')' %}
   {% if not tuskml.classifies(task, options) %}
     {{ return({
-        'rmse': 'rmse(' ~ label ~ ', ' ~ predicted ~ end,
-        'mae': 'mae(' ~ label ~ ', ' ~ predicted ~ end,
-        'r2': 'r2(' ~ label ~ ', ' ~ predicted ~ end,
+        'rmse': tuskml.ours('rmse') ~ '(' ~ label ~ ', ' ~ predicted ~ end,
+        'mae': tuskml.ours('mae') ~ '(' ~ label ~ ', ' ~ predicted ~ end,
+        'r2': tuskml.ours('r2') ~ '(' ~ label ~ ', ' ~ predicted ~ end,
     }) }}
   {% endif %}
   {% set metrics = {} %}
   {% if classes > 2 %}
-    {% do metrics.update({'log_loss': 'log_loss(' ~ label ~ ', predict_probas' ~ arguments ~ end}) %}
-    {% do metrics.update({'f1_macro': 'f1_score(' ~ label ~ ', ' ~ predicted ~ ", 'macro'" ~ end}) %}
+    {% do metrics.update({'log_loss': tuskml.ours('log_loss') ~ '(' ~ label ~ ', ' ~ tuskml.ours('predict_probas') ~ arguments ~ end}) %}
+    {% do metrics.update({'f1_macro': tuskml.ours('f1_score') ~ '(' ~ label ~ ', ' ~ predicted ~ ", 'macro'" ~ end}) %}
   {% else %}
-    {% do metrics.update({'auc': 'auc(' ~ positive ~ ', decision' ~ arguments ~ end}) %}
+    {% do metrics.update({'auc': tuskml.ours('auc') ~ '(' ~ positive ~ ', ' ~ tuskml.ours('decision') ~ arguments ~ end}) %}
     {% if tuskml.has_probabilities(task, options) %}
-      {% do metrics.update({'log_loss': 'log_loss(' ~ positive ~ ', predict_proba' ~ arguments ~ end}) %}
+      {% do metrics.update({'log_loss': tuskml.ours('log_loss') ~ '(' ~ positive ~ ', ' ~ tuskml.ours('predict_proba') ~ arguments ~ end}) %}
     {% endif %}
   {% endif %}
-  {% do metrics.update({'accuracy': 'accuracy(' ~ label ~ ', ' ~ predicted ~ end}) %}
+  {% do metrics.update({'accuracy': tuskml.ours('accuracy') ~ '(' ~ label ~ ', ' ~ predicted ~ end}) %}
   {{ return(metrics) }}
 {% endmacro %}
 

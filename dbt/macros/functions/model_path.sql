@@ -13,6 +13,6 @@ select {{ tuskml.columns_of('m', keys) }}
     coalesce((m.{{ column }}).features[p.features[entry.place]], 'x' || p.features[entry.place]) as term,
     p.weights[entry.place] as weight
 from {{ relation }} as m
-cross join lateral model_path(m.{{ column }}) as p
+cross join lateral {{ tuskml.ours('model_path') }}(m.{{ column }}) as p
 cross join lateral (select {{ tuskml.numbers_to('greatest(p.n_weights, 1)') }} as place) as entry
 {% endmacro %}

@@ -22,5 +22,5 @@ select
     s.term,
 {%- endif %}
     s.estimate, s.std_err, s.test, s.statistic, s.p_value, s.lower, s.upper, s.ratio
-from {{ relation }} as m, lateral model_summary(m.{{ column }}) as s
+from {{ relation }} as m, lateral {{ tuskml.ours('model_summary') }}(m.{{ column }}) as s
 {% endmacro %}

@@ -11,5 +11,5 @@ select
     m.{{ key }},
 {%- endfor %}
     t.topic, t.rank, t.word, t.probability
-from {{ relation }} as m, lateral model_topics(m.{{ column }}, {{ words }}) as t
+from {{ relation }} as m, lateral {{ tuskml.ours('model_topics') }}(m.{{ column }}, {{ words }}) as t
 {% endmacro %}

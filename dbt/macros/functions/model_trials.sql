@@ -12,5 +12,5 @@ select
     m.{{ key }},
 {%- endfor %}
     t.configuration, t.fold, t.iterations, t.metric, t.std_err, t.seconds, t.status, t.rows, t.chosen
-from {{ relation }} as m, lateral model_trials(m.{{ column }}) as t
+from {{ relation }} as m, lateral {{ tuskml.ours('model_trials') }}(m.{{ column }}) as t
 {% endmacro %}

@@ -18,5 +18,5 @@
   {% set arguments = [model] %}
   {% if group is not none %}{% do arguments.append('(' ~ group ~ ')::text') %}{% endif %}
   {% do arguments.append(tuskml.features_of(features)) %}
-  {{ return(functions[answer] ~ '(' ~ arguments | join(', ') ~ ')') }}
+  {{ return(tuskml.ours(functions[answer]) ~ '(' ~ arguments | join(', ') ~ ')') }}
 {% endmacro %}

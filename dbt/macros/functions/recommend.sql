@@ -19,7 +19,7 @@ left join (
     from {{ seen }} group by {{ tuskml.columns_of(none, keys) }} {{ user }}
 ) as s on {{ tuskml.equal_columns('u', 's', keys + [user]) }}
 {%- endif %}
-cross join lateral recommend(m.{{ column }}, u.{{ user }}, {{ n }}{{ ', exclude => s.items' if seen is not none }}) as r
+cross join lateral {{ tuskml.ours('recommend') }}(m.{{ column }}, u.{{ user }}, {{ n }}{{ ', exclude => s.items' if seen is not none }}) as r
 {% endmacro %}
 
 {# A query: for each item of a relation the most similar ones, by the cosine of their factors.
@@ -35,5 +35,5 @@ cross join lateral recommend(m.{{ column }}, u.{{ user }}, {{ n }}{{ ', exclude 
 select {{ tuskml.columns_of('i', keys) }} i.{{ item }}, r.item as similar_item, r.score
 from (select distinct {{ tuskml.columns_of(none, keys) }} {{ item }} from {{ items }} where {{ item }} is not null) as i
 join {{ relation }} as m on {{ tuskml.equal_columns('i', 'm', keys) }}
-cross join lateral similar_items(m.{{ column }}, i.{{ item }}, {{ n }}) as r
+cross join lateral {{ tuskml.ours('similar_items') }}(m.{{ column }}, i.{{ item }}, {{ n }}) as r
 {% endmacro %}

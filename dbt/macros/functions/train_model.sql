@@ -4,7 +4,7 @@
 {% endmacro %}
 
 {% macro default__train_model(task, label, features, options={}, weight=none, offset=none) %}
-  {{ return('train_model(' ~ tuskml.training_arguments(task, label, features, options, weight, offset) ~ ')') }}
+  {{ return(tuskml.ours('train_model') ~ '(' ~ tuskml.training_arguments(task, label, features, options, weight, offset) ~ ')') }}
 {% endmacro %}
 
 {# The plans for such a training, as text; nothing is trained. #}
@@ -13,7 +13,7 @@
 {% endmacro %}
 
 {% macro default__explain_training(task, label, features, options={}, weight=none, offset=none) %}
-  {{ return('explain_training(' ~ tuskml.training_arguments(task, label, features, options, weight, offset) ~ ')') }}
+  {{ return(tuskml.ours('explain_training') ~ '(' ~ tuskml.training_arguments(task, label, features, options, weight, offset) ~ ')') }}
 {% endmacro %}
 
 {% macro training_arguments(task, label, features, options, weight=none, offset=none) %}

@@ -8,9 +8,9 @@
     {% if not extension.rows[0][0] | int %}
       {% do exceptions.raise_compiler_error(
           'the database ' ~ target.dbname ~ ' has no extension tuskml: tuskml postgres install --database ' ~ target.dbname
-          ~ ', or CREATE EXTENSION tuskml CASCADE as superuser where it is installed') %}
+          ~ ', or CREATE EXTENSION tuskml_train CASCADE as superuser where it is installed') %}
     {% endif %}
-    {% do tuskml.run_and_commit('select create_registry()') %}
+    {% do tuskml.run_and_commit('select ' ~ tuskml.ours('create_registry') ~ '()') %}
   {% endif %}
 {% endmacro %}
 
@@ -50,12 +50,12 @@
 {% endmacro %}
 
 {% macro default__rollback_statement(name, group=none) %}
-  {{ return('select rollback(' ~ tuskml.literal(name)
+  {{ return('select ' ~ tuskml.ours('rollback') ~ '(' ~ tuskml.literal(name)
             ~ ('' if group is none else ', in_group => ' ~ tuskml.literal(group)) ~ ') as changed') }}
 {% endmacro %}
 
 {% macro duckdb__rollback_statement(name, group=none) %}
-  {{ return('insert or replace into tuskml.models by name from rollback(' ~ tuskml.literal(name)
+  {{ return('insert or replace into tuskml.models by name from ' ~ tuskml.ours('rollback') ~ '(' ~ tuskml.literal(name)
             ~ ('' if group is none else ', in_group := ' ~ tuskml.literal(group)) ~ ')') }}
 {% endmacro %}
 

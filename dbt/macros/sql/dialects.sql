@@ -1,5 +1,10 @@
 {# What the two databases spell differently. #}
 
+{# A function of tuskml by the name that no function of others has. #}
+{% macro ours(name) %}{{ return(adapter.dispatch('ours', 'tuskml')(name)) }}{% endmacro %}
+{% macro default__ours(name) %}{{ return('tuskml.' ~ name) }}{% endmacro %}
+{% macro duckdb__ours(name) %}{{ return('tuskml_' ~ name) }}{% endmacro %}
+
 {% macro array_of(items) %}{{ return(adapter.dispatch('array_of', 'tuskml')(items)) }}{% endmacro %}
 {% macro default__array_of(items) %}{{ return('ARRAY[' ~ items | join(', ') ~ ']') }}{% endmacro %}
 {% macro duckdb__array_of(items) %}{{ return('[' ~ items | join(', ') ~ ']') }}{% endmacro %}
@@ -11,7 +16,7 @@
   {% for name, expression in columns.items() %}
     {% do items.append(expression ~ ' as "' ~ (name | replace('"', '""')) ~ '"') %}
   {% endfor %}
-  {{ return('_tuskml_row((select tuskml_row from (select ' ~ items | join(', ') ~ ') as tuskml_row))') }}
+  {{ return('tuskml._tuskml_row((select tuskml_row from (select ' ~ items | join(', ') ~ ') as tuskml_row))') }}
 {% endmacro %}
 {% macro duckdb__row_of(columns) %}
   {% set items = [] %}

@@ -120,7 +120,7 @@ def create(connection: "psycopg.Connection", name: str, schema: str | None) -> N
     """Creates an extension, and the schema for its types and documented functions."""
     from psycopg import sql
 
-    where = sql.SQL("")
+    where: sql.Composable = sql.SQL("")
     with connection.transaction():
         if schema is not None:
             found = "SELECT pg_catalog.to_regnamespace(pg_catalog.quote_ident(%s)) IS NULL"
@@ -306,7 +306,7 @@ def check_same(connection: "psycopg.Connection", server: pgxs.Server, files: boo
 
 
 def versions(connection: "psycopg.Connection", name: str) -> tuple[str | None, str | None]:
-    """Returns the version of an extension whose files the server has, and the one in the database."""
+    """Returns the version of an extension that the server has files of, and the database's."""
     row = connection.execute(VERSIONS, {"name": name}).fetchone()
     return (row[0], row[1]) if row else (None, None)
 

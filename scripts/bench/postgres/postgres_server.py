@@ -100,7 +100,7 @@ def _cluster_module() -> ModuleType:
 def _make_schema() -> None:
     _drop_schema()
     with connect() as con:
-        con.execute("CREATE EXTENSION IF NOT EXISTS tuskml CASCADE")
+        con.execute("CREATE EXTENSION IF NOT EXISTS tuskml_train CASCADE")
         con.execute(f"CREATE SCHEMA {SCHEMA}")
 
 

@@ -96,7 +96,7 @@ def in_postgres(given: argparse.Namespace) -> list[float]:
         cluster.private_cluster(Path(folder)) as server,
         server.connect(cluster.TEMPLATE) as session,
     ):
-        session.execute("CREATE EXTENSION IF NOT EXISTS tuskml CASCADE")
+        session.execute("CREATE EXTENSION IF NOT EXISTS tuskml_train CASCADE")
         session.execute("SET max_parallel_workers_per_gather = 0")
         prepare(session.execute, words, given.rows)
         session.execute("ANALYZE")

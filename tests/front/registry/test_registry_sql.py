@@ -259,14 +259,14 @@ def test_parallel_workers_look_up_for_themselves(pg: Any) -> None:
 def test_a_registry_in_a_schema_of_another_s(make_place: Callable[[str], Any]) -> None:
     """Its owner could change what the functions find there."""
     place = make_place("postgres")
-    place.sql("CREATE ROLE reg_other; CREATE SCHEMA tuskml AUTHORIZATION reg_other")
+    place.sql("CREATE ROLE reg_other; ALTER SCHEMA tuskml OWNER TO reg_other")
     try:
         with pytest.raises(
             psycopg.errors.InsufficientPrivilege, match="the schema tuskml belongs to reg_other"
         ):
             place.sql("SELECT create_registry()")
     finally:
-        place.sql("DROP SCHEMA tuskml; DROP ROLE reg_other")
+        place.sql("ALTER SCHEMA tuskml OWNER TO postgres; DROP ROLE reg_other")
 
 
 def test_a_query_sees_what_is_deployed_now(pg: Any) -> None:
@@ -319,7 +319,7 @@ def test_a_table_of_that_name_with_other_models_harms_nobody(
 ) -> None:
     place = make_place("postgres")
     place.sql(
-        "CREATE SCHEMA tuskml; CREATE TYPE other AS (task int, coef int); CREATE TABLE tuskml.models (name text, group_key text, stage text, model other)"
+        "CREATE TYPE other AS (task int, coef int); CREATE TABLE tuskml.models (name text, group_key text, stage text, model other)"
     )
     place.sql("INSERT INTO tuskml.models VALUES ('m', '', 'deployed', ROW(1, 2))")
     with pytest.raises(psycopg.errors.CannotCoerce):

@@ -10,7 +10,10 @@ import psycopg
 import pytest
 from cluster import Cluster
 
+import tuskml
+from tuskml import registry
 from tuskml.databases.extension import pgxs
+from tuskml.errors import ExtensionError
 
 OWNED, RESTORED = "tusk_scorer_owned", "tusk_scorer_restored"
 MODELS = """
@@ -108,6 +111,9 @@ def test_a_dump_of_models_is_restored_where_nothing_trains(
         assert rows_of(owner, query) == rows, query
     with pytest.raises(psycopg.errors.UndefinedFunction):
         owner.execute("SELECT train_model('linear', y, x) FROM rows")
+    with pytest.raises(ExtensionError, match="CREATE EXTENSION tuskml_train CASCADE"):
+        tuskml.train(owner, "linear", source="rows", label="y", features=["i"])
+    assert registry.model(owner, "fare", "1").status == "ok"
 
 
 # --- names ---

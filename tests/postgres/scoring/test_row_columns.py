@@ -174,7 +174,7 @@ def test_rows_of_trainings_are_not_queries(db: psycopg.Connection) -> None:
     row = f"(SELECT q FROM (SELECT {COLUMNS}) AS q)"
     asks = [
         f'SELECT train_model(\'logistic\', y, {one}, \'{{"l2": 0.01, "missing": "impute"}}\') AS m FROM o'
-        for one in (row, f"_tuskml_row({row})")
+        for one in (row, f"tuskml._tuskml_row({row})")
     ]
     assert "SubPlan" in plan_of(db, asks[0])
     assert "ROW(a, b, c, d, e, f, g, h)" in plan_of(db, asks[1])

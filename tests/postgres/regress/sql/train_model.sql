@@ -1,5 +1,4 @@
 \set SHOW_CONTEXT never
-SET client_min_messages = warning;
 CREATE TABLE points AS
 SELECT x % 3 AS g, x::float8 AS x, 2 * x + x % 3 AS y FROM generate_series(0, 29) AS x;
 
