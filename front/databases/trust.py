@@ -221,7 +221,7 @@ def make(repository: Repository, versions: tuple[str, ...] = ()) -> None:
     own, platform = looked_for()
     for version in (own, *versions):
         link(repository.prefix / version / platform / FILE)
-    config = {
+    config: dict[str, Any] = {
         DIRECTORY: str(repository.keys),
         "extension_directory": str(repository.extensions),
         "allow_extension_repositories": "allowed",
