@@ -161,7 +161,7 @@ def of_package() -> Repository:
             make_beside(found, repository.name)
             forget_older(caches, package, found)
         return repository
-    except OSError:
+    except (OSError, duckdb.Error):
         return of_process(package)
 
 
@@ -186,9 +186,9 @@ def make_beside(target: Path, name: str) -> None:
     with tempfile.TemporaryDirectory(dir=target.parent, prefix="new-") as scratch:
         made = Path(scratch) / "made"
         make(below(made, name))
-        if target.exists():
+        if target.exists() and not is_ready(below(target, name)):
             target.rename(Path(scratch) / "broken")
-        with suppress(FileExistsError):
+        with suppress(OSError):  # of another process, which was first
             made.rename(target)
 
 
@@ -203,8 +203,8 @@ def of_process(package: str) -> Repository:
     """One in a folder that is removed at the end of this process."""
     import atexit
 
-    folder = tempfile.mkdtemp(prefix="tuskml-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder, process = tempfile.mkdtemp(prefix="tuskml-"), os.getpid()
+    atexit.register(lambda: os.getpid() == process and shutil.rmtree(folder, ignore_errors=True))
     repository = below(Path(folder), f"{NAME}-{package}")
     make(repository)
     return repository
