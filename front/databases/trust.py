@@ -158,7 +158,7 @@ def of_package() -> Repository:
         found = caches / f"{package}-{version}"
         repository = below(found, f"{NAME}-{package}")
         if not is_ready(repository):
-            make_beside(found, repository.name)
+            make_at(found, repository.name)
             forget_older(caches, package, found)
         return repository
     except (OSError, duckdb.Error):
@@ -178,7 +178,7 @@ def cache_folder() -> Path:
     return caches / "tuskml" / "trust"
 
 
-def make_beside(target: Path, name: str) -> None:
+def make_at(target: Path, name: str) -> None:
     """Makes a repository in a new folder and moves it to its place whole.
 
     Another process may be first; then both are the same.
