@@ -204,7 +204,12 @@ def of_process(package: str) -> Repository:
     import atexit
 
     folder, process = tempfile.mkdtemp(prefix="tuskml-"), os.getpid()
-    atexit.register(lambda: os.getpid() == process and shutil.rmtree(folder, ignore_errors=True))
+
+    def forget() -> None:
+        if os.getpid() == process:  # not a fork of it
+            shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(forget)
     repository = below(Path(folder), f"{NAME}-{package}")
     make(repository)
     return repository
