@@ -158,10 +158,10 @@ def of_package() -> Repository:
         found = caches / f"{package}-{version}"
         repository = below(found, f"{NAME}-{package}")
         if not is_ready(repository):
-            make_beside(found, repository.name)
+            make_at(found, repository.name)
             forget_older(caches, package, found)
         return repository
-    except OSError:
+    except (OSError, duckdb.Error):
         return of_process(package)
 
 
@@ -178,7 +178,7 @@ def cache_folder() -> Path:
     return caches / "tuskml" / "trust"
 
 
-def make_beside(target: Path, name: str) -> None:
+def make_at(target: Path, name: str) -> None:
     """Makes a repository in a new folder and moves it to its place whole.
 
     Another process may be first; then both are the same.
@@ -186,9 +186,9 @@ def make_beside(target: Path, name: str) -> None:
     with tempfile.TemporaryDirectory(dir=target.parent, prefix="new-") as scratch:
         made = Path(scratch) / "made"
         make(below(made, name))
-        if target.exists():
+        if target.exists() and not is_ready(below(target, name)):
             target.rename(Path(scratch) / "broken")
-        with suppress(FileExistsError):
+        with suppress(OSError):  # of another process, which was first
             made.rename(target)
 
 
@@ -203,8 +203,13 @@ def of_process(package: str) -> Repository:
     """One in a folder that is removed at the end of this process."""
     import atexit
 
-    folder = tempfile.mkdtemp(prefix="tuskml-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder, process = tempfile.mkdtemp(prefix="tuskml-"), os.getpid()
+
+    def forget() -> None:
+        if os.getpid() == process:  # not a fork of it
+            shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(forget)
     repository = below(Path(folder), f"{NAME}-{package}")
     make(repository)
     return repository
@@ -221,7 +226,7 @@ def make(repository: Repository, versions: tuple[str, ...] = ()) -> None:
     own, platform = looked_for()
     for version in (own, *versions):
         link(repository.prefix / version / platform / FILE)
-    config = {
+    config: dict[str, Any] = {
         DIRECTORY: str(repository.keys),
         "extension_directory": str(repository.extensions),
         "allow_extension_repositories": "allowed",

@@ -69,8 +69,8 @@ bool create_macros(duckdb_connection connection) {
     bool in_memory = has_row(connection, IN_MEMORY, &done);
     if (!done)
         return false;
-    if (!in_memory &&
-        (atomic_load(&package_loads) || !run(connection, "ATTACH ':memory:' AS " CATALOG " (READ_WRITE)")))
+    if (!in_memory && (atomic_load(&package_loads) ||
+                       !run(connection, "ATTACH ':memory:' AS " CATALOG " (READ_WRITE)")))
         return true; /* the program may attach nothing, or has such a database */
     char *text = macros_in(in_memory ? "" : SCHEMA);
     done = text && run(connection, text);

@@ -26,9 +26,9 @@ ABOUT = (
     "variable TUSKML_HELPER is 'on'. TUSKML_PYTHON names another Python, or is 'off'."
 )
 EXAMPLES = """
-tuskml install                for this environment's DuckDB, and clients of the same version
-tuskml install --for v2.1.0   for a client of another version too
-tuskml install --remove       take it away again
+tuskml install
+tuskml install --for v2.1.0
+tuskml install --remove
 """
 LOAD = "LOAD tuskml FROM tuskml;"
 

@@ -150,6 +150,21 @@ def test_a_home_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch, tmp_path
         assert con.execute(TRAIN).fetchall() == [("ok",)]
 
 
+def test_processes_that_begin_at_once(home: Path) -> None:
+    """Each finds or makes the same repository, also where a broken one lies."""
+    with tuskml.connect():
+        (made,) = (home / ".cache" / "tuskml" / "trust").iterdir()
+    shutil.rmtree(made / "keys")
+    script = f"import tuskml; print(tuskml.connect().execute({TRAIN!r}).fetchall())"
+    begun = [
+        subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    said = [one.communicate()[0].strip() for one in begun]
+    assert [text.endswith("[('ok',)]") for text in said] == [True] * 3, said
+    assert list(made.parent.iterdir()) == [made]
+
+
 @pytest.mark.usefixtures("home")
 def test_what_the_user_sets_is_kept() -> None:
     settings = "SELECT current_setting('extension_directories')"
