@@ -91,7 +91,7 @@ class _Boosted(_Trees):
         num_leaves: int = 31,
         max_depth: int = 0,
         learning_rate: float = 0.1,
-        min_child_rows: int = 20,
+        min_child_rows: int | None = None,
         l1: float = 0.0,
         l2: float = 0.0,
         feature_fraction: float = 1.0,

@@ -74,6 +74,8 @@ def read(text: str) -> Booster:
     head, *trees = sections
     try:
         return with_names(text, head, booster(head, trees))
+    except DataError:  # it says what tuskml's trees have not
+        raise
     except (KeyError, IndexError, ValueError, OverflowError) as error:
         raise DataError(f"the text is damaged ({error!r}), {EXPECTED}") from error
 

@@ -65,6 +65,7 @@ class Rules:
     top_rate: float = 0.0
     other_rate: float = 0.0
     spends: int = 0
+    min_bin_rows: int = 0
 
 
 @dataclass(frozen=True)
@@ -166,6 +167,16 @@ def boosted(
         return [_forest(handle, g, shape, about[g]) for g in range(len(about))]
     finally:
         kernels.tk_forests_free(handle)
+
+
+def least_child_rows(n: int) -> int:
+    """The least rows of a leaf in a group of n rows, unless an option says so."""
+    return int(library().tk_child_rows(n))
+
+
+def least_bin_rows(n: int) -> int:
+    """The same of a bin."""
+    return int(library().tk_bin_rows(n))
 
 
 def kept_iterations(base_loss: float, loss: Floats, held: Floats | None) -> int:

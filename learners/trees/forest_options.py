@@ -19,6 +19,7 @@ class ForestOptions(TreeOptions):
     """
 
     feature_fraction: float | None  # type: ignore[assignment]
+    min_child_rows: int
     learning_rate: float = 1.0
     min_child_hessian: float = 0.0
     l1: float = 0.0
@@ -50,7 +51,7 @@ FOREST_OPTIONS = OptionTable(
         _like("trees", meaning="the trees, whose leaves are averaged"),
         Option("num_leaves", integer(2, NO_LIMIT), NO_LIMIT, "the most leaves of a tree"),
         _like("max_depth"),
-        _like("min_child_rows", default=1),
+        _like("min_child_rows", default=1, meaning="the least rows of a leaf"),
         _like("min_gain"),
         Option(
             "feature_fraction",
@@ -71,6 +72,7 @@ FOREST_OPTIONS = OptionTable(
         _like("cat_smooth", default=1.0),
         _like("cat_l2", default=0.0),
         _like("max_bins"),
+        _like("min_bin_rows", default=1, meaning="the least rows of a bin"),
         _like("missing"),
         *("threads", "seed", "classes", "format"),
     ),

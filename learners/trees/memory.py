@@ -10,6 +10,7 @@ from tuskml.kernels.trees.spent import LARGE
 from tuskml.learners.held_out import held_out_counts
 from tuskml.learners.trees.forest_options import ForestOptions
 from tuskml.learners.trees.options import TreeOptions
+from tuskml.learners.trees.rules import bin_rows, child_rows
 
 NEAR, NARROW = 1 << 18, 1 << 16
 """Cells of a group whose rows have the numbers of their histogram cells, and rows of one whose
@@ -84,9 +85,8 @@ def grows_near(shape: Shape) -> bool:
 def histograms(shape: Shape, options: TreeOptions) -> int:
     """Bytes of the histograms of the leaves that may still be split."""
     n = shape.rows - shape.held
-    least = max(3, min(options.min_child_rows, 20) * 2 // 5)  # rows of a bin
-    of_feature = min(options.max_bins + 1, n // least + 2)
-    leaves = min(options.num_leaves, n // max(options.min_child_rows, 1) + 1)
+    of_feature = min(options.max_bins + 1, n // bin_rows(options, n) + 2)
+    leaves = min(options.num_leaves, n // child_rows(options, n) + 1)
     if isinstance(options, ForestOptions):  # leaf by leaf, down to those of few rows
         leaves = min(leaves, 2 * max(n // (2 * of_feature), 1).bit_length() + 2)
     elif grows_near(shape):

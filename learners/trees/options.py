@@ -85,7 +85,7 @@ class TreeOptions(Options):
     num_leaves: int
     max_depth: int
     learning_rate: float
-    min_child_rows: int
+    min_child_rows: int | None
     min_child_hessian: float | None
     min_gain: float
     l1: float
@@ -106,6 +106,7 @@ class TreeOptions(Options):
     cat_smooth: float
     cat_l2: float
     max_bins: int
+    min_bin_rows: int | None
     bounds: tuple[Bounds, ...] | BoundsByName | None
     patience: int
 
@@ -150,7 +151,12 @@ OPTIONS = OptionTable(
         Option("num_leaves", integer(2, 65_536), 31, "the most leaves of a tree"),
         Option("max_depth", integer(0, 65_535), 0, "the most splits above a leaf; 0: any number"),
         Option("learning_rate", real(0, open_low=True), 0.1, "the factor of what each leaf says"),
-        Option("min_child_rows", integer(1, 2**31 - 1), 20, "the least rows of a leaf"),
+        Option(
+            "min_child_rows",
+            integer(1, 2**31 - 1),
+            None,
+            "the least rows of a leaf; if not given a twelfth of the group's rows, from 3 to 20",
+        ),
         Option(
             "min_child_hessian",
             real(0),
@@ -273,6 +279,13 @@ OPTIONS = OptionTable(
         ),
         Option("max_bins", integer(2, MOST_BINS), MOST_BINS, "the most bins of a feature"),
         Option(
+            "min_bin_rows",
+            integer(1, 2**31 - 1),
+            None,
+            "the least rows of a bin; if not given 1 for groups of fewer than 256 rows and up to "
+            "4 for larger ones, and no more than `min_child_rows`",
+        ),
+        Option(
             "bounds",
             BOUNDS,
             None,
@@ -305,4 +318,4 @@ OPTIONS = OptionTable(
     ),
     _check,
 )
-"""The defaults are LightGBM's, which its users know."""
+"""The defaults are LightGBM's, which its users know, but for the least rows of leaves and bins."""

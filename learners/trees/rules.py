@@ -4,7 +4,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from tuskml.kernels.trees.boosting import GINI, LOGISTIC, POISSON, SOFTMAX, Rules
+from tuskml.kernels.trees.boosting import (
+    GINI,
+    LOGISTIC,
+    POISSON,
+    SOFTMAX,
+    Rules,
+    least_bin_rows,
+    least_child_rows,
+)
 from tuskml.learners.trees.forest_options import ForestOptions
 from tuskml.learners.trees.options import OBJECTIVES, TreeOptions
 
@@ -29,7 +37,7 @@ def rules_of(options: TreeOptions, several: bool = False) -> Rules:
         max_depth=options.max_depth,
         max_bins=options.max_bins,
         patience=options.patience,
-        min_child_rows=options.min_child_rows,
+        min_child_rows=options.min_child_rows or 0,
         min_child_hessian=OWN_LEAST if least is None else least,
         min_gain=options.min_gain,
         l1=options.l1,
@@ -46,11 +54,28 @@ def rules_of(options: TreeOptions, several: bool = False) -> Rules:
         min_category_rows=options.min_category_rows,
         cat_smooth=options.cat_smooth,
         cat_l2=options.cat_l2,
+        min_bin_rows=options.min_bin_rows or 0,
     )
 
 
-def in_units_of(rules: Rules, labels: np.void) -> Rules:
-    """The rules for a group with such LABELS, as the kernels have them for groups in one place."""
+def child_rows(options: TreeOptions, n: int) -> int:
+    """The least rows of a leaf in a group of n rows."""
+    return options.min_child_rows or least_child_rows(n)
+
+
+def bin_rows(options: TreeOptions, n: int) -> int:
+    """How many rows the bins of a group of n rows usually have, where there are bins enough."""
+    if options.min_bin_rows:
+        return options.min_bin_rows
+    return 2 * min(least_bin_rows(n), child_rows(options, n)) - 1
+
+
+def in_units_of(rules: Rules, labels: np.void, n: int) -> Rules:
+    """The rules for a group with such LABELS, as the kernels have them for groups in one place.
+
+    n: the rows that trees grow on.
+    """
+    rules = replace(rules, min_child_rows=rules.min_child_rows or least_child_rows(n))
     if rules.min_child_hessian >= 0:
         return rules
     unit = float(labels["weight"] / labels["n_rows"])

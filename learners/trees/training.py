@@ -39,7 +39,7 @@ from tuskml.learners.trees.forest import as_numbers
 from tuskml.learners.trees.forest_options import FOREST_OPTIONS, ForestOptions
 from tuskml.learners.trees.options import OPTIONS, TreeOptions
 from tuskml.learners.trees.rows import Rows
-from tuskml.learners.trees.rules import averaged, classifies, rules_of
+from tuskml.learners.trees.rules import averaged, child_rows, classifies, rules_of
 from tuskml.learners.trees.warm_start import by_numbering, joined_trees, refuse_start, started
 from tuskml.learners.validation import shuffled
 from tuskml.schedule import budget
@@ -247,7 +247,8 @@ def status_of(forest: Forest, label: np.void, options: TreeOptions) -> str:
     if not np.isfinite(forest.loss).all() or (light and not forest.trees):
         return "out of range"
     if not forest.trees:
-        few = int(label["n_rows"]) < 2 * options.min_child_rows
+        rows = int(label["n_rows"])
+        few = rows < 2 * child_rows(options, rows)
         return "too few rows" if few else "no split"
     return "early stop" if forest.iterations < len(forest.loss) else "ok"
 

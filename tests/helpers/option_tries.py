@@ -74,6 +74,7 @@ VALUES: Mapping[str, Any] = {
     "learning_rate": 0.037, "likelihood_ratio": True, "loss": "bpr", "max_bins": 4,
     "max_cat_threshold": 1, "max_cat_to_onehot": 200, "max_categories": 2, "max_depth": 1,
     "max_iter": 1, "min_category_rows": 30, "min_child_hessian": 30.0, "min_child_rows": 31,
+    "min_bin_rows": 40,
     "min_count": 7, "min_gain": 300.0, "missing": "level", "momentum": 0.3, "monotone": [-1, 0, 1],
     "num_leaves": 2, "objective": None, "one_standard_error": True, "optimize_interval": 3,
     "other_rate": 0.4, "partition": 0, "path": {"length": 4, "folds": 3}, "patience": 2,

@@ -71,7 +71,8 @@ typedef struct tk_boost {
     int32_t max_depth;  /* of a leaf; 0: no limit */
     int32_t max_bins;   /* of a feature, 2 to TK_MOST_BINS */
     int32_t patience; /* trees without a lower held-out loss after which boosting ends; 0: none */
-    int64_t min_child_rows;
+    int64_t min_child_rows; /* 0: tk_child_rows of the group's rows */
+    int64_t min_bin_rows;   /* 0: tk_bin_rows of them */
     /* min_child_hessian: below 0, times a row's mean weight, and TK_POISSON_TREES' mean count
      * where that is below 1 */
     double min_child_hessian, min_gain;
@@ -107,6 +108,13 @@ typedef struct tk_boost {
     const tk_started *from; /* trees of before, which count as iterations where rows and features
                              * are drawn; or NULL. Not of random forests. */
 } tk_boost;
+
+/* The least rows of a leaf of boosted trees, and of a bin, unless options say them, of a group of
+ * n rows. The smallest groups have the smallest leaves and a bin of each value; bins of larger
+ * ones have more rows, since searches take the time of all bins. Chosen on the sets of development
+ * of scripts/bench/trees/small_group_sets.py. */
+TK_API int64_t tk_child_rows(int64_t n);
+TK_API int64_t tk_bin_rows(int64_t n);
 
 /* What one group's boosting gave. */
 typedef struct tk_boosted {
@@ -194,8 +202,10 @@ TK_API int64_t tk_bin_sample_values(const tk_bin_sample *sample, int64_t feature
  * values that are no levels. */
 TK_API int tk_level_counts(const tusk_group *group, int64_t feature, int64_t *out);
 /* The finite bounds of a feature by the values of all parts, which are sorted, and the levels of a
- * category by their rows. out: (max_bins,). Return how many, -1: no memory. */
-TK_API int64_t tk_bounds_of(double *values, int64_t n, const tk_boost *boost, double *out);
+ * category by their rows. all_rows: of the group. out: (max_bins,). Return how many, -1: no
+ * memory. */
+TK_API int64_t tk_bounds_of(double *values, int64_t n, const tk_boost *boost, int64_t all_rows,
+                            double *out);
 TK_API int64_t tk_levels_of(const int64_t *rows, const tk_boost *boost, double *out);
 /* The margin before the first tree by the sum over all rows that tk_part_sums adds to. */
 TK_API double tk_base_of(const tk_boost *boost, double sum, double total);

@@ -16,6 +16,7 @@ namespace {
 
 constexpr double INFINITE = std::numeric_limits<double>::infinity();
 constexpr double GAP = std::numeric_limits<double>::quiet_NaN();
+constexpr double GOOD_PART = 0.25; // of the values among which a bin may end
 
 // Calls body(x, y) for each row of a dense group.
 template <class T, class Body> void for_rows(const tusk_group &group, Body &&body) {
@@ -83,37 +84,100 @@ double between(double low, double high) {
     return middle < high ? middle : low;
 }
 
-// Where the run of equal values that begins at `at` ends.
-template <class T> size_t run_end(const std::vector<T> &values, size_t at) {
-    size_t end = at + 1;
-    while (end < values.size() && values[end] == values[at])
-        end++;
-    return end;
-}
+// The distinct values of a feature, rising, and how many rows have at most each.
+template <class T> struct Runs {
+    std::vector<T> value;
+    std::vector<int64_t> rows;
 
-// A feature's bounds without the infinite one. A bin ends when it has its share of the rows that
-// are left, or before a value that has a share of its own.
-template <class T> std::vector<double> bounds_of(std::vector<T> &values, int most, int64_t least) {
-    sort_numbers(values);
-    std::vector<double> out;
-    size_t n = values.size(), begin = 0; // of the bin
-    auto share_of = [&] {
-        double even = (double)(n - begin) / (double)(most - (int)out.size());
-        return std::max<double>((double)least, even);
-    };
-    double share = share_of();
-    for (size_t i = 0, end = n ? run_end(values, 0) : 0, next; end < n; i = end, end = next) {
-        if ((int)out.size() + 1 == most)
-            break;
-        next = run_end(values, end);
-        bool full = (double)(end - begin) >= share;
-        bool before_heavy = (int64_t)(end - begin) >= least && (double)(next - end) >= share;
-        if (full || before_heavy) {
-            out.push_back(between((double)values[i], (double)values[end]));
-            begin = end;
-            share = share_of();
+    explicit Runs(const std::vector<T> &sorted) {
+        for (size_t i = 0; i < sorted.size(); i++) {
+            if (value.empty() || sorted[i] != value.back())
+                value.push_back(sorted[i]), rows.push_back(0);
+            rows.back() = (int64_t)i + 1;
         }
     }
+    int64_t size() const { return (int64_t)value.size(); }
+    double gap(int64_t run) const { return (double)value[run + 1] - (double)value[run]; }
+};
+
+// The last run of each bin but the last bin, by ranks: a bin ends when it has its share of the
+// rows that are left, or before a value that has a share of its own.
+template <class T>
+std::vector<int64_t> by_rank(const Runs<T> &runs, int most, const BinRows &rows) {
+    std::vector<int64_t> out;
+    int64_t begin = 0, n = runs.size() ? runs.rows.back() : 0; // begin: of the bin
+    auto share_of = [&] {
+        double even = (double)(n - begin) / (double)(most - (int)out.size());
+        return std::max<double>((double)rows.usual, even);
+    };
+    double share = share_of();
+    for (int64_t run = 0; run + 1 < runs.size() && (int)out.size() + 1 < most; run++) {
+        int64_t has = runs.rows[run] - begin, next = runs.rows[run + 1] - runs.rows[run];
+        bool full = (double)has >= share;
+        bool before_heavy = has >= rows.least && (double)next >= share;
+        if (!(full || before_heavy) || n - runs.rows[run] < rows.least)
+            continue;
+        out.push_back(run);
+        begin = runs.rows[run];
+        share = share_of();
+    }
+    return out;
+}
+
+// The runs at which a bin may end, and the one before the widest gap.
+struct Window {
+    int64_t first, last, widest;
+};
+
+// How far the end of a bin may move: by up to half of the rows of the bins on either side, of
+// which each keeps its least rows.
+template <class T>
+Window window_of(const Runs<T> &runs, const BinRows &rows, const std::vector<int64_t> &ends,
+                 size_t i) {
+    int64_t end = ends[i], at = runs.rows[end], begin = i ? runs.rows[ends[i - 1]] : 0;
+    int64_t next = i + 1 < ends.size() ? runs.rows[ends[i + 1]] : runs.rows.back();
+    int64_t low = std::max(begin + rows.least, at - (at - begin) / 2);
+    int64_t high = std::min(next - rows.least, at + (next - at) / 2);
+    Window found{end, end, end};
+    while (found.first > 0 && runs.rows[found.first - 1] >= low)
+        found.first--;
+    while (found.last + 2 < runs.size() && runs.rows[found.last + 1] <= high)
+        found.last++;
+    for (int64_t run = found.first; run <= found.last; run++)
+        if (runs.gap(run) > runs.gap(found.widest))
+            found.widest = run;
+    return found;
+}
+
+// Moves the ends of bins to the widest gaps between values thereabouts, the widest of all first,
+// where these are a good part of the range: so bins do not reach across empty space.
+template <class T>
+void move_to_gaps(const Runs<T> &runs, const BinRows &rows, std::vector<int64_t> *ends) {
+    if (rows.usual == 1 && (int64_t)ends->size() + 1 == runs.size())
+        return;
+    std::vector<std::pair<double, size_t>> order;
+    for (size_t i = 0; i < ends->size(); i++)
+        order.emplace_back(-runs.gap(window_of(runs, rows, *ends, i).widest), i);
+    std::sort(order.begin(), order.end());
+    for (auto [_, i] : order) {
+        Window around = window_of(runs, rows, *ends, i);
+        double range = (double)runs.value[around.last + 1] - (double)runs.value[around.first];
+        if (runs.gap(around.widest) >= GOOD_PART * range)
+            (*ends)[i] = around.widest;
+    }
+}
+
+// A feature's bounds without the infinite one.
+template <class T>
+std::vector<double> bounds_of(std::vector<T> &values, int most, const BinRows &rows) {
+    sort_numbers(values);
+    const Runs<T> runs(values);
+    std::vector<int64_t> ends = by_rank(runs, most, rows);
+    move_to_gaps(runs, rows, &ends);
+    std::vector<double> out;
+    out.reserve(ends.size());
+    for (int64_t run : ends)
+        out.push_back(between((double)runs.value[run], (double)runs.value[run + 1]));
     return out;
 }
 
@@ -126,7 +190,7 @@ bool are_shared(const tk_boost &boost, int64_t f, std::vector<double> *out) {
 }
 
 template <class T>
-Bins bins_of(const tusk_group &group, const tk_boost &boost, int64_t least,
+Bins bins_of(const tusk_group &group, const tk_boost &boost, const BinRows &rows,
              const uint8_t *by_level, int threads) {
     const int most = boost.max_bins;
     std::vector<const T *> sample;
@@ -146,7 +210,7 @@ Bins bins_of(const tusk_group &group, const tk_boost &boost, int64_t least,
         }
         std::vector<T> values = values_of(sample, (int32_t)f);
         bounds[f] =
-            by_level && by_level[f] ? levels_of(values, most) : bounds_of(values, most, least);
+            by_level && by_level[f] ? levels_of(values, most) : bounds_of(values, most, rows);
     });
     Bins bins;
     if (by_level)
@@ -280,25 +344,28 @@ int64_t copy_values(const std::vector<const void *> &rows, int32_t kind, int32_t
     return n;
 }
 
-std::vector<double> bounds_by(std::vector<double> &values, int most, int64_t least) {
-    return bounds_of(values, most, least);
+std::vector<double> bounds_by(std::vector<double> &values, int most, const BinRows &rows) {
+    return bounds_of(values, most, rows);
 }
 
-// Narrower bins cost time and lower no held-out loss: with leaves of at least 20 rows, of 270 rows
-// of four data sets, bins of 3 rows were no better than those of 8. Wider ones lose where labels
-// have little noise.
-int64_t least_in_bin(const tk_boost &boost) {
-    return std::max<int64_t>(3, std::min<int64_t>(boost.min_child_rows, 20) * 2 / 5);
+BinRows rows_in_bins(const tk_boost &boost, int64_t n) {
+    int64_t least = std::max<int64_t>(boost.min_bin_rows, 1);
+    if (boost.averaged || boost.min_bin_rows)
+        return {least, least};
+    least =
+        std::min(tk_bin_rows(n), boost.min_child_rows ? boost.min_child_rows : tk_child_rows(n));
+    return {least, 2 * least - 1};
 }
 
 std::vector<uint8_t> missing_in(const tusk_group &group) {
     return group.kind == TUSK_DENSE_F64 ? gaps_in<double>(group) : gaps_in<float>(group);
 }
 
-Bins find_bins(const tusk_group &group, const tk_boost &boost, int64_t least,
-               const uint8_t *by_level, int threads) {
-    return group.kind == TUSK_DENSE_F64 ? bins_of<double>(group, boost, least, by_level, threads)
-                                        : bins_of<float>(group, boost, least, by_level, threads);
+Bins find_bins(const tusk_group &group, const tk_boost &boost, const uint8_t *by_level,
+               int threads) {
+    BinRows rows = rows_in_bins(boost, group.n_rows);
+    return group.kind == TUSK_DENSE_F64 ? bins_of<double>(group, boost, rows, by_level, threads)
+                                        : bins_of<float>(group, boost, rows, by_level, threads);
 }
 
 void code_rows(const tusk_group &group, const Bins &bins, int threads, uint8_t *out, bool spends) {
@@ -309,3 +376,11 @@ void code_rows(const tusk_group &group, const Bins &bins, int threads, uint8_t *
 }
 
 } // namespace tusk
+
+int64_t tk_child_rows(int64_t n) {
+    return std::clamp<int64_t>(n / 12, 3, 20);
+}
+
+int64_t tk_bin_rows(int64_t n) {
+    return std::clamp<int64_t>(n / 128, 1, 4);
+}

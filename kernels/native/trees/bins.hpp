@@ -26,23 +26,28 @@ struct Bins {
     bool category(int32_t f) const { return !by_level.empty() && by_level[f]; }
 };
 
-// Bounds of nearly equal numbers of rows, half-way between neighbouring values. They are exact for
-// up to BIN_SAMPLE rows. Of larger groups a sample is read, chosen by a hash of the rows' content,
-// so the bounds do not depend on the order of the rows.
+// How many rows bins have at least, and usually where there are bins enough.
+struct BinRows {
+    int64_t least, usual;
+};
+// Those of a group of n rows.
+BinRows rows_in_bins(const tk_boost &boost, int64_t n);
+
+// Bounds of nearly equal numbers of rows, half-way between neighbouring values, in the widest gaps
+// thereabouts. They are exact for up to BIN_SAMPLE rows. Of larger groups a sample is read, chosen
+// by a hash of the rows' content, so the bounds do not depend on the order of the rows.
 constexpr int64_t BIN_SAMPLE = 200000;
-// least: rows of a bin. by_level: (d,) 1: a category; or NULL. Bounds that `boost` has are taken
-// as they are, but for those of categories.
-Bins find_bins(const tusk_group &group, const tk_boost &boost, int64_t least,
-               const uint8_t *by_level, int threads);
+// by_level: (d,) 1: a category; or NULL. Bounds that `boost` has are taken as they are, but for
+// those of categories.
+Bins find_bins(const tusk_group &group, const tk_boost &boost, const uint8_t *by_level,
+               int threads);
 
 // The rows of a part of a group by which the bounds of the whole group are found, and the values
 // of a feature that are not missing. all_rows: of the group.
 std::vector<const void *> sampled(const tusk_group &group, int64_t all_rows);
 int64_t copy_values(const std::vector<const void *> &rows, int32_t kind, int32_t f, double *out);
 // The finite bounds of a feature; values are sorted.
-std::vector<double> bounds_by(std::vector<double> &values, int most, int64_t least);
-// Rows of a bin, at least.
-int64_t least_in_bin(const tk_boost &boost);
+std::vector<double> bounds_by(std::vector<double> &values, int most, const BinRows &rows);
 // (d,) 1: some rows lack the feature.
 std::vector<uint8_t> missing_in(const tusk_group &group);
 

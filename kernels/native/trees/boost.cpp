@@ -18,9 +18,11 @@
 namespace tusk {
 namespace {
 
-// The rules for one group, whose least curvature of a leaf is in its own units.
+// The rules for one group, whose leaves have their least rows and curvature.
 tk_boost rules_of(const tk_boost &boost, const tusk_group &group) {
     tk_boost own = boost;
+    if (!own.min_child_rows)
+        own.min_child_rows = tk_child_rows(group.n_rows);
     if (boost.min_child_hessian >= 0)
         return own;
     Labels labels{&group, boost.objective, 1, 0, weights_of(group)};
@@ -52,7 +54,7 @@ private:
     template <class Cell> int grow_all(Forest *out) {
         if (categories() && !are_levels(group_, categories()))
             return TK_REFUSED;
-        bins_ = find_bins(group_, boost_, least_in_bin(boost_), categories(), threads_);
+        bins_ = find_bins(group_, boost_, categories(), threads_);
         int code = prepare(out);
         if (code)
             return code;

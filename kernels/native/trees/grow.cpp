@@ -79,12 +79,28 @@ template <class Cell> const Cell *Grower<Cell>::sums_of_drawn(const Leaf &leaf) 
     return sums;
 }
 
+// Whether all rows of a leaf add the same, so that no split gains.
+template <class Cell> bool Grower<Cell>::is_pure(const Leaf &leaf) const {
+    const uint32_t *which = rows_of(leaf);
+    Addend first = rows_->addends[which[0]];
+    return std::all_of(which, which + leaf.n, [&](uint32_t row) {
+        Addend one = rows_->addends[row];
+        return one[0] == first[0] && one[1] == first[1];
+    });
+}
+
 // Features are drawn, twice as many where none of them splits the leaf.
 template <class Cell> Split Grower<Cell>::best_of_drawn(const Leaf &leaf) {
+    if (is_pure(leaf))
+        return Split{};
     uint64_t seed = seed_of(seed_, number_of(leaf.node));
     for (double share = boost_.node_fraction;; share *= 2, seed = mixed(seed + 1)) {
         choose_features(draw_features(bins_.features(), share, seed));
-        Split best = best_of(leaf, sums_of_drawn(leaf));
+        bool few =
+            leaf.slot == BY_ROWS && tusk::has_few_rows(*rule_, leaf.n) && categories_.empty();
+        Split best = few ? best_split_of_few(*rule_, bins_, *rows_,
+                                             {rows_of(leaf), leaf.n, leaf.sum}, numbers_)
+                         : best_of(leaf, sums_of_drawn(leaf));
         if (best.feature >= 0 || share >= 1)
             return best;
     }

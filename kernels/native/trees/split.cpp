@@ -111,6 +111,24 @@ template <> struct Prefixes<Addend> {
     }
 };
 
+// Candidates of which some features have few, with their numbers.
+struct Listed {
+    int64_t gradient[ROOM], curvature[ROOM], rows[ROOM], number[ROOM];
+    int32_t used = 0;
+
+    bool full() const { return used + 2 * (MOST_FEW_ROWS + 1) > ROOM; }
+    void take(const Sum &sum, int64_t candidate) {
+        gradient[used] = sum.gradient, curvature[used] = sum.curvature;
+        rows[used] = sum.rows, number[used] = candidate;
+        used++;
+    }
+    // No rows on the left are no candidate.
+    void fill_up() {
+        for (; used % LANES; used++)
+            gradient[used] = curvature[used] = rows[used] = number[used] = 0;
+    }
+};
+
 inline v8i integers(const void *at) {
     v8i v;
     std::memcpy(&v, at, sizeof v);
@@ -191,6 +209,16 @@ public:
         for (int32_t i = 0; i < left.n_parts; i++)
             look_at(left.sums + left.parts[i].at, left.parts[i]);
         left.used = left.n_parts = 0;
+    }
+    void look(Listed &left) {
+        left.fill_up();
+        for (int32_t at = 0; at < left.used; at += LANES) {
+            v8d nl = number_of(integers(left.rows + at)), nr = rows_ - nl;
+            Mask<v8d> fits = (nl >= least_rows_) & (nr >= least_rows_);
+            keep(integers(left.gradient + at), integers(left.curvature + at), fits,
+                 integers(left.number + at));
+        }
+        left.used = 0;
     }
     const Range &range() const { return range_; }
 
@@ -292,7 +320,142 @@ Split best_of(const Rule &rule, const Bins &bins, const Cell *histogram, const S
     return candidate < 0 ? Split{} : split_of(candidate, gain, bins, histogram, leaf);
 }
 
+// A leaf of few rows, whose sums are listed for the bins that have rows.
+template <class Sums>
+Split best_listed(const Rule &rule, const Sum &leaf, const Features &features, Sums &&sums) {
+    Search search(rule, leaf);
+    Listed left;
+    for (int32_t f : features) {
+        sums.list(f, &left);
+        if (left.full())
+            search.look(left);
+    }
+    search.look(left);
+    double gain = 0;
+    int64_t candidate = search.pick(&gain);
+    return candidate < 0 ? Split{} : sums.split_of(candidate, gain, leaf);
+}
+
+// Lists the candidates of a feature: first, twice the number of its first bin.
+class Lister {
+public:
+    Lister(int64_t first, const Sum &missing, Listed *out)
+        : first_(first), missing_(missing), out_(out) {}
+
+    void add(int32_t bin, const Sum &of_bin) {
+        bool lacking = missing_.rows > 0;
+        if (lacking && !sum_.rows && bin > 0)
+            out_->take(missing_, first_ + 1); // all that is missing against the others
+        sum_ += of_bin;
+        out_->take(sum_, first_ + 2 * bin);
+        Sum with = sum_;
+        if (lacking)
+            out_->take(with += missing_, first_ + 2 * bin + 1);
+    }
+
+private:
+    int64_t first_;
+    Sum missing_, sum_{0, 0, 0};
+    Listed *out_;
+};
+
+// Sums by the rows of a leaf.
+class ByRows {
+public:
+    ByRows(const Bins &bins, const Rows &rows, const LeafOf &leaf)
+        : bins_(bins), rows_(rows), leaf_(leaf) {}
+
+    void list(int32_t f, Listed *out) {
+        uint64_t set[4] = {};
+        for (int64_t i = 0; i < leaf_.n; i++) {
+            int32_t code = code_of(i, f);
+            cells_[code] += rows_.addends[leaf_.which[i]];
+            set[code >> 6] |= UINT64_C(1) << (code & 63);
+        }
+        Sum missing{0, 0, 0};
+        if (int32_t last = bins_.values(f); bins_.missing[f]) {
+            missing = take_out(last);
+            set[last >> 6] &= ~(UINT64_C(1) << (last & 63));
+        }
+        Lister to(2 * (int64_t)bins_.first[f], missing, out);
+        for (int32_t word = 0; word < 4; word++)
+            for (uint64_t left = set[word]; left; left &= left - 1) {
+                int32_t bin = 64 * word + __builtin_ctzll(left);
+                to.add(bin, take_out(bin));
+            }
+    }
+
+    Split split_of(int64_t candidate, double gain, const Sum &leaf) const {
+        int32_t f = feature_of(bins_, candidate);
+        Split found{gain, f, (int32_t)(candidate / 2) - bins_.first[f], candidate % 2 == 1, {}};
+        bool lacking = false;
+        for (int64_t i = 0; i < leaf_.n; i++) {
+            int32_t code = code_of(i, f);
+            bool missing = bins_.missing[f] && code == bins_.values(f);
+            lacking |= missing;
+            if (missing ? found.missing_left : code <= found.bin)
+                found.left += sum_of(rows_.addends[leaf_.which[i]]);
+        }
+        if (!lacking)
+            found.missing_left = 2 * found.left.rows >= leaf.rows;
+        return found;
+    }
+
+private:
+    int32_t code_of(int64_t i, int32_t f) const {
+        return rows_.codes[(size_t)leaf_.which[i] * bins_.features() + f];
+    }
+    Sum take_out(int32_t bin) {
+        Sum sum = sum_of(cells_[bin]);
+        cells_[bin] = Addend{0, 0};
+        return sum;
+    }
+
+    const Bins &bins_;
+    const Rows &rows_;
+    const LeafOf &leaf_;
+    Addend cells_[TK_MOST_BINS + 1] = {};
+};
+
+// The same sums by a histogram.
+template <class Cell> class ByHistogram {
+public:
+    ByHistogram(const Bins &bins, const Cell *histogram) : bins_(bins), histogram_(histogram) {}
+
+    void list(int32_t f, Listed *out) const {
+        const Cell *of_feature = histogram_ + bins_.first[f];
+        int32_t n = bins_.values(f);
+        Sum missing = bins_.missing[f] ? sum_of(of_feature[n]) : Sum{0, 0, 0};
+        Lister to(2 * (int64_t)bins_.first[f], missing, out);
+        for (int32_t bin = 0; bin < n; bin++)
+            if (Sum sum = sum_of(of_feature[bin]); sum.rows)
+                to.add(bin, sum);
+    }
+    Split split_of(int64_t candidate, double gain, const Sum &leaf) const {
+        return tusk::split_of(candidate, gain, bins_, histogram_, leaf);
+    }
+
+private:
+    const Bins &bins_;
+    const Cell *histogram_;
+};
+
 } // namespace
+
+Split best_split_of_few(const Rule &rule, const Bins &bins, const Rows &rows, const LeafOf &leaf,
+                        const Features &features) {
+    return best_listed(rule, leaf.sum, features, ByRows(bins, rows, leaf));
+}
+
+Split best_split_of_few(const Rule &rule, const Bins &bins, const Sum *histogram, const Sum &leaf,
+                        const Features &features) {
+    return best_listed(rule, leaf, features, ByHistogram<Sum>(bins, histogram));
+}
+
+Split best_split_of_few(const Rule &rule, const Bins &bins, const Addend *histogram,
+                        const Sum &leaf, const Features &features) {
+    return best_listed(rule, leaf, features, ByHistogram<Addend>(bins, histogram));
+}
 
 Split best_split(const Rule &rule, const Bins &bins, const Sum *histogram, const Sum &leaf,
                  const Features &features) {

@@ -127,6 +127,7 @@ private:
     bool has_few_rows(const Leaf &leaf) const;
     Split best_of(const Leaf &leaf, const Cell *sums);
     const Cell *sums_of_drawn(const Leaf &leaf);
+    bool is_pure(const Leaf &leaf) const;
     Split best_of_drawn(const Leaf &leaf);
     void search_both(Leaf &left, Leaf &right);
     int split_best();

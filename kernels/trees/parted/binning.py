@@ -121,7 +121,8 @@ def bins_of(
         some = own[at : at + step]
         for feature, found in zip(some, merged(rows, hold, some, all_rows), strict=True):
             out = np.empty(rules.max_bins)
-            count = library().tk_bounds_of(pointer(found), len(found), boost, pointer(out))
+            given = pointer(found), len(found), boost, all_rows, pointer(out)
+            count = library().tk_bounds_of(*given)
             bounds[feature] = out[: room(count)]
     weights = np.array([one[1] for one in answers])
     return put_together(bounds, missing, flags), weights

@@ -111,14 +111,16 @@ def grown(given: Rows, request: Request[Task, TreeOptions]) -> Models:
     began = time.monotonic()
     options, rows = request.options, given.rows
     assert isinstance(rows, ShardedPass)
-    rules = in_units_of(rules_of(options, given.classes is not None), given.labels[0])
     signs, width = listed(options.monotone), int(given.groups["dim"][0])
     monotone = None if signs is None else np.array(signs, np.int8)
     bounds = listed_bounds(options.bounds, width, given.by_level)
     before = started(given, options, classifies(options))
     targets = Targets(given.classes, monotone, given.by_level, before, bounds)
     positive = np.ascontiguousarray(training.higher(options, given.labels))
+    rows_in_all = int(given.groups["n_rows"][0])
     n = int(held_out_counts(given.groups["n_rows"], options.validation or 0.0)[0])
+    rules = rules_of(options, given.classes is not None)
+    rules = in_units_of(rules, given.labels[0], rows_in_all - n)
     hold = Hold(holding_of(rows, options.seed, n), n) if n else None
     rows = replace(rows, positive=positive)
     if isinstance(options, ForestOptions):

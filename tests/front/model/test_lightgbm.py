@@ -168,8 +168,9 @@ REFUSALS = [
 def test_refusals_say_what_is_expected(old: str, new: str, sentence: str) -> None:
     text = recorded()
     assert old in text
-    with pytest.raises(DataError, match=re.escape(sentence)):
+    with pytest.raises(DataError, match=re.escape(sentence)) as refused:
         Model.from_lightgbm(text.replace(old, new, 1))
+    assert ("damaged" in str(refused.value)) == ("damaged" in sentence)
 
 
 def test_other_models_are_no_trees(con: duckdb.DuckDBPyConnection) -> None:

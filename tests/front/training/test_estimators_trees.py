@@ -160,6 +160,6 @@ def test_other_options_and_names() -> None:
     with pytest.raises(OptionError, match="has no parameter 'n_leaves'"):
         TuskBoostedRegressor(n_leaves=3)
     with pytest.warns(ConvergenceWarning, match="'too few rows': there are fewer than two leaves"):
-        TuskBoostedRegressor().fit(X[:30], y[:30])
+        TuskBoostedRegressor().fit(X[:5], y[:5])
     with pytest.raises(ValueError, match="y has one class, 'a', expected two classes or more"):
         TuskForestClassifier().fit(X, ["a"] * len(y))

@@ -70,6 +70,7 @@ INVALID: dict[str, tuple[object, str]] = {
     "cat_smooth": (-1, "a number of at least 0"),
     "cat_l2": (-1, "a number of at least 0"),
     "max_bins": (1, "a whole number from 2 to 255"),
+    "min_bin_rows": (0, "a whole number from 1 to 2147483647"),
     "bounds": (
         [[2, 1]],
         "a list with a rising list of up to 254 numbers or null for each feature, such as "

@@ -159,7 +159,7 @@ def test_held_out_rows_end_a_training(db: Database) -> None:
 
 
 @pytest.mark.parametrize(("label", "options", "where", "status", "iterations"), [
-    ("y", "", "i < 30", "too few rows", 0),
+    ("y", "", "i < 5", "too few rows", 0),
     ("y", '{"min_gain": 1e9}', "true", "no split", 0),
     ("y > -1", LATE, "true", "one class", 0),
     ("y * 1e200", "", "true", "out of range", 0),

@@ -23,7 +23,7 @@ public:
         const uint8_t *by_level = categories();
         if (by_level && !are_levels(group_, by_level))
             return TK_REFUSED;
-        bins_ = find_bins(group_, boost_, 1, by_level, job_.threads);
+        bins_ = find_bins(group_, boost_, by_level, job_.threads);
         int code = prepare(out);
         if (code)
             return code;

@@ -68,11 +68,11 @@ template <class Find> int64_t written(double *out, Find &&find) {
 
 } // namespace
 
-int64_t tk_bounds_of(double *values, int64_t n, const tk_boost *boost, double *out) {
+int64_t tk_bounds_of(double *values, int64_t n, const tk_boost *boost, int64_t all_rows,
+                     double *out) {
     return written(out, [&] {
         std::vector<double> all(values, values + n);
-        int64_t least = boost->averaged ? 1 : least_in_bin(*boost);
-        return bounds_by(all, boost->max_bins, least);
+        return bounds_by(all, boost->max_bins, rows_in_bins(*boost, all_rows));
     });
 }
 
