@@ -26,7 +26,7 @@ Triangles = Any
 there (`tuskml.kernels.gpu.linear_systems`)."""
 
 
-WITH_STRUCTURES = ("fm", "nets", "newton", "paths", "rows", "topics", "trees")
+WITH_STRUCTURES = ("clusters", "fm", "nets", "newton", "paths", "rows", "topics", "trees")
 """Parts with structures of their own, whose classes the types of functions name."""
 
 

@@ -41,6 +41,12 @@ class Task:
         return LABELS[row.labels if row else "two" if self.classifies else "numbers"]
 
     @property
+    def has_labels(self) -> bool:
+        """Whether rows have labels, without which `train_model` takes NULL in their place."""
+        row = TASK_TABLE.get(self.name)
+        return row is None or row.labels not in ("none", "documents")
+
+    @property
     def moves_on(self) -> bool:
         """Whether a training makes several steps, the fewer the nearer it starts."""
         return False
@@ -58,6 +64,7 @@ LABELS = {
     "classes": "two classes or more",
     "either": "numbers, or two classes or more",
     "either_two": "numbers, or two classes",
+    "none": "none: NULL",
     "documents": "none: NULL",
 }
 """What labels are, for the manual, by the word that the table of tasks has for them."""

@@ -169,17 +169,22 @@ DECLARE
     class_names text[] := model.class_names;
     several boolean := task = 'logistic' AND cardinality(model.classes) > 2;
     has_terms boolean := @extschema@._tuskml_has_terms(task);
+    -- Of centres: the number of features, that of centres, whether features have units, these, and then the centres.
+    has_centres boolean := @extschema@._tuskml_has_centres(task);
     by_t boolean := @extschema@._tuskml_is_tested_by_t(task);
-    estimates float8[] := CASE WHEN several THEN model.coef WHEN NOT has_terms THEN ARRAY[model.intercept]
+    estimates float8[] := CASE WHEN several THEN model.coef
+                               WHEN has_centres THEN model.coef[4 + (model.coef[3] * model.coef[1])::integer:]
+                               WHEN NOT has_terms THEN ARRAY[model.intercept]
                                ELSE model.intercept || model.coef END;
     std_errs float8[] := model.std_err;
     width bigint := CASE WHEN several THEN greatest(cardinality(model.coef) / cardinality(model.classes), 1)
+                         WHEN has_centres THEN (model.coef[1] + 1)::bigint
                          ELSE coalesce(cardinality(model.coef), 0) + 1 END;
     errors bigint := (SELECT count(e) FROM unnest(std_errs) AS e);
     freedom float8 := CASE WHEN by_t THEN coalesce((options::jsonb->>'freedom')::float8, model.n_rows - errors) ELSE 'Infinity' END;
     reach float8 := @extschema@._tuskml_interval(freedom);
 BEGIN
-    IF model.coef IS NULL AND has_terms AND NOT coalesce(@extschema@._tuskml_refuse_stored(store), false) OR task IS NULL THEN
+    IF model.coef IS NULL AND has_centres OR model.coef IS NULL AND has_terms AND NOT coalesce(@extschema@._tuskml_refuse_stored(store), false) OR task IS NULL THEN
         RETURN;
     END IF;
     RETURN QUERY
@@ -193,8 +198,8 @@ BEGIN
     p AS (
         SELECT t.at, t.value FROM tested, unnest(places, @extschema@._tuskml_p_values(statistics, freedom)) AS t (at, value))
     SELECT feature::integer,
-           CASE WHEN several THEN class_names[at / width + 1] || ': ' ELSE '' END
-           || CASE WHEN feature = 0 THEN 'intercept' WHEN names IS NOT NULL THEN names[feature] ELSE 'x' || feature END,
+           CASE WHEN several THEN class_names[at / width + 1] || ': ' WHEN has_centres THEN at / width + 1 || ': ' ELSE '' END
+           || CASE WHEN feature = 0 AND has_centres THEN 'rows' WHEN feature = 0 THEN 'intercept' WHEN names IS NOT NULL THEN names[feature] ELSE 'x' || feature END,
            estimate, std_err, CASE WHEN by_t THEN 't' WHEN task = 'logistic' OR std_errs IS NOT NULL THEN 'z' END, statistic, p.value,
            @extschema@._tuskml_bound(estimate, -reach, std_err), @extschema@._tuskml_bound(estimate, reach, std_err),
            CASE WHEN std_err IS NOT NULL THEN @extschema@._tuskml_ratio(task, estimate) END,
