@@ -43,8 +43,7 @@ class Task:
     @property
     def has_labels(self) -> bool:
         """Whether rows have labels, without which `train_model` takes NULL in their place."""
-        row = TASK_TABLE.get(self.name)
-        return row is None or row.labels not in ("none", "documents")
+        return labelled(self.name)
 
     @property
     def moves_on(self) -> bool:
@@ -99,6 +98,12 @@ def weighs_features(task: str) -> bool:
     """Whether models of a task have one coefficient per feature; so have the user's own."""
     row = TASK_TABLE.get(task)
     return row is None or row.kind in ("linear", "logistic", "svm")
+
+
+def labelled(task: str) -> bool:
+    """Whether rows of a task have labels; those of the user's own tasks have."""
+    row = TASK_TABLE.get(task)
+    return row is None or row.labels not in ("none", "documents")
 
 
 def of_pairs(task: str) -> bool:
