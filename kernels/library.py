@@ -26,16 +26,12 @@ Triangles = Any
 there (`tuskml.kernels.gpu.linear_systems`)."""
 
 
-WITH_STRUCTURES = ("clusters", "fm", "nets", "newton", "paths", "rows", "topics", "trees")
-"""Parts with structures of their own, whose classes the types of functions name."""
-
-
 @functools.cache
 def library() -> ctypes.CDLL:
     """The kernels' library."""
     folder = Path(__file__).parent
-    for part in WITH_STRUCTURES:
-        importlib.import_module(f"tuskml.kernels.{part}.structures")
+    for path in sorted(folder.glob("*/structures.py")):  # classes that types of functions name
+        importlib.import_module(f"tuskml.kernels.{path.parent.name}.structures")
     for suffix in instruction_sets():
         path = folder / f"_native{suffix}.so"
         if path.exists():
