@@ -38,6 +38,44 @@ KERNELS = "tuskml.kernels._native"
 POOL = "tuskml.schedule._native"
 PARTITIONER = "tuskml.partitioner._native"  # chooses its instructions when it runs
 STORE = "tuskml.kvstore._native"  # finds LevelDB when it runs
+KERNEL_FOLDERS = [
+    f"kernels/native/{part}"
+    for part in (
+        "shared",
+        "shared/common",
+        "shared/telling",
+        "rows",
+        "rows/census",
+        "rows/ids",
+        "linear",
+        "linear/systems",
+        "newton",
+        "classes",
+        "spectrum",
+        "hinge",
+        "epochs",
+        "factorization",
+        "factorization/implicit",
+        "stored",
+        "trees",
+        "trees/categories",
+        "trees/drawing",
+        "trees/forest",
+        "trees/losses",
+        "trees/near",
+        "trees/parts",
+        "nets",
+        "nets/arithmetic",
+        "nets/parted",
+        "paths",
+        "paths/blocks",
+        "paths/products",
+        "topics",
+        "topics/online",
+        "fm",
+        "clusters",
+    )
+]
 MAPPED = "kvstore/mapped"  # C of the store that both databases have too
 ACTIVITY = "udas/scalars/activity"  # C of the shares that both databases have too
 STORE_FOLDERS = tuple(f"kvstore/native{part}" for part in ("", "/leveldb", "/cache", "/routes"))
@@ -69,11 +107,6 @@ LANGUAGES = {  # suffix of the source: variable that names the compiler, default
 }
 
 
-def kernel_folders() -> list[str]:
-    """The folders below `kernels/native` that have sources."""
-    return sorted({path.parent.as_posix() for path in Path("kernels/native").rglob("*.cpp")})
-
-
 class Library(Extension):
     """A shared library with a C interface; `flags` apply to each of its sources."""
 
@@ -102,7 +135,7 @@ def libraries() -> list[Library]:
     if platform.machine().lower() in ("x86_64", "amd64") and not all_sanitized():
         levels |= X86_64_LEVELS
     kernels = [
-        Library(KERNELS + suffix, [*kernel_folders(), "udas/rowblock"], KERNEL_FLAGS + flags)
+        Library(KERNELS + suffix, [*KERNEL_FOLDERS, "udas/rowblock"], KERNEL_FLAGS + flags)
         for suffix, flags in levels.items()
     ]
     extension = [*folders_below("udas/duckdb"), "udas/rowblock", *folders_below("udas/scalars")]
