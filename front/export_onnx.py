@@ -25,7 +25,7 @@ from tuskml.formats.onnx.trees import ensemble
 from tuskml.learners.fm.learner import TASKS as MACHINES
 from tuskml.learners.nets.layers import layers_in, tables_in
 from tuskml.learners.nets.learner import TASKS as NETS
-from tuskml.learners.tasks import weighs_features
+from tuskml.learners.tasks import labelled, weighs_features
 from tuskml.learners.trees.forest import HEAD, trees_in
 from tuskml.model.any_model import Estimator, model_in
 from tuskml.model.model import Model
@@ -60,6 +60,10 @@ def to_onnx(model: Model | Estimator) -> "onnx.ModelProto":
         from onnx import TensorProto, checker, helper
     except ImportError as error:
         raise TuskError("an export to ONNX needs onnx: pip install 'tuskml[onnx]'") from error
+    if not labelled(model.task):
+        raise DataError(
+            f"models of task '{model.task}' have no ONNX graph: expected a task with labels"
+        )
     graph, make_output = Graph(), helper.make_tensor_value_info
     factorizes = answers(model).factorizes
     outputs = outputs_of(graph, model)

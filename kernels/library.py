@@ -6,6 +6,7 @@ import importlib
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,15 +23,11 @@ Triangles = Any
 there (`tuskml.kernels.gpu.linear_systems`)."""
 
 
-WITH_STRUCTURES = ("fm", "nets", "newton", "paths", "rows", "topics", "trees")
-"""Parts with structures of their own, whose classes the types of functions name."""
-
-
 @functools.cache
 def library() -> ctypes.CDLL:
     """The kernels' library."""
-    for part in WITH_STRUCTURES:
-        importlib.import_module(f"tuskml.kernels.{part}.structures")
+    for path in sorted(Path(__file__).parent.glob("*/structures.py")):  # that functions name
+        importlib.import_module(f"tuskml.kernels.{path.parent.name}.structures")
     lib = KERNELS.declare(ctypes.CDLL(str(kernels_path())))
     lib.tk_use_pool(pool.functions())
     lib.tk_use_progress(pool.progress())

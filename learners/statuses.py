@@ -10,7 +10,8 @@ from tuskml.learners.models import Models, Strings
 
 INVALID, LEAK, UNLIKE = "invalid rows", "label among features", "level per row"
 MEANINGS = {
-    "ok": "the optimality condition holds to `epsilon` (or `epsilon` is 0)",
+    "ok": "the optimality condition holds to `epsilon` (or `epsilon` is 0); `kmeans`: no row "
+    "changes its centre, or the loss falls by less than `epsilon`",
     "constant feature": "converged; a feature that never varies got coefficient 0",
     "collinear features": "converged; features determine each other, so many weights fit equally "
     "well: these are the smallest; those that the rows do not determine have no standard error; "
@@ -51,11 +52,14 @@ MEANINGS = {
     "as ids do, or numbers that were read as text, which are then levels too: `note` names the "
     "column; cast numbers to `DOUBLE` and dates to `DATE`, and leave ids out",
     "out of range": "weights or sums of squares do not fit into doubles, as with labels beyond "
-    "1e150 in size or features near 1e308: a constant model",
+    "1e150 in size or features near 1e308: a constant model; `kmeans`: a feature is beyond 1e150, "
+    "or all are below 1e-140: a model without centres, whose predictions are NULL",
     "no feedback": "`matrix_factorization` with implicit feedback: no label is above 0, or with "
     "loss `bpr` each user has feedback on all items, so there is nothing to learn: all scores "
     "are 0",
     "no words": "`lda` only: no document has a word: topics without words",
+    "fewer centres": "`kmeans` only: the group has fewer different rows than `clusters`: each of "
+    "them is a centre",
     LEAK: "in all rows of the group, at least 10, a feature equals the label, or is a multiple of "
     "it plus a constant (where there are two features or more), or features tell each value of "
     "the label, as the levels of a category do, and that is no chance (p < 1e-4): leave it out, "

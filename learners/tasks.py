@@ -41,6 +41,11 @@ class Task:
         return LABELS[row.labels if row else "two" if self.classifies else "numbers"]
 
     @property
+    def has_labels(self) -> bool:
+        """Whether rows have labels, without which `train_model` takes NULL in their place."""
+        return labelled(self.name)
+
+    @property
     def moves_on(self) -> bool:
         """Whether a training makes several steps, the fewer the nearer it starts."""
         return False
@@ -58,6 +63,7 @@ LABELS = {
     "classes": "two classes or more",
     "either": "numbers, or two classes or more",
     "either_two": "numbers, or two classes",
+    "none": "none: NULL",
     "documents": "none: NULL",
 }
 """What labels are, for the manual, by the word that the table of tasks has for them."""
@@ -92,6 +98,12 @@ def weighs_features(task: str) -> bool:
     """Whether models of a task have one coefficient per feature; so have the user's own."""
     row = TASK_TABLE.get(task)
     return row is None or row.kind in ("linear", "logistic", "svm")
+
+
+def labelled(task: str) -> bool:
+    """Whether rows of a task have labels; those of the user's own tasks have."""
+    row = TASK_TABLE.get(task)
+    return row is None or row.labels not in ("none", "documents")
 
 
 def of_pairs(task: str) -> bool:

@@ -181,6 +181,15 @@ TASK_TABLE = {
         metric=None,
         formula="-log p(words, topics) of a token",
     ),
+    "kmeans": TaskRow(
+        learner="clusters",
+        kind="centres",
+        response="identity",
+        labels="none",
+        test=None,
+        metric=None,
+        formula="min_j |x - c_j|^2",
+    ),
     "fm": TaskRow(
         learner="fm",
         kind="machine",

@@ -44,7 +44,7 @@ class Asked:
     @property
     def labels(self) -> bool:
         """Returns whether rows have labels."""
-        return any(learner_of(one.task).facts.has_labels for one in self.requests)
+        return any(one.task.has_labels for one in self.requests)
 
     @property
     def classifies(self) -> bool:

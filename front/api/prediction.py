@@ -18,6 +18,7 @@ from tuskml.databases.opening import opened
 from tuskml.databases.sources import Rows, Scope, listed, rows_of, scope_of
 from tuskml.errors import DataError, nearest, one_of
 from tuskml.learners.options.by_name import ByName
+from tuskml.learners.tasks import labelled
 from tuskml.model.answers import Answers, Kind
 from tuskml.model.by_group import Models, as_key
 from tuskml.text.calls import explained
@@ -138,6 +139,11 @@ def evaluate(
     """
     with opened(connection) as database, rows_of(database, source) as rows:
         scoring = resolve(database, model, scope_of(database, rows), features, group_by)
+        if not labelled(scoring.models.task):
+            raise DataError(
+                f"task '{scoring.models.task}' has no labels with which predictions could be "
+                "compared: expected a model of another task"
+            )
         text = scoring.models.label if label is None else label
         if text is None:
             raise DataError("label is not given, and the model does not know its own: give label")

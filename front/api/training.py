@@ -130,8 +130,8 @@ def train(
     DuckDB. source: a table ("flights", "schema.flights"), a query ("SELECT ..."), or in DuckDB
     Parquet files (a path, a glob, a list of them) or a pandas, Polars or Arrow frame. label,
     features, group_by: columns, or SQL expressions over the source's columns; features is a list
-    of numbers, or one expression that is an array or `sparse(indices, values)`; task `lda` has no
-    label, and its features are a list of words;
+    of numbers, or one expression that is an array or `sparse(indices, values)`; tasks `lda` and
+    `kmeans` have no label, and features of `lda` are a list of words;
     `month(date) AS month` names a key. weight, offset: the row's weight, and for counts what is
     added to its margin, such as "ln(exposure)"; columns or expressions. into: keep the models in
     a new table of this name, or in DuckDB in a Parquet file, "models.parquet". replace: whether

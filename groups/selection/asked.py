@@ -23,6 +23,7 @@ from tuskml.groups.selection.candidates import (
     refuse_options,
     refuse_other_rows,
     refuse_unknown,
+    refuse_unlabelled,
     values_of,
 )
 from tuskml.groups.selection.metrics import METRICS, fitting, parameter_for, refuse_metric, usual
@@ -185,6 +186,7 @@ def searched(
     if not any(option_of(spec["task"], "validation") for spec in specs) and rows.together:
         plain = {name: value for name, value in plain.items() if name != "validation"}
     refuse_unknown(specs, plain)
+    refuse_unlabelled(specs)
     refuse_other_rows(specs, plain)
     for given in (plain, *specs):
         refuse_options(given)

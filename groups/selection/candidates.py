@@ -124,6 +124,16 @@ def refuse_other_rows(specs: Sequence[Mapping[str, Any]], plain: Mapping[str, An
             )
 
 
+def refuse_unlabelled(specs: Sequence[Mapping[str, Any]]) -> None:
+    """OptionError for tasks without labels, whose candidates no metric could judge."""
+    for spec in specs:
+        if not task_named(spec["task"]).has_labels:
+            raise OptionError(
+                f"task '{spec['task']}' has no labels by which a search could judge models: "
+                "expected one value of each option, and no option of a search"
+            )
+
+
 def candidates_of(
     specs: Sequence[Mapping[str, Any]],
     plain: Mapping[str, Any],

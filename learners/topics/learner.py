@@ -32,7 +32,6 @@ class Topics(Learner):
     """Latent Dirichlet allocation."""
 
     facts = Facts(
-        has_labels=False,
         orders=True,
         sizes=(
             ("topics of `lda`", f"{MOST_TOPICS:,}"),

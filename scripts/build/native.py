@@ -74,6 +74,7 @@ KERNEL_FOLDERS = [
         "topics",
         "topics/online",
         "fm",
+        "clusters",
     )
 ]
 MAPPED = "kvstore/mapped"  # C of the store that both databases have too

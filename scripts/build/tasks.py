@@ -14,7 +14,7 @@ TABLE = ROOT / "udas" / "rowblock" / "tasks.h"
 ROW = re.compile(
     r'TASK\((\w+), (\w+), ([A-Z]+), ([A-Z_]+), ([A-Z_]+), ([A-Z]+), "([^"]*)", \\?\s*"([^"]*)"\)'
 )
-TERMLESS = ("BOOSTED", "NET", "MACHINE")
+TERMLESS = ("BOOSTED", "NET", "MACHINE", "CENTRES")
 """Kinds whose coefficients are not terms of features (`has_terms` in models/kinds.c)."""
 PYTHON = '''\
 """The built-in tasks; `scripts/build/tasks.py` writes this from `udas/rowblock/tasks.h`."""
@@ -107,10 +107,12 @@ def sql() -> dict[str, str]:
     """By file, the lines that tell tasks apart in SQL."""
     termless = listed([row.name for row in rows() if row.kind in TERMLESS])
     trees = listed([row.name for row in rows() if row.kind == "BOOSTED"])
+    centres = listed([row.name for row in rows() if row.kind == "CENTRES"])
     student = listed([row.name for row in rows() if row.test == "STUDENT"])
     facts = {
         "has_terms": f"NOT IN ({termless})",
         "is_of_trees": f"IN ({trees})",
+        "has_centres": f"IN ({centres})",
         "is_tested_by_t": f"IN ({student})",
     }
     duckdb = "".join(

@@ -44,7 +44,7 @@ def features() -> str:
     rows = [
         [
             named(task),
-            task.labels if learner_of(task).facts.has_labels else "none",
+            task.labels if task.has_labels else "none",
             *marks(
                 task.features in ("dense or sparse", "a list"),
                 "sparse" in task.features,

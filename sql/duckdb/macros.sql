@@ -4,8 +4,9 @@
 CREATE OR REPLACE TEMP MACRO tuskml_sparse(indices, vals) AS {'indices': _tusk_ids(indices), 'values': vals};
 
 -- tasks (scripts/build/tasks.py)
-CREATE OR REPLACE TEMP MACRO _tusk_has_terms(task) AS task NOT IN ('gbdt', 'random_forest', 'mlp', 'fm');
+CREATE OR REPLACE TEMP MACRO _tusk_has_terms(task) AS task NOT IN ('gbdt', 'random_forest', 'mlp', 'kmeans', 'fm');
 CREATE OR REPLACE TEMP MACRO _tusk_is_of_trees(task) AS task IN ('gbdt', 'random_forest');
+CREATE OR REPLACE TEMP MACRO _tusk_has_centres(task) AS task IN ('kmeans');
 CREATE OR REPLACE TEMP MACRO _tusk_is_tested_by_t(task) AS task IN ('linear', 'gamma', 'tweedie');
 -- end of tasks
 

@@ -39,11 +39,20 @@ ROWS = {
 }  # fmt: skip
 
 
-SPARSE = ("lasso", "sparse_logistic", "fm", "poisson", "quantile", "squared_hinge", "lda")
+SPARSE = (
+    "lasso",
+    "sparse_logistic",
+    "fm",
+    "poisson",
+    "quantile",
+    "squared_hinge",
+    "lda",
+    "kmeans",
+)
 """Other tasks whose rows may be sparse."""
 LABELS = {
     **dict.fromkeys(("linear", "lasso", "fm", "poisson", "quantile"), "y::DOUBLE"),
-    "lda": "NULL",
+    **dict.fromkeys(("lda", "kmeans"), "NULL"),
 }
 """Numbers; the labels of other tasks are classes."""
 

@@ -61,7 +61,7 @@ VALUES: Mapping[str, Any] = {
     "activation": "tanh", "algorithm": None, "alpha": 0.3, "batch_size": 7, "beta": 0.5,
     "biases": False, "bounds": [[1.0, 3.0], None, [2.0]], "cache": "20MB", "cat_l2": 400.0,
     "cat_smooth": 200.0, "categorical": [3], "categories": ["n"], "category_encoding": "one_hot",
-    "cg_steps": 1, "class_weight": [1.0, 7.0], "classes": [0, 1], "cluster": "g",
+    "cg_steps": 1, "class_weight": [1.0, 7.0], "classes": [0, 1], "cluster": "g", "clusters": 5,
     "converge": "weights", "covariance": "HC1", "dates": "parts", "decay": 0.5, "decay_epochs": 1,
     "delta": 0.05, "deterministic": True, "device": "cpu", "dispersion": 0.7, "dropout": 0.4,
     "power": 1.2,
@@ -81,7 +81,7 @@ VALUES: Mapping[str, Any] = {
     "positive": True, "quantile": 0.83, "rank": 2, "resume": True, "row_fraction": 0.5,
     "sampler": "sequential", "schedule": None, "scheduler": "rotation", "seed": 7,
     "sharing": "push", "sparse_embeddings": True, "speculate": {"sample": 50}, "standardize": True,
-    "step": 0.013, "store": "tried", "text": ["words"], "text_bits": 6, "threads": 1,
+    "starts": 1, "step": 0.013, "store": "tried", "text": ["words"], "text_bits": 6, "threads": 1,
     "time": "10m", "tol": 0.9, "top_rate": 0.5, "topics": 3, "transform": "eager", "trees": 4,
     "unpenalized": [1], "unseen": "error", "validation": 0.3,
     "warm_start": {"coef": [0.1, 0.2, 0.3], "intercept": 1.0}, "weight_decay": 0.7,
@@ -109,6 +109,7 @@ QUICK: Mapping[str, Mapping[str, Any]] = {
     "random_forest": {"trees": 5},
     "mlp": {"max_iter": 4, "layers": [6], "learning_rate": 0.05},
     "lda": {"max_iter": 8, "topics": 2},
+    "kmeans": {"clusters": 3},
     "lasso": {"path": {"length": 6, "folds": 2}},
     "elastic_net": {"path": {"length": 6, "folds": 2}},
     "sparse_logistic": {"path": {"length": 6, "folds": 2}},
@@ -151,7 +152,7 @@ class Try:
     def label(self) -> str:
         """The column that the task learns."""
         objective = self.beside.get("objective", self.task)
-        if self.task == "lda":
+        if not task_named(self.task).has_labels:
             return "NULL"
         if objective in ("gini", *CLASSES):
             return "two"

@@ -25,9 +25,9 @@
           "`matrix_factorization`: the users' vectors and then the items', each with its bias " \
           "first. NULL for trees, which are in `payload` (`tree_dump`). `mlp`: the layers " \
           "([Neural nets](../algorithms/nets.md)). `fm`: of each feature its weight and its " \
-          "vector ([Factorization machines](../algorithms/machines.md)). More than two classes: the " \
-          "weights of one class after another, the intercept's first. NULL with the option " \
-          "`store`") \
+          "vector ([Factorization machines](../algorithms/machines.md)). `kmeans`: the centres " \
+          "([Clusters](../algorithms/clusters.md)). More than two classes: the weights of one class " \
+          "after another, the intercept's first. NULL with the option `store`") \
     FIELD(INTERCEPT, intercept, NUMBER, \
           "`matrix_factorization`: the mean rating, 0 without biases. NULL with more than two " \
           "classes") \

@@ -3,12 +3,12 @@
  *
  * TASK(name, linear, SCORER, RESPONSE, LABELS, TEST, metric, formula):
  *   SCORER    how its models are scored (models/kinds.c): LINEAR, LOGISTIC, SVM, FACTORIZATION,
- *             BOOSTED, NET, TOPICS or MACHINE
+ *             BOOSTED, NET, TOPICS, MACHINE or CENTRES
  *   RESPONSE  what predicts a number from its margin m: IDENTITY m, EXP exp(m); SHARES: the
  *             margins of classes are their shares
  *   LABELS    NUMBERS; TWO classes; CLASSES, two or more; EITHER numbers or classes, as the labels
  *             or option `objective` say, EITHER_TWO at most two of them; RATINGS of pairs
- *             [user, item]; DOCUMENTS, which have none
+ *             [user, item]; NONE, and DOCUMENTS, which have none either
  *   TEST      of a coefficient over its standard error: STUDENT (t), NORMAL (z), UNTESTED
  *   metric    by which its models are compared; "": log_loss of classes, rmse of numbers
  *   formula   the loss of a row, of its margin m and its label y
@@ -43,6 +43,7 @@
     TASK(elastic_net, paths, LINEAR, IDENTITY, NUMBERS, UNTESTED, "", "1/2 (m - y)^2") \
     TASK(sparse_logistic, paths, LOGISTIC, IDENTITY, TWO, UNTESTED, "", "log(1 + exp(-y m))") \
     TASK(lda, topics, TOPICS, IDENTITY, DOCUMENTS, UNTESTED, "", "-log p(words, topics) of a token") \
+    TASK(kmeans, clusters, CENTRES, IDENTITY, NONE, UNTESTED, "", "min_j |x - c_j|^2") \
     TASK(fm, fm, MACHINE, IDENTITY, EITHER_TWO, UNTESTED, "", \
          "`1/2 (m - y)^2`, or `log(1 + exp(-y m))` by option `objective`")
 /* clang-format on */

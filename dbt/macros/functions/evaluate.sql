@@ -19,14 +19,17 @@
   {{ return((tuskml.labels_by_task().keys() | list) + ['multinomial']) }}
 {% endmacro %}
 
-{# Whether the rows of a task are documents, which have no labels. #}
+{# Whether the rows of a task have no labels, and whether they are documents. #}
 {% macro has_no_label(task) %}
+  {{ return(tuskml.labels_by_task().get(task) in ['none', 'documents']) }}
+{% endmacro %}
+{% macro has_documents(task) %}
   {{ return(tuskml.labels_by_task().get(task) == 'documents') }}
 {% endmacro %}
 
 {# The metrics that are better the lower they are. #}
 {% macro lower_is_better() %}
-  {{ return(['log_loss', 'mae', 'rmse', 'perplexity']) }}
+  {{ return(['log_loss', 'mae', 'rmse', 'perplexity', 'mean_squared_distance']) }}
 {% endmacro %}
 
 {# Whether labels are classes, and whether the model has probabilities of them. #}
@@ -47,7 +50,12 @@
     {% do exceptions.raise_compiler_error("evaluate: task is '" ~ task ~ "', expected one of " ~ tasks | join(', ')) %}
   {% endif %}
   {% set arguments = '(' ~ model ~ ', ' ~ tuskml.features_of(features) ~ ')' %}
-  {% if tuskml.has_no_label(task) %}{{ return({'perplexity': tuskml.ours('perplexity') ~ arguments}) }}{% endif %}
+  {% if tuskml.has_documents(task) %}{{ return({'perplexity': tuskml.ours('perplexity') ~ arguments}) }}{% endif %}
+  {% if tuskml.has_no_label(task) %}
+    {% set distance, weighs = tuskml.ours('decision') ~ arguments, weight is not none %}
+    {{ return({'mean_squared_distance': 'sum(' ~ weight ~ ' * ' ~ distance ~ ') / sum(case when ' ~ distance
+                                        ~ ' is not null then ' ~ weight ~ ' end)' if weighs else 'avg(' ~ distance ~ ')'}) }}
+  {% endif %}
   {% set predicted = tuskml.ours('predict_class' if text else 'predict') ~ arguments %}
   {% set predicted = '(' ~ predicted ~ ' * exp(' ~ offset ~ '))' if offset is not none else predicted %}
   {% set end = (', ' ~ weight if weight is not none else '') ~ ')' %}

@@ -11,7 +11,7 @@
     {% if given['label'] is not none %}
       {% do exceptions.raise_compiler_error("task '" ~ given['task'] ~ "' has no label: leave label out of the config") %}
     {% endif %}
-    {% if given['features'] is not string %}
+    {% if tuskml.has_documents(given['task']) and given['features'] is not string %}
       {% do exceptions.raise_compiler_error(
           "task '" ~ given['task'] ~ "' takes documents: features is one text, a column of lists of words or sparse(ids, counts)") %}
     {% endif %}

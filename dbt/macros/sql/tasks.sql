@@ -19,6 +19,7 @@
     'elastic_net': 'numbers',
     'sparse_logistic': 'two',
     'lda': 'documents',
+    'kmeans': 'none',
     'fm': 'either_two',
   }) }}
 {% endmacro %}

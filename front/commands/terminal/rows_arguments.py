@@ -42,7 +42,8 @@ def add_training(command: argparse.ArgumentParser) -> None:
     names = [*tasks, *ALIASES]
     add("--task", required=True, choices=names, help=", ".join(tasks), metavar="TASK")
     add_source(command)
-    add("--label", metavar="SQL", help="what to predict: a column or an expression; lda has none")
+    what = "what to predict: a column or an expression; lda and kmeans have none"
+    add("--label", metavar="SQL", help=what)
     add("--weight", metavar="SQL", help="the row's weight: a column or an expression")
     add("--offset", metavar="SQL", help="of counts, what is added to the margin: 'ln(exposure)'")
     keys = "columns or expressions with commas, `month(date) AS month` names one: one model each"

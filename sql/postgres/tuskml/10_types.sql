@@ -9,10 +9,13 @@ COMMENT ON TYPE tuskml_model IS 'A trained model: what train_model answers and p
 -- tasks (scripts/build/tasks.py)
 CREATE FUNCTION tuskml._tuskml_has_terms(task text) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-AS $$ SELECT task NOT IN ('gbdt', 'random_forest', 'mlp', 'fm') $$;
+AS $$ SELECT task NOT IN ('gbdt', 'random_forest', 'mlp', 'kmeans', 'fm') $$;
 CREATE FUNCTION tuskml._tuskml_is_of_trees(task text) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT task IN ('gbdt', 'random_forest') $$;
+CREATE FUNCTION tuskml._tuskml_has_centres(task text) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$ SELECT task IN ('kmeans') $$;
 CREATE FUNCTION tuskml._tuskml_is_tested_by_t(task text) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT task IN ('linear', 'gamma', 'tweedie') $$;

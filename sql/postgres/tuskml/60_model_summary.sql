@@ -158,17 +158,22 @@ DECLARE
     class_names text[] := model.class_names;
     several boolean := task = 'logistic' AND cardinality(model.classes) > 2;
     has_terms boolean := tuskml._tuskml_has_terms(task);
+    -- Of centres: the number of features, that of centres, whether features have units, these, and then the centres.
+    has_centres boolean := tuskml._tuskml_has_centres(task);
     by_t boolean := tuskml._tuskml_is_tested_by_t(task);
-    estimates float8[] := CASE WHEN several THEN model.coef WHEN NOT has_terms THEN ARRAY[model.intercept]
+    estimates float8[] := CASE WHEN several THEN model.coef
+                               WHEN has_centres THEN model.coef[4 + (model.coef[3] * model.coef[1])::integer:]
+                               WHEN NOT has_terms THEN ARRAY[model.intercept]
                                ELSE model.intercept || model.coef END;
     std_errs float8[] := model.std_err;
     width bigint := CASE WHEN several THEN greatest(cardinality(model.coef) / cardinality(model.classes), 1)
+                         WHEN has_centres THEN (model.coef[1] + 1)::bigint
                          ELSE coalesce(cardinality(model.coef), 0) + 1 END;
     errors bigint := (SELECT count(e) FROM unnest(std_errs) AS e);
     freedom float8 := CASE WHEN by_t THEN coalesce((options::jsonb->>'freedom')::float8, model.n_rows - errors) ELSE 'Infinity' END;
     reach float8 := tuskml._tuskml_interval(freedom);
 BEGIN
-    IF model.coef IS NULL AND has_terms AND NOT coalesce(tuskml._tuskml_refuse_stored(store), false) OR task IS NULL THEN
+    IF model.coef IS NULL AND has_centres OR model.coef IS NULL AND has_terms AND NOT coalesce(tuskml._tuskml_refuse_stored(store), false) OR task IS NULL THEN
         RETURN;
     END IF;
     RETURN QUERY
@@ -177,8 +182,8 @@ BEGIN
                tuskml._tuskml_divide(t.estimate, t.std_err) AS statistic
         FROM unnest(estimates, std_errs) WITH ORDINALITY AS t (estimate, std_err, place))
     SELECT feature::integer,
-           CASE WHEN several THEN class_names[at / width + 1] || ': ' ELSE '' END
-           || CASE WHEN feature = 0 THEN 'intercept' WHEN names IS NOT NULL THEN names[feature] ELSE 'x' || feature END,
+           CASE WHEN several THEN class_names[at / width + 1] || ': ' WHEN has_centres THEN at / width + 1 || ': ' ELSE '' END
+           || CASE WHEN feature = 0 AND has_centres THEN 'rows' WHEN feature = 0 THEN 'intercept' WHEN names IS NOT NULL THEN names[feature] ELSE 'x' || feature END,
            estimate, std_err, CASE WHEN by_t THEN 't' WHEN task = 'logistic' OR std_errs IS NOT NULL THEN 'z' END, statistic,
            tuskml._tuskml_p_value(statistic, freedom),
            tuskml._tuskml_bound(estimate, -reach, std_err), tuskml._tuskml_bound(estimate, reach, std_err),

@@ -93,7 +93,7 @@ def statement(number: int) -> str:
     choose = random.Random(number)
     learner = choose.choice(list(learners()))
     task = choose.choice(list(learner.tasks))
-    label = "NULL" if task == "lda" else choose.choice(LABELS)
+    label = choose.choice(LABELS) if learner.tasks[task].has_labels else "NULL"
     given = acting(learner, dict(options_of(learner, choose))) | dict(search_of(learner, choose))
     options = json.dumps(given).replace("'", "''")
     call = f"train_model('{task}', {label}, {features_of(task, choose)}, '{options}')"

@@ -87,7 +87,7 @@ def test_a_database_file_keeps_tables(script, tmp_path: Path, capsys) -> None:
             "line 1: train_model: task is 'linaer', expected 'linear', 'logistic', 'svm', "
             "'squared_hinge', 'poisson', 'negative_binomial', 'gamma', 'tweedie', 'huber', "
             "'quantile', 'matrix_factorization', 'gbdt', 'random_forest', 'mlp', 'lasso', "
-            "'elastic_net', 'sparse_logistic', 'lda' or 'fm'; did you mean 'linear'?",
+            "'elastic_net', 'sparse_logistic', 'lda', 'kmeans' or 'fm'; did you mean 'linear'?",
         ),
     ],
 )

@@ -27,12 +27,13 @@ from tuskml import DataError, Model, TuskError
 from tuskml.estimators import TuskClassifier, TuskRegressor
 from tuskml.export_mlflow import Served
 from tuskml.export_onnx import to_onnx
+from tuskml.learners.clusters.outcome import centres_in
 from tuskml.learners.fm.layout import machine_in
 from tuskml.learners.linear.tasks import OWN
 from tuskml.learners.nets.layers import layers_in
 from tuskml.learners.nets.learner import TASKS as NETS
 from tuskml.learners.registry import TASKS, learner_of
-from tuskml.learners.tasks import PAIRS, weighs_features
+from tuskml.learners.tasks import PAIRS, labelled, weighs_features
 from tuskml.learners.trees.forest import trees_in
 
 ROWS = """
@@ -96,12 +97,13 @@ def given_of(name: str) -> dict[str, Any]:
     )
     if name == "gamma":  # of numbers above 0
         label = "amount"
+    labelled = {"label": label} if task.has_labels else {}
     features = ["u", "f"] if task.features == PAIRS else ["a", "b"]
     more = (
         {} if name == "own_side" or getattr(task, "own", None) is None else {"algorithm": "lbfgs"}
     )
     more |= {"max_iter": 3} if name in NETS else penalty_of(name, 0.01)
-    return {"source": "seen", "label": label, "features": features, **more}
+    return {"source": "seen", **labelled, "features": features, **more}
 
 
 def truth(name: str, model: Model, x: np.ndarray) -> dict[str, np.ndarray]:
@@ -110,6 +112,10 @@ def truth(name: str, model: Model, x: np.ndarray) -> dict[str, np.ndarray]:
     if task.features == PAIRS:
         m = ratings(model, x)
         return {"predict": m, "decision": m}
+    if name == "kmeans":
+        _, centres = centres_in(np.asarray(model.coef))
+        squares = np.square(x[:, None] - centres[:, 1:]).sum(axis=2)
+        return {"predict": 1.0 + squares.argmin(axis=1), "decision": squares.min(axis=1)}
     if name in NETS:
         activation, layers = layers_in(model.coef or [])
         m = model.intercept + margins(layers, x, activation)[:, 0]
@@ -196,8 +202,9 @@ def ways_of(model: Model, x: np.ndarray) -> dict[str, Callable[[str], np.ndarray
         "frame": lambda kind: getattr(model, kind)(frame[frame.columns[::-1]]),
         "json": lambda kind: getattr(again, kind)(x),
         "mlflow": lambda kind: Served(again).predict(frame, {"kind": kind}),
-        "onnx": by_onnx(model, x),
     }
+    if labelled(model.task):
+        found["onnx"] = by_onnx(model, x)
     if model.task != "matrix_factorization":
         found["sparse"] = lambda kind: getattr(model, kind)(scipy.sparse.csr_array(x))
     return found
@@ -237,11 +244,19 @@ def test_postgres_agrees(seen: Any, pg: Any, name: str) -> None:
     model = tuskml.train(seen, name, **given)
     x = rows_of(seen, given["features"])
     compare({"postgres": by_sql(pg, model, "seen")}, truth(name, model, x))
+    if not labelled(name):
+        with pytest.raises(TuskError, match=f"task '{name}' has no labels"):
+            tuskml.evaluate(seen, model, source="seen")
+        with pytest.raises(TuskError, match=f"models of task '{name}' have no ONNX graph"):
+            to_onnx(model)
+        return
     here, there = (tuskml.evaluate(at, model, source="seen") for at in (seen, pg))
     assert here == pytest.approx(there, rel=1e-9)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("matrix_factorization",)])
+@pytest.mark.parametrize(
+    "name", [name for name in NAMES if name != "matrix_factorization" and labelled(name)]
+)
 @pytest.mark.parametrize("label", ["0", "1"])
 def test_models_of_one_class_agree(seen: Any, name: str, label: str) -> None:
     """Or of one number; their coefficients are 0."""
@@ -320,7 +335,7 @@ def test_no_class_is_made_up(seen: Any) -> None:
         (
             replace(model, task="probit"),
             "is 'probit', expected 'linear', 'logistic', 'svm', 'squared_hinge', 'poisson', "
-            "'negative_binomial', 'gamma', 'tweedie', 'huber', 'quantile', 'matrix_factorization', 'gbdt', 'random_forest', 'mlp', 'lasso', 'elastic_net', 'sparse_logistic', 'lda' or 'fm'",
+            "'negative_binomial', 'gamma', 'tweedie', 'huber', 'quantile', 'matrix_factorization', 'gbdt', 'random_forest', 'mlp', 'lasso', 'elastic_net', 'sparse_logistic', 'lda', 'kmeans' or 'fm'",
         ),
         (
             replace(model, task="gone", options={"tuskml": 1, "response": "log"}),

@@ -35,6 +35,11 @@ MODELS = {
         '\'{{"rank": {0}, "max_iter": 1}}\')',
         "a smaller option 'rank'",
     ),
+    "kmeans": (
+        "train_model('kmeans', NULL, sparse(ARRAY[i], ARRAY[1.0]), "
+        '\'{{"clusters": {0}, "starts": 1}}\')',
+        "fewer centres",
+    ),
     "lda": (
         "train_model('lda', NULL::text, (SELECT array_agg(md5((i * 1000 + k)::text)) "
         'FROM generate_series(1, {0}) k), \'{{"topics": 2, "max_iter": 1}}\')',
@@ -48,6 +53,7 @@ SIZES = {
     "matrix_factorization": 64,
     "mlp": 1000,
     "fm": 32,
+    "kmeans": 60,
     "lda": 40,
 }
 

@@ -88,7 +88,7 @@ def test_every_task_with_sparse_features_is_tried():
     takes = {
         task
         for learner in learners()
-        if learner.facts.takes_sparse and learner.facts.has_labels
+        if learner.facts.takes_sparse
         for task, known in learner.tasks.items()
         if known.weighs_features or task == "fm"
     }

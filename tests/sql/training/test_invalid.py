@@ -217,9 +217,9 @@ def test_searches(db: Database, invalid: str) -> None:
     assert found[BAD]["n_skipped"] == (1 if invalid == "skip" else N_ROWS)
 
 
-@pytest.mark.parametrize("task", ["linear", "logistic", "gbdt", "random_forest", "mlp", "fm", "matrix_factorization", "lda"])  # fmt: skip
+@pytest.mark.parametrize("task", ["linear", "logistic", "gbdt", "random_forest", "mlp", "fm", "matrix_factorization", "lda", "kmeans"])  # fmt: skip
 def test_predictions_of_an_invalid_model_are_null(db: Database, task: str) -> None:
-    label = "NULL" if task == "lda" else "y"
+    label = "NULL" if task in ("lda", "kmeans") else "y"
     value = "-1.0" if task == "lda" else NAN
     bad = db.sparse(value, "1.0") if task == "lda" else db.list(value, "1.0")
     good = db.sparse("1.0", "1.0") if task == "lda" else db.list("1.0", "1.0")

@@ -210,6 +210,14 @@ OF_LINEAR = {
         "a stored model, such as 'ads' or 'ads@3'",
     )
 }
+OF_CLUSTERS = {
+    "clusters": (0, "a whole number from 1 to 10000"),
+    "starts": (0, "a whole number from 1 to 10000"),
+    "algorithm": ("loyd", "'auto', 'lloyd' or 'minibatch'; did you mean 'lloyd'?"),
+    "batch_size": (2.5, "a whole number from 1 to 1000000"),
+    "standardize": ("yes", "true or false"),
+}
+"""The same of clusters."""
 OF_OTHERS = {
     "linear": OF_LINEAR,
     "lasso": OF_PATHS,
@@ -221,8 +229,9 @@ OF_OTHERS = {
     "gbdt": OF_TREES,
     "random_forest": OF_FORESTS,
     "lda": OF_TOPICS,
+    "kmeans": OF_CLUSTERS,
 }
-ROWS_OF = {"lda": ("NULL", "['a', 'b']")}
+ROWS_OF = {"lda": ("NULL", "['a', 'b']"), "kmeans": ("NULL", "[1.0, 2.0]")}
 """Label and features of tasks whose rows are not those of `linear`."""
 LINEAR = learner_of(TASKS["linear"]).options.by_name
 EACH = [

@@ -286,7 +286,7 @@ def test_the_margin_of_a_row_does_not_depend_on_its_neighbours(con):
             "model_payload: model is 'ica', expected 'linear', 'logistic', 'svm', "
             "'squared_hinge', 'poisson', 'negative_binomial', 'gamma', 'tweedie', 'huber', "
             "'quantile', 'matrix_factorization', 'gbdt', 'random_forest', 'mlp', 'lasso', "
-            "'elastic_net', 'sparse_logistic', 'lda' or 'fm'",
+            "'elastic_net', 'sparse_logistic', 'lda', 'kmeans' or 'fm'",
         ),
         (
             f"predict({model(classes=None)}, [1.0, 2.0, 3.0])",

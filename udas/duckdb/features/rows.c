@@ -104,7 +104,7 @@ static void remark_list_gaps(const feature_column *f, idx_t row, tusk_remarks *t
 }
 
 void remark_gaps(const rows *r, idx_t row, const spec *spec, tusk_remarks *to) {
-    if (!spec->documents && !is_valid(&r->label, row))
+    if (spec->labelled && !is_valid(&r->label, row))
         tusk_remark_gap(to, TUSK_OF_LABEL, NULL);
     if (r->extras & TUSK_WEIGHTS &&
         (!is_valid(&r->weight, row) || !((const double *)r->weight.data)[row]))

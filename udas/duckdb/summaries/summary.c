@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../scalars/clusters/clusters.h"
 #include "../../scalars/models/json_member.h"
 #include "../../scalars/models/kinds.h"
 #include "../../scalars/models/note.h"
@@ -55,7 +56,7 @@ typedef struct models {
     list_column std_err, features, names; /* features, names: of text; names: of the classes */
 } models;
 
-#define ONE_CLASS ((idx_t) - 1) /* for models of fewer than three classes */
+#define ONE_BLOCK ((idx_t) - 1) /* for models whose coefficients are no blocks */
 #define MOST_NAME 200           /* bytes of a class's name to show */
 #define MOST_TERMS (1 << 22)    /* of all models of a vector: some 200 bytes each */
 
@@ -95,7 +96,12 @@ static bool models_of_any(duckdb_vector v, idx_t n, scratch *s, models *m) {
 /* The weights of trees, nets and machines are not terms: the intercept is their only one. */
 static bool is_of_numbers(tusk_text task) {
     const tusk_model_kind *kind = tusk_kind_named(task);
-    return kind && !kind->has_terms;
+    return kind && !kind->has_terms && !kind->has_centres;
+}
+
+static bool has_centres(const models *m, idx_t row) {
+    const tusk_model_kind *kind = tusk_kind_named(text_in(&m->used.task, row));
+    return kind && kind->has_centres;
 }
 
 static bool has_terms(const models *m, idx_t row) {
@@ -103,18 +109,32 @@ static bool has_terms(const models *m, idx_t row) {
            (is_valid(&m->used.coef.self, row) || is_of_numbers(text_in(&m->used.task, row)));
 }
 
-/* Weights of each class of a model of several, 0 for other models. */
-static idx_t weights_of_class(const models *m, idx_t row) {
+/* Coefficients in blocks, one for each of several classes or centres: where the first begins, and
+ * how many each has, 0 for other models. */
+typedef struct blocks {
+    idx_t first, each;
+} blocks;
+
+static blocks blocks_of(const models *m, idx_t row) {
+    duckdb_list_entry coef = list_entry(&m->used.coef, row);
+    if (has_centres(m, row)) {
+        const double *all = (const double *)m->used.coef.child.data + coef.offset;
+        tusk_centres c;
+        if (!tusk_centres_of((const tusk_weight *)all, coef.length, &c))
+            return (blocks){0, 0};
+        return (blocks){(idx_t)(c.first - (const tusk_weight *)all), (idx_t)c.d + 1};
+    }
     if (!is(text_in(&m->used.task, row), "logistic") || !is_valid(&m->used.classes.self, row))
-        return 0;
+        return (blocks){0, 0};
     idx_t classes = list_entry(&m->used.classes, row).length;
-    return classes > 2 ? list_entry(&m->used.coef, row).length / classes : 0;
+    return (blocks){0, classes > 2 ? coef.length / classes : 0};
 }
 
 static idx_t terms_of(const models *m, idx_t row) {
     if (is_of_numbers(text_in(&m->used.task, row)))
         return 1;
-    return list_entry(&m->used.coef, row).length + (weights_of_class(m, row) ? 0 : 1);
+    blocks b = blocks_of(m, row);
+    return list_entry(&m->used.coef, row).length - b.first + (b.each ? 0 : 1);
 }
 
 /* The name of a class, or an empty text. */
@@ -211,12 +231,12 @@ static const char *note_of(const facts *f, idx_t feature, bool known) {
 }
 
 /* The name of a feature: its own, or its number. */
-static tusk_text name_of_feature(const models *m, idx_t row, idx_t feature, char *room,
+static tusk_text name_of_feature(const models *m, idx_t row, idx_t feature, idx_t each, char *room,
                                  size_t size) {
     duckdb_list_entry e = {0, 0};
     if (is_valid(&m->features.self, row))
         e = list_entry(&m->features, row);
-    idx_t each = weights_of_class(m, row), n = list_entry(&m->used.coef, row).length;
+    idx_t n = list_entry(&m->used.coef, row).length;
     tusk_text own = {NULL, 0};
     /* A factorization has more coefficients than names. */
     if (feature && e.length >= (each ? each - 1 : n))
@@ -224,20 +244,24 @@ static tusk_text name_of_feature(const models *m, idx_t row, idx_t feature, char
     if (own.data)
         return own;
     int length = feature ? snprintf(room, size, "x%llu", (unsigned long long)feature)
-                         : snprintf(room, size, "intercept");
+                         : snprintf(room, size, has_centres(m, row) ? "rows" : "intercept");
     return (tusk_text){room, (size_t)length};
 }
 
-/* The name of a term; of several classes it begins with the class's. */
-static void put_name(terms *t, idx_t at, const models *m, idx_t row, idx_t feature,
-                     idx_t of_class) {
-    char room[32], whole[2 * MOST_NAME + 8];
-    tusk_text name = name_of_feature(m, row, feature, room, sizeof room);
-    if (of_class == ONE_CLASS) {
+/* The name of a term; in a block it begins with that of the class, or the number of the centre. */
+static void put_name(terms *t, idx_t at, const models *m, idx_t row, idx_t feature, idx_t each,
+                     idx_t block) {
+    char room[32], number[32], whole[2 * MOST_NAME + 8];
+    tusk_text name = name_of_feature(m, row, feature, each, room, sizeof room);
+    if (block == ONE_BLOCK) {
         duckdb_vector_assign_string_element_len(t->fields[T_TERM], at, name.data, name.length);
         return;
     }
-    tusk_text class = name_of_class(m, row, of_class);
+    tusk_text class = name_of_class(m, row, block);
+    if (has_centres(m, row)) {
+        int length = snprintf(number, sizeof number, "%llu", (unsigned long long)block + 1);
+        class = (tusk_text){number, (size_t)length};
+    }
     snprintf(whole, sizeof whole, "%.*s: %.*s", tusk_quoted(class.data, class.length, MOST_NAME),
              class.data, tusk_quoted(name.data, name.length, MOST_NAME), name.data);
     put_text(t->fields[T_TERM], at, whole);
@@ -252,13 +276,13 @@ static void put_interval(terms *t, idx_t at, const facts *f, double estimate, do
     put_number(t->fields[T_RATIO], at, ratio, ratio == ratio);
 }
 
-/* of_class: the place of the class, from 0 on, of a model of several. */
-static void put_term(terms *t, const models *m, idx_t row, idx_t feature, const facts *f,
-                     idx_t of_class) {
+/* block: which one the term is in, from 0 on. */
+static void put_term(terms *t, const models *m, idx_t row, idx_t feature, const facts *f, blocks b,
+                     idx_t block) {
     idx_t at = t->used++, place = feature;
-    bool several = of_class != ONE_CLASS;
+    bool several = block != ONE_BLOCK;
     if (several)
-        place += of_class * weights_of_class(m, row);
+        place += b.first + block * b.each;
     bool valid = feature || is_valid(&m->used.intercept, row);
     double estimate = several   ? item(&m->used.coef, row, place)
                       : feature ? item(&m->used.coef, row, feature - 1)
@@ -269,22 +293,22 @@ static void put_term(terms *t, const models *m, idx_t row, idx_t feature, const 
     t->statistic[at] = estimate / error;
     t->freedom[at] = f->freedom;
     ((int32_t *)duckdb_vector_get_data(t->fields[T_FEATURE]))[at] = (int32_t)feature;
-    put_name(t, at, m, row, feature, of_class);
+    put_name(t, at, m, row, feature, b.each, block);
     put_number(t->fields[T_ESTIMATE], at, estimate, estimate == estimate);
     put_number(t->fields[T_STD_ERR], at, error, known);
     put_text(t->fields[T_TEST], at, f->test);
     put_number(t->fields[T_STATISTIC], at, t->statistic[at], known && estimate == estimate);
     put_interval(t, at, f, estimate, error);
-    bool reference = several && !of_class && !known && !f->none[0];
+    bool reference = several && !block && !known && !f->none[0];
     put_text(t->fields[T_NOTE], at, reference ? TUSK_NOTE_REFERENCE : note_of(f, feature, known));
 }
 
 static void put_model(terms *t, const models *m, idx_t row) {
     idx_t first = t->used, n = terms_of(m, row);
     facts f = facts_of(m, row);
-    idx_t each = weights_of_class(m, row);
+    blocks b = blocks_of(m, row);
     for (idx_t i = 0; i < n; i++)
-        put_term(t, m, row, each ? i % each : i, &f, each ? i / each : ONE_CLASS);
+        put_term(t, m, row, b.each ? i % b.each : i, &f, b, b.each ? i / b.each : ONE_BLOCK);
     ((duckdb_list_entry *)duckdb_vector_get_data(t->list))[row] = (duckdb_list_entry){first, n};
 }
 

@@ -18,7 +18,8 @@ typedef struct spec {
     struct spec *next;
     size_t bucket;
     int references;
-    bool documents;            /* whether rows are documents, without labels */
+    bool labelled;             /* whether rows have labels */
+    bool documents;            /* whether rows are documents */
     enum tusk_kept_gaps gaps;  /* which rows with a NULL are used: option `missing` */
     enum tusk_invalid invalid; /* what becomes of rows with a fault */
 } spec;

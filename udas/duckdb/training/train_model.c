@@ -91,7 +91,7 @@ bool adopt(duckdb_function_info info, train_state *s, spec *spec, run *run) {
 }
 
 static bool usable(const rows *r, idx_t row, const spec *spec) {
-    if ((!spec->documents && !is_valid(&r->label, row)) || (r->extras && !extras_usable(r, row)))
+    if ((spec->labelled && !is_valid(&r->label, row)) || (r->extras && !extras_usable(r, row)))
         return false;
     if (r->by_word)
         return is_valid(&r->features.self, row);
@@ -102,8 +102,19 @@ static bool usable(const rows *r, idx_t row, const spec *spec) {
            (spec->gaps != TUSK_KEEPS_NO_GAPS || !tusk_named_gap(&r->columns, row));
 }
 
-/* Refuses documents for tasks that take none, and what is no document for those that do. */
+static void refuse_task(duckdb_function_info info, const spec *spec, const char *expected) {
+    char text[200];
+    snprintf(text, sizeof text, "task '%.40s' %s", spec->task, expected);
+    refuse(info, text);
+}
+
+/* Refuses labels for tasks that have none, documents for tasks that take none, and what is no
+ * document for those that do. */
 static bool fits(duckdb_function_info info, const rows *r, idx_t row, const spec *spec) {
+    if (!spec->labelled && is_valid(&r->label, row)) {
+        refuse_task(info, spec, TUSK_NO_LABEL);
+        return false;
+    }
     if (!spec->documents) {
         char text[REFUSAL_ROOM];
         if (r->by_word) {
@@ -112,13 +123,10 @@ static bool fits(duckdb_function_info info, const rows *r, idx_t row, const spec
         }
         return !r->by_word;
     }
-    bool label = is_valid(&r->label, row), sparse = !r->by_name && r->features.type.sparse;
-    if (!label && (r->by_word || sparse || !usable(r, row, spec)))
+    bool sparse = !r->by_name && r->features.type.sparse;
+    if (r->by_word || sparse || !usable(r, row, spec))
         return true;
-    char text[200];
-    snprintf(text, sizeof text, "task '%.40s' %s", spec->task,
-             label ? TUSK_NO_LABEL : TUSK_NEEDS_WORDS);
-    refuse(info, text);
+    refuse_task(info, spec, TUSK_NEEDS_WORDS);
     return false;
 }
 
@@ -147,7 +155,7 @@ static idx_t dense_run(const rows *r, idx_t row, idx_t most, duckdb_aggregate_st
 /* The labels of n rows; `buffer` has room for them. Texts become codes. NULL with a fault. */
 static const double *labels_of(const rows *r, idx_t row, idx_t n, train_state *s, double *buffer,
                                tusk_fault *fault) {
-    if (s->spec->documents) {
+    if (!s->spec->labelled) {
         memset(buffer, 0, n * sizeof *buffer);
         return buffer;
     }

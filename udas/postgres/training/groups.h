@@ -20,7 +20,8 @@ typedef struct group_spec {
     char *options;
     int task_length;
     int options_length;
-    bool documents;            /* whether rows are documents, without labels */
+    bool labelled;             /* whether rows have labels */
+    bool documents;            /* whether rows are documents */
     enum tusk_kept_gaps gaps;  /* which rows with a NULL are used: option `missing` */
     enum tusk_invalid invalid; /* what becomes of rows with a fault */
 } group_spec;

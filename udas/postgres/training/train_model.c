@@ -165,7 +165,7 @@ static double read_label(FunctionCallInfo fcinfo, row_collector *rc, train_state
                          const tusk_schema *schema, tusk_fault *fault) {
     *fault = (tusk_fault){.code = TUSK_OK};
     Datum label = PG_GETARG_DATUM(A_LABEL);
-    if (s->spec->documents)
+    if (!s->spec->labelled)
         return 0;
     if (!rc->text_labels) {
         bool rounded = false;
@@ -205,7 +205,7 @@ static void skip_row(FunctionCallInfo fcinfo, train_state *s, const tusk_named_c
     tusk_remarks *to = &s->remarks;
     if (s->block.flaw)
         return;
-    if (!s->spec->documents && PG_ARGISNULL(A_LABEL))
+    if (s->spec->labelled && PG_ARGISNULL(A_LABEL))
         tusk_remark_gap(to, TUSK_OF_LABEL, NULL);
     if (PG_NARGS() > A_WEIGHT && (PG_ARGISNULL(A_WEIGHT) || PG_GETARG_FLOAT8(A_WEIGHT) == 0))
         tusk_remark_gap(to, TUSK_OF_WEIGHT, NULL);
@@ -247,7 +247,7 @@ static void refuse_task(const collector *c, const train_state *s, const char *ex
 
 /* Whether a row has no label where its task needs one; refuses one where its task takes none. */
 static bool lacks_label(FunctionCallInfo fcinfo, const collector *c, const train_state *s) {
-    if (!s->spec->documents)
+    if (s->spec->labelled)
         return PG_ARGISNULL(A_LABEL);
     if (!PG_ARGISNULL(A_LABEL))
         refuse_task(c, s, TUSK_NO_LABEL);
@@ -316,9 +316,10 @@ Datum tuskml_collect_named(PG_FUNCTION_ARGS) {
     train_state *s = state_of(fcinfo, rc, context);
     const tusk_named_chunk *row = NULL;
     row_extras extras;
-    if (!lacks_label(fcinfo, c, s) && s->spec->documents)
+    bool lacks = lacks_label(fcinfo, c, s);
+    if (!lacks && s->spec->documents)
         refuse_task(c, s, TUSK_NEEDS_WORDS);
-    bool whole = !PG_ARGISNULL(A_LABEL) && read_extras(fcinfo, &extras);
+    bool whole = !lacks && read_extras(fcinfo, &extras);
     if (!PG_ARGISNULL(A_FEATURES))
         row = read_named(&rc->reader, PG_GETARG_DATUM(A_FEATURES), c->name);
     if (!whole || !row || s->block.flaw ||

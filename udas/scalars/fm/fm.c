@@ -11,12 +11,12 @@
 #include <string.h>
 
 #include "../../../kvstore/mapped/clones.h"
+#include "../models/entries.h"
 #include "../models/margins.h"
 
 enum { FEATURES, RANK, HEAD };
 #define MOST_FEATURES 2147483648.0
 #define MOST_RANK 256
-#define FEW 128 /* entries of a row that are sorted on the stack */
 
 static bool is_count(double x, double most) {
     return x >= 1 && x <= most && x == (double)(uint64_t)x;
@@ -60,10 +60,6 @@ static double margin_of(const struct sums *s, uint64_t rank) {
     return s->linear + pairs;
 }
 
-static double number(const void *x, bool f64, uint64_t k) {
-    return f64 ? ((const tusk_weight *)x)[k] : (double)((const float *)x)[k];
-}
-
 CLONES static void dense_margins(const tusk_scorer *s, const void *x, bool f64, uint64_t n,
                                  double *out) {
     uint64_t d = (uint64_t)s->coef[FEATURES], rank = (uint64_t)s->coef[RANK];
@@ -71,7 +67,7 @@ CLONES static void dense_margins(const tusk_scorer *s, const void *x, bool f64, 
     for (uint64_t i = 0; i < n; i++) {
         begin(&sums, s->intercept, rank);
         for (uint64_t j = 0; j < d; j++) {
-            double value = number(x, f64, i * d + j);
+            double value = tusk_number_at(x, f64, i * d + j);
             if (value != 0)
                 add(&sums, s->coef + HEAD + j * (rank + 1), rank, value);
         }
@@ -90,24 +86,6 @@ bool tusk_machine_margins(tusk_scorer *s, const void *x, bool f64, uint64_t d, u
     return true;
 }
 
-struct entry {
-    int64_t id;
-    double x;
-};
-
-static int by_id(const void *a, const void *b) {
-    int64_t one = ((const struct entry *)a)->id, other = ((const struct entry *)b)->id;
-    return (one > other) - (one < other);
-}
-
-/* Whether no id repeats, as far as their order shows. */
-static bool is_rising(const tusk_sparse_row *row) {
-    for (uint64_t i = 1; i < row->n_ids; i++)
-        if (tusk_id_at(row, i - 1) >= tusk_id_at(row, i))
-            return false;
-    return true;
-}
-
 CLONES static double margin_of_rising(const tusk_scorer *s, const tusk_sparse_row *row, bool f64) {
     uint64_t d = (uint64_t)s->coef[FEATURES], rank = (uint64_t)s->coef[RANK];
     struct sums sums;
@@ -115,23 +93,18 @@ CLONES static double margin_of_rising(const tusk_scorer *s, const tusk_sparse_ro
     for (uint64_t i = 0; i < row->n_ids; i++) {
         uint64_t id = (uint64_t)tusk_id_at(row, i);
         if (id < d)
-            add(&sums, s->coef + HEAD + id * (rank + 1), rank, number(row->values, f64, i));
+            add(&sums, s->coef + HEAD + id * (rank + 1), rank,
+                tusk_number_at(row->values, f64, i));
     }
     return margin_of(&sums, rank);
 }
 
-/* The values of an id that repeats are added before they are squared. */
-static double margin_of_sorted(const tusk_scorer *s, const struct entry *entries, uint64_t n) {
+static double margin_of_entries(const tusk_scorer *s, const tusk_entry *entries, uint64_t n) {
     uint64_t d = (uint64_t)s->coef[FEATURES], rank = (uint64_t)s->coef[RANK];
     struct sums sums;
     begin(&sums, s->intercept, rank);
-    for (uint64_t i = 0; i < n && (uint64_t)entries[i].id < d;) {
-        int64_t id = entries[i].id;
-        double x = 0;
-        for (; i < n && entries[i].id == id; i++)
-            x += entries[i].x;
-        add(&sums, s->coef + HEAD + (uint64_t)id * (rank + 1), rank, x);
-    }
+    for (uint64_t i = 0; i < n && (uint64_t)entries[i].id < d; i++)
+        add(&sums, s->coef + HEAD + (uint64_t)entries[i].id * (rank + 1), rank, entries[i].x);
     return margin_of(&sums, rank);
 }
 
@@ -139,22 +112,17 @@ bool tusk_machine_sparse_margin(tusk_scorer *s, const tusk_sparse_row *row, bool
                                 char *sentence) {
     if (!tusk_check_ids(row, sentence))
         return false;
-    if (is_rising(row)) {
+    if (tusk_is_rising(row)) {
         *out = margin_of_rising(s, row, f64);
         return true;
     }
-    struct entry few[FEW];
-    uint64_t n = row->n_ids;
-    struct entry *entries = n > FEW ? malloc(n * sizeof *entries) : few;
-    if (!entries) {
-        snprintf(sentence, TUSK_SENTENCE, "out of memory");
+    tusk_entry few[TUSK_FEW_ENTRIES];
+    uint64_t n = 0;
+    tusk_entry *entries = tusk_entries_of(row, f64, few, &n, sentence);
+    if (!entries)
         return false;
-    }
-    for (uint64_t i = 0; i < n; i++)
-        entries[i] = (struct entry){tusk_id_at(row, i), number(row->values, f64, i)};
-    qsort(entries, n, sizeof *entries, by_id);
-    *out = margin_of_sorted(s, entries, n);
-    if (n > FEW)
+    *out = margin_of_entries(s, entries, n);
+    if (entries != few)
         free(entries);
     return true;
 }

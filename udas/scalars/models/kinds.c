@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../../rowblock/tasks.h"
+#include "../clusters/clusters.h"
 #include "../topics/topics.h"
 #include "margins.h"
 #include "payload.h"
@@ -12,7 +13,7 @@
 
 static const tusk_task_row TASKS[] = {
 #define TUSK_ROW(name, learner, KIND, RESPONSE, LABELS, TEST, metric, formula) \
-    {#name, TUSK_##KIND, TUSK_##RESPONSE, TUSK_##TEST},
+    {#name, TUSK_##KIND, TUSK_##RESPONSE, TUSK_##TEST, TUSK_OF_##LABELS},
     TUSK_TASK_TABLE(TUSK_ROW)
 #undef TUSK_ROW
 };
@@ -61,6 +62,17 @@ static bool check_machine(const double classes[3], const tusk_weight *coef, uint
     (void)classes;
     (void)outputs;
     return tusk_check_machine(coef, n, sentence);
+}
+
+static bool check_centres(const double classes[3], const tusk_weight *coef, uint64_t n,
+                          uint64_t outputs, char *sentence) {
+    tusk_centres centres;
+    (void)classes;
+    (void)outputs;
+    if (tusk_centres_of(coef, n, &centres))
+        return true;
+    snprintf(sentence, TUSK_SENTENCE, "the coefficients of the model are not its centres");
+    return false;
 }
 
 static bool check_topics(const double classes[3], const tusk_weight *coef, uint64_t n,
@@ -139,6 +151,8 @@ const tusk_model_kind TUSK_KINDS[TUSK_TASKS] = {
     [TUSK_TOPICS] =
         {
             .has_terms = true,
+            .refuses = (1u << TUSK_ANSWERS) - 1,
+            .instead = "which predicts topics; use predict_topics(model, tokens)",
             .lost = TUSK_NO_TOPICS,
             .format = TUSK_PAYLOAD_TOPICS,
             .most_classes = 2,
@@ -155,5 +169,18 @@ const tusk_model_kind TUSK_KINDS[TUSK_TASKS] = {
             .check = check_machine,
             .margins = tusk_machine_margins,
             .sparse_margin = tusk_machine_sparse_margin,
+        },
+    [TUSK_CENTRES] =
+        {
+            .has_centres = true,
+            .refuses = ~(1u << TUSK_PREDICT | 1u << TUSK_DECISION),
+            .instead = "which has no classes; predict() is the number of the nearest centre and "
+                       "decision() the squared distance to it",
+            .format = TUSK_PAYLOAD_CENTRES,
+            .most_classes = 2,
+            .smaller = "smaller ids of features, or fewer centres, as option 'clusters' sets",
+            .check = check_centres,
+            .margins = tusk_nearest_centres,
+            .sparse_margin = tusk_sparse_nearest_centre,
         },
 };

@@ -8,12 +8,25 @@
 /* The statistic of a coefficient over its standard error. */
 enum tusk_test { TUSK_UNTESTED, TUSK_STUDENT, TUSK_NORMAL };
 
+/* What the labels of a task are (rowblock/tasks.h). */
+enum tusk_labels_of {
+    TUSK_OF_NUMBERS,
+    TUSK_OF_TWO,
+    TUSK_OF_CLASSES,
+    TUSK_OF_EITHER,
+    TUSK_OF_EITHER_TWO,
+    TUSK_OF_RATINGS,
+    TUSK_OF_DOCUMENTS,
+    TUSK_OF_NONE
+};
+
 /* A task: how its models are scored, what their margins mean, and how coefficients are tested. */
 typedef struct tusk_task_row {
     const char *name;
     enum tusk_task kind;
     enum tusk_response response;
     enum tusk_test test;
+    enum tusk_labels_of labels;
 } tusk_task_row;
 
 /* The built-in task of this name, or NULL. */
@@ -30,8 +43,11 @@ typedef struct tusk_model_kind {
     bool probabilities;  /* models of classes have probabilities */
     bool shares_weights; /* all classes of a model share its weights */
     bool has_terms;      /* coefficients are terms of the features, or of pairs */
+    bool has_centres;    /* they are centres (clusters/clusters.h) */
     bool explains;       /* explain_prediction has contributions for its rows */
     bool keeps_gaps;     /* option `missing` is 'keep' unless given */
+    unsigned refuses;    /* bits of enum tusk_answer that its models never give */
+    const char *instead; /* what to use for these, as the end of a sentence */
     bool reads_store;    /* `margins` serve models in a store and models without weights too */
     /* The sentence for a model that lacks its weights, where they are in its payload alone; NULL:
      * they are in the field coef. */

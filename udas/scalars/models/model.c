@@ -78,6 +78,7 @@ static bool read_task(const tusk_payload_view *v, enum tusk_answer answer, tusk_
     s->positive = h->classes[h->n_classes == 2];
     s->n_classes = h->n_classes;
     s->places = answer == TUSK_PREDICT_CLASS;
+    s->measures = answer == TUSK_DECISION;
     if (s->places) {
         s->negative = 1;
         s->positive = h->n_classes == 2 ? 2 : 1;
@@ -98,9 +99,6 @@ static void read_many_classes(const tusk_payload_view *v, tusk_scorer *s) {
 /* Whether a model of this task can give the answer. */
 static bool check_answer(const tusk_payload_view *v, enum tusk_answer answer, const tusk_scorer *s,
                          char *sentence) {
-    if (s->task == TUSK_TOPICS)
-        return refuse(sentence, "model is 'lda', which predicts topics; use "
-                                "predict_topics(model, tokens)");
     bool several = s->task == TUSK_MULTINOMIAL || v->head.flags & TUSK_HAS_LABELS;
     const tusk_model_kind *kind = tusk_kind_of(v->head.task);
     bool two = s->classifies && kind->probabilities;
@@ -110,6 +108,10 @@ static bool check_answer(const tusk_payload_view *v, enum tusk_answer answer, co
                                 "predict_probas(model, features)");
     const char *name = v->name.data;
     int length = tusk_quoted(name, v->name.length, 40);
+    if (kind->refuses & 1u << answer) {
+        snprintf(sentence, TUSK_SENTENCE, "model is '%.*s', %s", length, name, kind->instead);
+        return false;
+    }
     if ((answer == TUSK_PREDICT_PROBA || answer == TUSK_PREDICT_PROBAS) && !two && !several) {
         snprintf(sentence, TUSK_SENTENCE,
                  kind->either ? "model is '%.*s' of numbers, only models of classes give "

@@ -381,7 +381,7 @@ static bool whole_classes(const tusk_payload_head *h) {
     if (h->flags & TUSK_HAS_COMPACT_TREES &&
         (h->task != TUSK_BOOSTED || h->flags & TUSK_HAS_NULLS))
         return false;
-    if (kind->either && h->flags & TUSK_IN_STORE)
+    if ((kind->either || kind->has_centres) && h->flags & TUSK_IN_STORE)
         return false;
     if ((h->task != TUSK_MULTINOMIAL && !labels) || h->flags & TUSK_HAS_NULLS)
         return !labels || whole;
@@ -400,12 +400,12 @@ bool tusk_payload_open(tusk_text bytes, tusk_payload_view *v, char *sentence,
     if (bytes.length < sizeof *h || memcmp(bytes.data, MAGIC, sizeof MAGIC) != 0)
         return refuse_damage(sentence, sqlstate);
     memcpy(h, bytes.data, sizeof *h);
-    if (h->format < TUSK_PAYLOAD_FORMAT || h->format > TUSK_PAYLOAD_MACHINE) {
+    if (h->format < TUSK_PAYLOAD_FORMAT || h->format > TUSK_PAYLOAD_LATEST) {
         *sqlstate = "0A000";
         snprintf(sentence, TUSK_SENTENCE,
                  "the payload of the model has format %d, and this tuskml %s reads formats %d to "
                  "%d: train the model again or upgrade tuskml",
-                 h->format, TUSKML_VERSION, TUSK_PAYLOAD_FORMAT, TUSK_PAYLOAD_MACHINE);
+                 h->format, TUSKML_VERSION, TUSK_PAYLOAD_FORMAT, TUSK_PAYLOAD_LATEST);
         return false;
     }
     if (h->n_weights > bytes.length / sizeof(double) || bytes.length < size_of(h) ||

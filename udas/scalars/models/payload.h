@@ -20,8 +20,11 @@
 #define TUSK_PAYLOAD_COMPACT 3
 /* The format of models of topics (topics/topics.h). */
 #define TUSK_PAYLOAD_TOPICS 4
-/* The format of models of factorization machines, the latest one. */
+/* The format of models of factorization machines. */
 #define TUSK_PAYLOAD_MACHINE 5
+/* The format of centres of clusters. */
+#define TUSK_PAYLOAD_CENTRES 6
+#define TUSK_PAYLOAD_LATEST TUSK_PAYLOAD_CENTRES
 
 enum tusk_payload_flag {
     TUSK_HAS_INTERCEPT = 1,

@@ -86,6 +86,7 @@ enum tusk_task {
     TUSK_NET,
     TUSK_TOPICS,  /* no scores of features: topics/topics.h */
     TUSK_MACHINE, /* factorization machines: fm/fm.c */
+    TUSK_CENTRES, /* of clusters: clusters/clusters.h */
     TUSK_TASKS
 };
 
@@ -131,6 +132,7 @@ typedef struct tusk_scorer {
      * intercept first, and coef has all of them; of trees n_coef counts all of coef. */
     const tusk_weight *labels;
     bool places;        /* whether it predicts places instead of classes */
+    bool measures;      /* whether it answers with a distance instead of a prediction */
     bool explains;      /* whether its lists are explanations instead of probabilities */
     uint64_t list_size; /* numbers of an answer that is a list */
 } tusk_scorer;

@@ -9,9 +9,14 @@ static bool is(tusk_text text, const char *word) {
     return text.data && text.length == strlen(word) && memcmp(text.data, word, text.length) == 0;
 }
 
+bool tusk_takes_labels(tusk_text task) {
+    const tusk_task_row *known = tusk_task_named(task);
+    return !known || (known->labels != TUSK_OF_NONE && known->labels != TUSK_OF_DOCUMENTS);
+}
+
 bool tusk_takes_documents(tusk_text task) {
     const tusk_task_row *known = tusk_task_named(task);
-    return known && known->kind == TUSK_TOPICS;
+    return known && known->labels == TUSK_OF_DOCUMENTS;
 }
 
 enum tusk_kept_gaps tusk_kept_gaps(tusk_text task, tusk_text options) {

@@ -17,8 +17,9 @@ enum tusk_kept_gaps tusk_kept_gaps(tusk_text task, tusk_text options);
 /* What becomes of rows with a fault. */
 enum tusk_invalid tusk_invalid_rows(tusk_text options);
 
-/* Whether the rows of a task are documents: lists of words, or sparse rows of ids and counts.
- * Their labels are NULL. */
+/* Whether the rows of a task have labels, which else are NULL. */
+bool tusk_takes_labels(tusk_text task);
+/* Whether they are documents: lists of words, or sparse rows of ids and counts, without labels. */
 bool tusk_takes_documents(tusk_text task);
 
 #define TUSK_NO_LABEL "has no label, expected NULL in its place"

@@ -174,6 +174,8 @@ int find_levels(const tusk_group *group, const tk_preparing *how, int threads, C
     if (schema->text_label)
         out->label.levels = united(out->parts, (size_t)schema->n_columns, known_of_label(how),
                                    &out->label.feature);
+    if (out->label.levels.empty()) // all labels are NULL, for a task that has none
+        out->label.feature.clear();
     return find_numbers(group, how, threads, out, error);
 }
 

@@ -1,0 +1,1 @@
+"""Clusters of rows: the kernels of `kernels/native/clusters`."""

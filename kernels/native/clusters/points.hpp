@@ -1,0 +1,50 @@
+// The different rows of a group in the order of a hash of their content, with their weights.
+#pragma once
+
+#include <vector>
+
+#include "../shared/charged.hpp"
+#include "../shared/rows.hpp"
+#include "api.h"
+
+namespace tusk::clusters {
+
+// A feature in the units of the training: z = (x - shift) * scale, where the training has units.
+struct Units {
+    Charged<double> numbers; // (2, d): shift and scale
+    double *shift = nullptr, *scale = nullptr;
+};
+
+class Points {
+public:
+    int64_t n = 0, d = 0, entries = 0;
+    bool sparse = false, f64 = false;
+    double largest = 0; // of the absolute values
+
+    // Copies the rows of a group. A tk_code.
+    int read(const tk_pass &pass, const tusk_group &group, uint64_t seed, int threads,
+             tusk_memory *memory);
+    // Puts rows into units in which features have the deviation 1, and returns these.
+    int standardize(Units *units, tusk_memory *memory);
+
+    const double *weight() const { return weight_.data(); } // (n,)
+    template <class T> const T *values() const { return (const T *)values_.data(); }
+    // Of sparse rows, whose ids rise: where each begins, (n + 1,), and the ids.
+    const int64_t *start() const { return start_.data(); }
+    const int32_t *id() const { return id_.data(); }
+    // (d,): 1 for a feature that some sparse row lacks, else 0.
+    const double *lacking() const { return lacking_.data(); }
+
+private:
+    struct Row;
+    int copy(const tusk_group &group, const std::vector<Row> &rows, int threads, int64_t mark,
+             tusk_memory *memory);
+    int mark_lacking(tusk_memory *memory);
+
+    Charged<char> values_;
+    Charged<double> weight_, lacking_;
+    Charged<int64_t> start_;
+    Charged<int32_t> id_;
+};
+
+} // namespace tusk::clusters

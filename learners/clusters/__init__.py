@@ -1,0 +1,1 @@
+"""Centres of clusters: the task `kmeans`."""

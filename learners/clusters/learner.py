@@ -1,0 +1,52 @@
+"""Centres of clusters as a learner."""
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from tuskml.kernels.clusters.training import MOST_CLUSTERS
+from tuskml.learners.clusters import outcome, training
+from tuskml.learners.clusters.options import OPTIONS, ClusterOptions
+from tuskml.learners.explaining.text import written
+from tuskml.learners.learner import Facts, Groups, Learner, Request
+from tuskml.learners.models import Models
+from tuskml.learners.options.table import OptionTable
+from tuskml.learners.tasks import Task, built_in, in_table
+
+TASKS = built_in(Task(**in_table("kmeans")))
+
+
+class Clusters(Learner):
+    """Centres of clusters, to which the squared distances of rows are least."""
+
+    facts = Facts(
+        weighs=True,
+        orders=True,
+        sizes=(
+            ("`clusters` of `kmeans`", f"{MOST_CLUSTERS:,}"),
+            ("numbers of a model of `kmeans`, features times `clusters`", f"{training.MOST:,}"),
+        ),
+    )
+
+    @property
+    def tasks(self) -> Mapping[str, Task]:
+        return TASKS
+
+    @property
+    def options(self) -> OptionTable[ClusterOptions]:
+        return OPTIONS
+
+    def train(
+        self, groups: Groups, request: Request[Task, ClusterOptions], memory: int
+    ) -> Iterator[Models]:
+        return training.train(groups, request, memory)
+
+    def explain(
+        self, groups: Groups, request: Request[Task, ClusterOptions], memory: int = 0
+    ) -> Iterator[str]:
+        training.refuse_rows(groups, request)
+        for group in np.split(groups, len(groups)):
+            yield written(outcome.explain(group, request), request.options.format)
+
+
+LEARNERS = (Clusters(),)

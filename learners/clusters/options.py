@@ -1,0 +1,80 @@
+"""The options of the task `kmeans`, with its defaults."""
+
+from dataclasses import dataclass
+
+from tuskml.kernels.clusters.training import ALGORITHMS, LARGE, MOST_CLUSTERS
+from tuskml.learners.options.kinds import BOOLEAN, Option, choice, integer, real, with_option
+from tuskml.learners.options.table import Options, OptionTable
+
+ITERATIONS = 300
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterOptions(Options):
+    """The options of a call whose task is `kmeans`; epsilon: None where it is the algorithm's."""
+
+    clusters: int
+    starts: int
+    algorithm: str
+    batch_size: int
+    standardize: bool
+    epsilon: float | None  # type: ignore[assignment]
+
+    @property
+    def iterations(self) -> int:
+        """The most passes over all rows of a start."""
+        return self.max_iter or ITERATIONS
+
+
+OPTIONS = OptionTable(
+    ClusterOptions,
+    (
+        Option("clusters", integer(1, MOST_CLUSTERS), 8, "the number of centres"),
+        Option(
+            "starts",
+            integer(1, 10_000),
+            10,
+            "how often centres are drawn by k-means++; the start with the lowest loss is kept",
+            unseen="the first start may be the best one",
+        ),
+        Option(
+            "algorithm",
+            choice(*ALGORITHMS),
+            "auto",
+            "`lloyd`: Lloyd's iterations on all rows for each start; `minibatch`: on a sample for "
+            "each start, then batches of the other rows, and Lloyd's iterations on all rows at "
+            f"the end; `auto`: `minibatch` for groups of more than {LARGE:,} different rows",
+            unseen="both may end at the same centres",
+        ),
+        Option(
+            "batch_size",
+            integer(1, 1_000_000),
+            4096,
+            "the rows of a batch",
+            with_option("algorithm", "auto", "minibatch"),
+            "small groups have no batches",
+        ),
+        Option(
+            "max_iter",
+            integer(1, 2**31 - 1),
+            ITERATIONS,
+            "the most iterations over all rows, of each start",
+        ),
+        Option(
+            "epsilon",
+            real(0),
+            None,
+            "the fall of the loss in an iteration, as a share of it, that ends the iterations; by "
+            "default 0 with `lloyd`, until no row changes its centre, and 1e-6 with `minibatch`",
+            unseen="iterations may end before",
+        ),
+        Option(
+            "standardize",
+            BOOLEAN,
+            False,
+            "whether distances are of features that are divided by their standard deviations; "
+            "centres are in the units of the features",
+        ),
+        *("time", "threads", "seed", "format"),
+    ),
+)

@@ -1,0 +1,146 @@
+"""The task `kmeans`: a batch of groups in, a batch of centres out.
+
+The objective and its sources are in `kernels/native/clusters/api.h`, the layout of a model's
+`coef` in `outcome.py`.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuskml.errors import DataError
+from tuskml.kernels import passes
+from tuskml.kernels.charged import Charges, look_at_limits
+from tuskml.kernels.clusters.training import ALGORITHMS, POINTS, Rules, trained
+from tuskml.kernels.passes import Pass
+from tuskml.kernels.rows.renumber import Renumbered, renumbered
+from tuskml.learners import events
+from tuskml.learners.clusters.options import ClusterOptions
+from tuskml.learners.clusters.outcome import centres_in, head_of, models_of
+from tuskml.learners.learner import Request
+from tuskml.learners.list_size import refuse_too_long
+from tuskml.learners.models import Lists, Models
+from tuskml.learners.offsets import refuse_offsets
+from tuskml.learners.tasks import Task
+from tuskml.schedule import budget
+
+MOST = 1 << 25
+"""Numbers of a model, which SQL keeps twice in one value."""
+MOST_TOGETHER = 1 << 24
+"""Numbers of the groups that train in one call, histories too, unless one of them has more."""
+
+
+def train(
+    groups: NDArray[np.void], request: Request[Task, ClusterOptions], memory: int
+) -> Iterator[Models]:
+    """Trains each of the groups; models carry their groups' places in `groups`.
+
+    Of sparse groups with few but large ids, only those that occur take memory in the training.
+    """
+    refuse_rows(groups, request)
+    rules = rules_of(request.options)
+    mark = passes.cancel_mark()
+    with renumbered(groups, memory, mark) as seen, passes.watching_sigint():
+        for places in together(seen.groups, rules):
+            models = train_together(seen.groups[places], request, rules, memory)
+            yield from restored(models.numbered(places[models.group]), seen, groups, memory)
+
+
+def refuse_rows(groups: NDArray[np.void], request: Request[Task, ClusterOptions]) -> None:
+    """DataError for rows that are too wide for centres, OptionError for offsets."""
+    refuse_offsets(groups, request.task.name)
+    most, each = int(groups["dim"].max()), request.options.clusters
+    if most * each > MOST:
+        raise DataError(
+            f"a group has {most:,} features, which make {most * each:,} numbers of {each} "
+            f"centres, '{request.task.name}' takes at most {MOST:,}: expected fewer 'clusters', "
+            "or fewer ids, as hash_features makes"
+        )
+
+
+def rules_of(options: ClusterOptions) -> Rules:
+    """The options as the kernels have them."""
+    return Rules(
+        clusters=options.clusters,
+        starts=options.starts,
+        algorithm=ALGORITHMS.index(options.algorithm),
+        max_iter=options.iterations,
+        batch_size=options.batch_size,
+        standardize=options.standardize,
+        epsilon=-1.0 if options.epsilon is None else options.epsilon,
+        seed=options.seed,
+    )
+
+
+def together(groups: NDArray[np.void], rules: Rules) -> Iterator[NDArray[np.intp]]:
+    """Places of the groups that train in one call: of one kind, in parts that fit into memory
+    side by side."""
+    for kind in np.unique(groups["kind"]):
+        places = np.flatnonzero(groups["kind"] == kind)
+        numbers = np.cumsum(rules.numbers(groups["dim"][places].astype(np.int64)) + POINTS)
+        yield from np.split(places, np.flatnonzero(np.diff(numbers // MOST_TOGETHER)) + 1)
+
+
+def train_together(
+    groups: NDArray[np.void], request: Request[Task, ClusterOptions], rules: Rules, memory: int
+) -> Models:
+    """Trains groups of one kind of rows."""
+    began = time.monotonic()
+    options = request.options
+    look_at_limits(memory)
+    rows = Pass(
+        groups,
+        0,
+        None,
+        None,
+        True,
+        options.threads or budget.threads(),
+        cancel_mark=passes.cancel_mark(),
+        deadline=None if options.time is None else began + options.time,
+    )
+    found = trained(rows, rules, memory)
+    models = models_of(groups, found, request)
+    n_rows = groups["n_rows"]
+    iterations = int(found.about["iterations"].max())
+    events.tell(events.Event(len(groups), int(n_rows.sum()), iterations, float("nan")))
+    seconds = (time.monotonic() - began) * n_rows / max(int(n_rows.sum()), 1)
+    return replace(models, seconds=seconds)
+
+
+def restored(
+    models: Models, seen: Renumbered, groups: NDArray[np.void], memory: int
+) -> Iterator[Models]:
+    """The models, each whose group was renumbered as wide as its largest id, by itself."""
+    number = models.group.tolist()
+    plain = [place for place, group in enumerate(number) if group not in seen.ids]
+    if plain:
+        yield models if len(plain) == len(number) else models.of(np.array(plain))
+    for place, group in enumerate(number):
+        if group in seen.ids:
+            yield wider(models.of(np.array([place])), seen, int(groups["dim"][group]), memory)
+
+
+def wider(model: Models, seen: Renumbered, width: int, memory: int) -> Models:
+    """Centres with a coordinate for each id below the width: 0 for those that do not occur."""
+    widths, ids = np.array([width], np.int64), seen.ids[int(model.group[0])]
+    if not len(model.coef.values):
+        return replace(model, n_features=widths)
+    scale, centres = centres_in(model.coef.values)
+    head = head_of(width, len(centres), scale is not None)
+    size = len(head) + (scale is not None) * width + len(centres) * (width + 1)
+    seen.listed += size
+    refuse_too_long(size, len(ids), seen.listed, memory, ", or fewer 'clusters'")
+    coef = Charges(memory).empty(size)
+    coef[:] = 0.0
+    coef[: len(head)] = head
+    if scale is not None:
+        coef[len(head) : len(head) + width] = 1.0
+        coef[len(head) + ids] = scale
+    table = coef[size - len(centres) * (width + 1) :].reshape(len(centres), width + 1)
+    table[:, 0] = centres[:, 0]
+    table[:, 1 + ids] = centres[:, 1:]
+    listed = Lists(coef, np.array([0, size], np.int64))
+    return replace(model, coef=listed, n_features=widths)

@@ -1,0 +1,25 @@
+/* Centres of clusters as a model's coefficients: d, the number of features; k, the number of
+ * centres; 1 if features have units, else 0; with units what each feature is multiplied by, (d,);
+ * and then for each centre the weight of its rows and its coordinates, (k, 1 + d). */
+#ifndef TUSK_CLUSTERS_H
+#define TUSK_CLUSTERS_H
+
+#include "../models/score.h"
+
+typedef struct tusk_centres {
+    uint64_t d, k;
+    const tusk_weight *scale; /* (d,); NULL: features have no units */
+    const tusk_weight *first; /* (k, 1 + d) */
+} tusk_centres;
+
+/* Reads n coefficients; false if they are not those of centres. */
+bool tusk_centres_of(const tusk_weight *coef, uint64_t n, tusk_centres *out);
+
+/* For rows and centres: the numbers of the nearest ones, from 1 on, or where the scorer measures
+ * the squared distances to them. */
+bool tusk_nearest_centres(tusk_scorer *s, const void *x, bool f64, uint64_t d, uint64_t n,
+                          double *out, char *sentence);
+bool tusk_sparse_nearest_centre(tusk_scorer *s, const tusk_sparse_row *row, bool f64, double *out,
+                                char *sentence);
+
+#endif
