@@ -1,5 +1,8 @@
 -- What can be written in SQL itself; the rest is in the extension.
 
+-- What IMPORT DATABASE says where it meets these macros and cannot make them (udas/duckdb/settings.c).
+CREATE OR REPLACE TEMP MACRO "_tusk: IMPORT an exported database in memory into a database file that tuskml.connect(path) opens"() AS "_tusk: IMPORT an exported database in memory into a database file that tuskml.connect(path) opens."();
+
 -- Sparse features: ids >= 0 and their values, in any order; the values of repeated ids are added.
 CREATE OR REPLACE TEMP MACRO tuskml_sparse(indices, vals) AS {'indices': _tusk_ids(indices), 'values': vals};
 

@@ -146,13 +146,24 @@ bool setting_register(duckdb_connection connection, duckdb_scalar_function f,
     return done;
 }
 
+/* The first macro of macros.sql is called so, without the full stop, and calls this function.
+ * EXPORT DATABASE writes the macros of a database in memory. A database without tuskml that
+ * imports them lacks the function, and one in memory with tuskml has the macro already: the name
+ * is then in DuckDB's error. */
+#define IMPORTED \
+    "_tusk: IMPORT an exported database in memory into a database file that " \
+    "tuskml.connect(path) opens."
+
 bool register_settings(duckdb_connection connection, database *d) {
     duckdb_scalar_function set = setting_new("tuskml_set_memory", d, set_memory);
     setting_parameter(set, DUCKDB_TYPE_BIGINT);
     setting_parameter(set, DUCKDB_TYPE_VARCHAR);
     duckdb_scalar_function read = setting_new("tuskml_memory", d, read_memory);
     duckdb_scalar_function name = setting_new("_tusk_account", d, account);
+    duckdb_scalar_function imported = setting_new(IMPORTED, d, account);
     return setting_register(connection, name, duckdb_create_logical_type(DUCKDB_TYPE_BIGINT)) &
            setting_register(connection, set, duckdb_create_logical_type(DUCKDB_TYPE_BIGINT)) &
+           setting_register(connection, imported,
+                            duckdb_create_logical_type(DUCKDB_TYPE_BIGINT)) &
            setting_register(connection, read, make_use_type());
 }

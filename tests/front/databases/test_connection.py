@@ -194,6 +194,18 @@ def test_an_exported_database_is_imported(tmp_path, source: str, target: str) ->
     assert answer == pytest.approx(41)
 
 
+@pytest.mark.parametrize("with_tuskml", [True, False])
+def test_who_cannot_import_an_export_of_memory_says_who_can(tmp_path, with_tuskml: bool) -> None:
+    """It has tuskml's macros, which other databases in memory have, and others cannot make."""
+    with tuskml.connect() as con:
+        con.execute("CREATE TABLE m AS SELECT train_model('linear', i, [i]) FROM range(9) t(i)")
+        con.execute(f"EXPORT DATABASE '{tmp_path / 'moved'}'")
+    with tuskml.connect() if with_tuskml else duckdb.connect() as con:
+        sentence = r"(?i)IMPORT an .* into a database file that tuskml.connect\(path\) opens"
+        with pytest.raises(duckdb.Error, match=sentence):
+            con.execute(f"IMPORT DATABASE '{tmp_path / 'moved'}'")
+
+
 def test_extension_path_has_odd_characters(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The package may be installed below a folder with quotes and spaces in its name."""
     folder = tmp_path / "it's a folder"
