@@ -78,4 +78,6 @@ def test_arrays_of_a_type_that_is_not_known_are_refused(post: psycopg.Connection
         with pytest.raises(psycopg.Error, match="tokens are neither a list of words"):
             post.execute(f"SELECT {call} FROM ({model}) AS f, ({stats}) AS s")
     with pytest.raises(psycopg.Error, match="a part of an aggregate"):
-        post.execute(f"SELECT tuskml._tuskml_perplexity_add(NULL, m, ARRAY[1]) FROM ({model}) AS f")
+        post.execute(
+            f"SELECT tuskml._tuskml_perplexity_add(NULL, m, ARRAY[1]) FROM ({model}) AS f"
+        )

@@ -129,7 +129,8 @@ def test_our_own_sql_does_not_fall_into_them(trapped: Path) -> None:
                 source="r",
                 label="y",
                 features=["x"],
-                trees=2, min_child_rows=2,
+                trees=2,
+                min_child_rows=2,
             )
             registry.create(each)
             registry.register(each, "trees", single)
