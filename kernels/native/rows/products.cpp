@@ -133,7 +133,7 @@ int decide_words(const tk_preparing *how, Columns *out, size_t column, int32_t *
                  std::string *error) {
     Column &c = out->columns[column];
     std::vector<uint64_t> buckets;
-    if (const Counted *known = known_of(how, column))
+    if (const ColumnCounts *known = known_of(how, column))
         for (const auto &[key, n] : known->count)
             buckets.push_back(of_key<uint64_t>(key));
     c.words.resize(out->parts.size());

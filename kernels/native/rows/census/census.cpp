@@ -28,8 +28,9 @@ std::vector<double> numbers_of(const Column &c) {
     return found;
 }
 
-Counted counted(const Columns &all, const tk_preparing *how, const Column &c, const Seen &seen) {
-    Counted out{{}, seen.missing, seen.n, seen.sum};
+ColumnCounts counted(const Columns &all, const tk_preparing *how, const Column &c,
+                     const Seen &seen) {
+    ColumnCounts out{{}, seen.missing, seen.n, seen.sum};
     if (c.kind == Kind::WORDS)
         for (uint64_t bucket : buckets_in(all, how, c))
             out.count[key_of(bucket)] = 1;
@@ -102,8 +103,8 @@ struct Reader {
     std::string text() { return take(number<uint64_t>()); }
 };
 
-Counted read_counted(Reader &in) {
-    Counted c;
+ColumnCounts read_counted(Reader &in) {
+    ColumnCounts c;
     c.missing = in.number<int64_t>();
     c.n = in.number<int64_t>();
     c.sum = in.number<double>();
@@ -121,8 +122,8 @@ int add(tk_census *census, Reader in) {
     const uint64_t n = in.number<uint64_t>();
     if (n > (uint64_t)(in.end - in.at)) // each has more than a byte
         return TK_REFUSED;
-    std::vector<Counted> columns(n);
-    for (Counted &c : columns)
+    std::vector<ColumnCounts> columns(n);
+    for (ColumnCounts &c : columns)
         c = read_counted(in);
     if (in.wrong)
         return TK_REFUSED;
@@ -143,7 +144,7 @@ std::string bytes_of(const tk_census &census) {
     write_text(out, census.schema);
     write(out, (uint8_t)census.products);
     write(out, (uint64_t)census.columns.size());
-    for (const Counted &c : census.columns) {
+    for (const ColumnCounts &c : census.columns) {
         write(out, c.missing);
         write(out, c.n);
         write(out, c.sum);

@@ -26,12 +26,12 @@ struct Seen {
 
 // The same by level, whatever other levels there are. Keys are texts, or the bytes of a number, of
 // a bucket of words or of a combination.
-struct Counted {
+struct ColumnCounts {
     std::map<std::string, int64_t> count;
     int64_t missing = 0, n = 0;
     double sum = 0;
 
-    void add(const Counted &other) {
+    void add(const ColumnCounts &other) {
         for (const auto &[key, n_rows] : other.count)
             count[key] += n_rows;
         missing += other.missing;
@@ -64,18 +64,18 @@ int look_at_rows(const tusk_group *group, const tk_preparing *how, int threads,
 } // namespace tusk
 
 struct tk_census {
-    std::string schema;                 // of the columns; nothing: no rows yet
-    bool products = false;              // whether combinations were counted
-    std::vector<tusk::Counted> columns; // the label comes last
+    std::string schema;                      // of the columns; nothing: no rows yet
+    bool products = false;                   // whether combinations were counted
+    std::vector<tusk::ColumnCounts> columns; // the label comes last
 };
 
 namespace tusk {
 
 // What is known of a column of the rows of all parts; NULL: all rows are here.
-inline const Counted *known_of(const tk_preparing *how, size_t column) {
+inline const ColumnCounts *known_of(const tk_preparing *how, size_t column) {
     return how->census ? &how->census->columns[column] : nullptr;
 }
-inline const Counted *known_of_label(const tk_preparing *how) {
+inline const ColumnCounts *known_of_label(const tk_preparing *how) {
     return how->census ? &how->census->columns.back() : nullptr;
 }
 

@@ -9,7 +9,7 @@ namespace {
 
 // The levels of all parts, and those known, in order; place: by part and code.
 std::vector<std::string_view> united(const std::vector<const tusk_part *> &parts, size_t column,
-                                     const Counted *known,
+                                     const ColumnCounts *known,
                                      std::vector<std::vector<int32_t>> *place) {
     std::vector<std::string_view> all;
     for (const tusk_part *p : parts)
@@ -115,7 +115,7 @@ int find_numbers(const tusk_group *group, const tk_preparing *how, int threads, 
 }
 
 // What was counted in the rows of all parts.
-void look_at(const Counted &known, const Column &c, Seen &seen) {
+void look_at(const ColumnCounts &known, const Column &c, Seen &seen) {
     seen.missing = known.missing;
     seen.n = known.n;
     seen.sum = known.sum;
