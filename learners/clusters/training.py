@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tuskml.errors import DataError
 from tuskml.kernels import passes
-from tuskml.kernels.charged import Charges, look_at_limits
+from tuskml.kernels.charged import Charges
 from tuskml.kernels.clusters.training import ALGORITHMS, POINTS, Rules, trained
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.rows.renumber import Renumbered, renumbered
@@ -26,6 +26,7 @@ from tuskml.learners.models import Lists, Models
 from tuskml.learners.offsets import refuse_offsets
 from tuskml.learners.tasks import Task
 from tuskml.schedule import budget
+from tuskml.schedule.budget import look_at_limits
 
 MOST = 1 << 25
 """Numbers of a model, which SQL keeps twice in one value."""
