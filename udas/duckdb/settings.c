@@ -150,7 +150,7 @@ bool setting_register(duckdb_connection connection, duckdb_scalar_function f,
  * EXPORT DATABASE writes the macros of a database in memory. A database without tuskml that
  * imports them lacks the function, and one in memory with tuskml has the macro already: the name
  * is then in DuckDB's error. */
-#define IMPORTED \
+#define IMPORTED                                                              \
     "_tusk: IMPORT an exported database in memory into a database file that " \
     "tuskml.connect(path) opens."
 
@@ -163,7 +163,6 @@ bool register_settings(duckdb_connection connection, database *d) {
     duckdb_scalar_function imported = setting_new(IMPORTED, d, account);
     return setting_register(connection, name, duckdb_create_logical_type(DUCKDB_TYPE_BIGINT)) &
            setting_register(connection, set, duckdb_create_logical_type(DUCKDB_TYPE_BIGINT)) &
-           setting_register(connection, imported,
-                            duckdb_create_logical_type(DUCKDB_TYPE_BIGINT)) &
+           setting_register(connection, imported, duckdb_create_logical_type(DUCKDB_TYPE_BIGINT)) &
            setting_register(connection, read, make_use_type());
 }

@@ -243,7 +243,7 @@ int decide_own(const tusk_group *group, const tk_preparing *how, int threads, Co
     number_levels(how, out);
     if (int code = find_levels(group, how, threads, out, error))
         return code;
-    if (const Counted *known = known_of_label(how); !how->n_classes)
+    if (const ColumnCounts *known = known_of_label(how); !how->n_classes)
         look_at_levels(out->label, known ? known->n : group->n_rows);
     if (how->n_classes && !out->label.levels.empty())
         if (int code = name_classes(how, out->label, error))
@@ -258,7 +258,7 @@ int decide_own(const tusk_group *group, const tk_preparing *how, int threads, Co
         Column &c = out->columns[j];
         if (c.kind == Kind::PRODUCT)
             break; // they come last
-        const Counted *known = known_of(how, j);
+        const ColumnCounts *known = known_of(how, j);
         const int64_t n = known ? known->n : group->n_rows - seen[j].missing;
         if (int code = decide_one(how, look ? &seen[j] : nullptr, n, out, j, all, error))
             return code;
