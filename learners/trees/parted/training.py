@@ -30,7 +30,7 @@ from tuskml.learners.trees.constraints import listed, listed_bounds, refuse_sign
 from tuskml.learners.trees.forest_options import NO_LIMIT, ForestOptions
 from tuskml.learners.trees.options import TreeOptions
 from tuskml.learners.trees.rows import Rows
-from tuskml.learners.trees.rules import averaged, classifies, in_units_of, rules_of
+from tuskml.learners.trees.rules import averaged, child_rows, classifies, in_units_of, rules_of
 from tuskml.learners.trees.warm_start import by_numbering, refuse_start, started
 from tuskml.schedule import budget
 
@@ -75,7 +75,7 @@ def exchanges_of_forest(
     drawn = math.ceil(options.row_fraction * rows)
     branches = math.ceil(drawn / branch_rows(n_features))
     rounds, splits = 2 + 3 * branches, 2 * branches
-    nodes = 2 * drawn / options.min_child_rows
+    nodes = 2 * drawn / child_rows(options, drawn)
     sent = drawn * (n_features + ADDEND) + nodes * (NODE.itemsize + SIDE.itemsize)
     return max(trees, 1) * rounds, (sums * splits + sent) / rounds
 
