@@ -12,8 +12,6 @@ namespace {
 
 constexpr int64_t TASK_ROWS = 1024; // that one thread copies at a time
 
-using Entry = std::pair<int32_t, double>;
-
 // A row as its numbers that are not 0, by rising feature; repeated ids add up.
 template <class T>
 void entries_of(const tusk_group &group, const Key &key, std::vector<Entry> &out) {
@@ -91,18 +89,16 @@ int Points::read(const tk_pass &pass, const tusk_group &group, uint64_t seed, in
     return copy(group, rows, threads, pass.cancel_mark, memory);
 }
 
-int Points::copy(const tusk_group &group, const std::vector<Row> &rows, int threads, int64_t mark,
-                 tusk_memory *memory) {
-    const size_t size = tusk_value_size(group.kind);
-    f64 = size == sizeof(double);
+// Memory for the rows' values, and where each sparse row begins.
+int Points::take_room(const tusk_group &group, const std::vector<Row> &rows, tusk_memory *memory) {
     const bool given_sparse = tusk_is_sparse(group.kind);
     int code = weight_.take(memory, (size_t)n);
     code = code || !given_sparse ? code : start_.take(memory, (size_t)n + 1);
     if (code)
         return code;
-    std::vector<Entry> row;
     entries = n * d;
     if (given_sparse) {
+        std::vector<Entry> row;
         entries = 0;
         for (int64_t i = 0; i < n; i++) {
             start_.data()[i] = entries;
@@ -113,32 +109,45 @@ int Points::copy(const tusk_group &group, const std::vector<Row> &rows, int thre
     }
     // Short sparse rows take no more memory when they are written out.
     sparse = given_sparse && d > 2 * (entries / std::max<int64_t>(n, 1)) + 16;
-    code = values_.take(memory, (size_t)(sparse ? entries : n * d) * size);
-    code = code || !sparse ? code : id_.take(memory, (size_t)entries);
-    if (code)
+    code = values_.take(memory, (size_t)(sparse ? entries : n * d) * (f64 ? 8 : 4));
+    return code || !sparse ? code : id_.take(memory, (size_t)entries);
+}
+
+// Writes the values of row i; the largest in size.
+double Points::put_row(int64_t i, const std::vector<Entry> &row) {
+    const size_t size = f64 ? 8 : 4;
+    double high = 0;
+    int64_t at = sparse ? start_.data()[i] : i * d;
+    if (!sparse)
+        std::memset(values_.data() + (size_t)at * size, 0, (size_t)d * size);
+    for (auto [feature, x] : row) {
+        high = std::max(high, std::fabs(x));
+        int64_t place = sparse ? at++ : at + feature;
+        if (sparse)
+            id_.data()[place] = feature;
+        if (f64)
+            ((double *)values_.data())[place] = x;
+        else
+            ((float *)values_.data())[place] = (float)x;
+    }
+    return high;
+}
+
+int Points::copy(const tusk_group &group, const std::vector<Row> &rows, int threads, int64_t mark,
+                 tusk_memory *memory) {
+    f64 = tusk_value_size(group.kind) == sizeof(double);
+    if (int code = take_room(group, rows, memory))
         return code;
     std::vector<double> most((size_t)((n + TASK_ROWS - 1) / TASK_ROWS), 0.0);
     parallel_for((int64_t)most.size(), threads, [&](int64_t task) {
-        std::vector<Entry> one;
+        std::vector<Entry> row;
         double high = 0;
         for (int64_t i = task * TASK_ROWS; i < std::min(n, (task + 1) * TASK_ROWS); i++) {
             if (i % 64 == 0 && cancelled(mark))
                 return;
             weight_.data()[i] = rows[(size_t)i].weight;
-            entries_of(group, rows[(size_t)i].key, one);
-            int64_t at = sparse ? start_.data()[i] : i * d;
-            if (!sparse)
-                std::memset(values_.data() + (size_t)at * size, 0, (size_t)d * size);
-            for (auto [feature, x] : one) {
-                high = std::max(high, std::fabs(x));
-                int64_t place = sparse ? at++ : at + feature;
-                if (sparse)
-                    id_.data()[place] = feature;
-                if (f64)
-                    ((double *)values_.data())[place] = x;
-                else
-                    ((float *)values_.data())[place] = (float)x;
-            }
+            entries_of(group, rows[(size_t)i].key, row);
+            high = std::max(high, put_row(i, row));
         }
         most[(size_t)task] = high;
     });

@@ -1,6 +1,7 @@
 // The different rows of a group in the order of a hash of their content, with their weights.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "../shared/charged.hpp"
@@ -14,6 +15,9 @@ struct Units {
     Charged<double> numbers; // (2, d): shift and scale
     double *shift = nullptr, *scale = nullptr;
 };
+
+// A feature of a row, and its value, which is not 0.
+using Entry = std::pair<int32_t, double>;
 
 class Points {
 public:
@@ -39,6 +43,8 @@ private:
     struct Row;
     int copy(const tusk_group &group, const std::vector<Row> &rows, int threads, int64_t mark,
              tusk_memory *memory);
+    int take_room(const tusk_group &group, const std::vector<Row> &rows, tusk_memory *memory);
+    double put_row(int64_t i, const std::vector<Entry> &row);
     int mark_lacking(tusk_memory *memory);
 
     Charged<char> values_;
