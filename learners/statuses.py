@@ -103,6 +103,8 @@ def far_from_zero(rows: Pass, most: float) -> NDArray[np.bool_]:
     """Marks groups with a feature that all rows have and whose mean is beyond `most` deviations,
     (G,)."""
     if rows.sparse:
+        if type(rows) is not Pass:  # the rows are in parts or on a device
+            return np.zeros(rows.n_groups, bool)
         return np.asarray(rows.far_means(most).any(axis=1))
     mean, deviation = rows.feature_moments(SAMPLE)
     with np.errstate(over="ignore"):

@@ -248,9 +248,12 @@ def share_macros(connection: duckdb.DuckDBPyConnection) -> bool:
         connection.execute(f"ATTACH IF NOT EXISTS ':memory:' AS {SHARED} (READ_WRITE)")
         if not holds(connection, IS_SHARED):
             return False
-        if not by_load:
-            connection.execute(as_shared(sql_text("macros.sql") + sql_text("names.sql")))
-        connection.execute(as_shared(registry_macros(connection)))
+        with connection.cursor() as other:  # without temporary macros, which would be found first
+            if not see_macros(other):
+                return False
+            if not by_load:
+                other.execute(as_shared(sql_text("macros.sql") + sql_text("names.sql")))
+            other.execute(as_shared(registry_macros(connection)))
     except duckdb.Error:  # the program may attach nothing
         return False
     return True
