@@ -81,6 +81,7 @@ def test_every_macro_for_users_is_documented(root: Path) -> None:
         "classifies",
         "has_probabilities",
         "has_no_label",
+        "has_documents",
         "lower_is_better",
     }
     for name, arguments in defined:
