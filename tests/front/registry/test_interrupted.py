@@ -47,10 +47,10 @@ def test_an_interrupted_call_is_no_training(file):
     path, _ = file
     with tuskml.connect(path) as con:
         con.execute(
-            "CREATE MACRO deploy(model_name) AS TABLE SELECT * REPLACE ((SELECT count(*) FROM "
+            "CREATE MACRO tuskml_deploy(model_name) AS TABLE SELECT * REPLACE ((SELECT count(*) FROM "
             "range(100000000000))::VARCHAR AS stage) FROM tuskml.models"
         )
-        con.execute("DROP MACRO TABLE temp.main.deploy")
+        con.execute("DROP MACRO TABLE temp.main.tuskml_deploy")
         threading.Timer(0.2, con.interrupt).start()
         with pytest.raises(tuskml.Interrupted, match="the call of the registry was interrupted"):
             registry.deploy(con, "double")
