@@ -178,7 +178,7 @@ def run_macros(connection: duckdb.DuckDBPyConnection) -> None:
 TAKEN = """
 SELECT DISTINCT function_name FROM duckdb_functions()
 WHERE function_type IN ('macro', 'table_macro') AND NOT internal AND database_name <> 'temp'
-AND NOT contains(macro_definition, 'tuskml_') AND function_name IN (
+AND NOT regexp_matches(macro_definition, 'tuskml_|_tusk_') AND function_name IN (
     SELECT substr(function_name, 8) FROM duckdb_functions()
     WHERE starts_with(function_name, 'tuskml_'))
 ORDER BY function_name

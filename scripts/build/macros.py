@@ -20,9 +20,16 @@ def marked(text: str) -> str:
     found = DEFINED.findall(text)
     scalars = {name for name, _, table in found if not table}
     tables = {name for name, _, table in found if table}
-    scalar = rf"\b(?:{'|'.join(sorted(scalars, key=len, reverse=True))})(?=\s*\()"
-    table = rf"(?:(?<=FROM )|(?<=MACRO )|(?<=EXISTS ))(?:{'|'.join(sorted(tables))})(?=\s*\()"
-    return re.sub(rf"(?<![\w.])(?:{table}|{scalar})", lambda name: MARK + name[0], text)
+    scalar, table = ("|".join(sorted(names, key=len, reverse=True)) for names in (scalars, tables))
+    defines, calls = r"MACRO (?:IF NOT EXISTS )?", r"FROM\s+"
+    named = rf"({defines}|{calls})({table})(?=\s*\()|({scalar})(?=\s*\()|({defines})(?=\")"
+    return re.sub(rf"(?<![\w.])(?:{named})", put_mark, text)
+
+
+def put_mark(at: re.Match[str]) -> str:
+    """What was found, with the mark before the name."""
+    before, table, scalar, quoted = at.groups()
+    return (before or quoted or "") + MARK + (table or scalar or "")
 
 
 def script(folder: Path) -> str:

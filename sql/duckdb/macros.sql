@@ -127,7 +127,7 @@ CREATE OR REPLACE TEMP MACRO tuskml_rollback(model_name, in_group := NULL) AS TA
 CREATE OR REPLACE TEMP MACRO _tusk_of_classes(model) AS model.task = 'logistic' AND len(model.classes) > 2;
 CREATE OR REPLACE TEMP MACRO _tusk_is_wide(model) AS
     model.std_err IS NULL AND len(model.coef) > 1024 AND _tusk_has_terms(model.task);
-CREATE OR REPLACE TEMP MACRO tuskml_model_summary(model) AS TABLE
+CREATE OR REPLACE TEMP MACRO _tusk_summary_of(model) AS TABLE
 SELECT CASE WHEN _tusk_wide THEN CAST(_tusk_i % _tusk_each AS INTEGER) ELSE _tusk_t.feature END AS feature,
        CASE WHEN _tusk_wide THEN
            CASE WHEN _tusk_several THEN _tusk_classes[_tusk_i // _tusk_each + 1] || ': ' ELSE '' END
@@ -157,6 +157,7 @@ FROM (
                        THEN range(len(_tusk_m.coef) + CASE WHEN _tusk_of_classes(_tusk_m) THEN 0 ELSE 1 END)
                   END) AS _tusk_i
     FROM (SELECT _tusk_model(model) AS _tusk_m));
+CREATE OR REPLACE TEMP MACRO tuskml_model_summary(model) AS TABLE FROM _tusk_summary_of(model);
 
 -- The n items with the highest predictions for a user, without those to exclude, such as the ones that the user has seen. A user
 -- who was not in the training gets the items that are best for all; basis says so. The functions return lists of the rows.
