@@ -47,8 +47,8 @@ def test_an_interrupted_call_is_no_training(file):
     path, _ = file
     with tuskml.connect(path) as con:
         con.execute(
-            "CREATE MACRO tuskml_deploy(model_name) AS TABLE SELECT * REPLACE ((SELECT count(*) FROM "
-            "range(100000000000))::VARCHAR AS stage) FROM tuskml.models"
+            "CREATE MACRO tuskml_deploy(model_name) AS TABLE SELECT * REPLACE ((SELECT count(*) "
+            "FROM range(100000000000))::VARCHAR AS stage) FROM tuskml.models"
         )
         con.execute("DROP MACRO TABLE temp.main.tuskml_deploy")
         threading.Timer(0.2, con.interrupt).start()

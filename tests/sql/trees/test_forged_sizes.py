@@ -32,11 +32,11 @@ def test_as_many_features_as_no_trees_have(session, function, size):
     [("i", 16_777_216, 1_000_000), *(("i * i % 7", size, 2) for size in (0, 1, 16_777_216))],
 )
 def test_other_features_than_the_trees_have(session, label, size, own):
-    """There would be a row for each. A label that is a feature makes no trees."""
+    """There would be a row for each. Leaves of more rows than there are make no trees."""
     name, connection = session
     source = TRAINED.format(task="gbdt", option="trees").replace("'gbdt', i,", f"'gbdt', {label},")
-    if label != "i":
-        source = source.replace('"trees": 2', '"trees": 2, "min_child_rows": 5')
+    least = 5 if label != "i" else 1_000_000
+    source = source.replace('"trees": 2', f'"trees": 2, "min_child_rows": {least}')
     model = forged(name, "n_features", f"CAST({size} AS bigint)")
     query = f"SELECT count(*) FROM {source}, LATERAL feature_importance({model}) AS f"
     sentence = f"the model has {size} features, and its trees have {own} at most:"
