@@ -17,10 +17,8 @@ ROOT = HERE.parents[2]
 COMPILER = shutil.which(os.environ.get("CC", "cc"))
 FLAGS = ["-std=gnu11", "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 FLAGS += ['-DTUSKML_VERSION="0"']
-FOLDERS = [
-    f"udas/scalars/{name}"
-    for name in ("models", "named", "planned", "trees", "nets", "fm", "topics", "explaining")
-]
+PARTS = ("models", "named", "planned", "trees", "nets", "fm", "topics", "clusters", "explaining")
+FOLDERS = [f"udas/scalars/{name}" for name in PARTS]
 FOLDERS += ["udas/rowblock", "kvstore/mapped"]
 OPTIONS = (
     '{"l2": 1, "categories": ["k"]}',
