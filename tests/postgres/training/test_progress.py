@@ -97,7 +97,7 @@ def test_cancel_as_the_first_notice_is_sent(connect: Connect, milliseconds: int)
 
 
 def test_no_notice_of_short_trainings(pg: psycopg.Connection, connect: Connect) -> None:
-    assert watched(pg, connect(), GOOD)[0] == []
+    assert watched(pg, warm(connect()), GOOD)[0] == []
 
 
 def test_rows_are_told_of_while_they_are_read(connect: Connect) -> None:
