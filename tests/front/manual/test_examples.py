@@ -6,14 +6,12 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from own import own_things
 
 import tuskml
 from tuskml.commands.cli import main
 from tuskml.databases.script import run
-from tuskml.learners.linear import tasks
-from tuskml.learners.linear.own import operators as own_operators
 from tuskml.learners.linear.result import STATUSES
-from tuskml.learners.options.table import forget_parsed
 
 SQL_PAGES = sorted((Path(__file__).resolve().parents[3] / "docs" / "sql").glob("*.md"))
 EXAMPLES = (
@@ -107,16 +105,10 @@ def test_the_readme_s_sql_finds_what_its_rows_were_made_of(con, root: Path) -> N
 
 
 def test_operators_of_one_s_own_run_one_after_the_other(root: Path, capsys) -> None:
-    before = {kind: dict(names) for kind, names in own_operators.OPERATORS.items()}
     scope: dict[str, object] = {}
-    try:
+    with own_things():
         for block in blocks(root / "docs" / "operators.md", "python"):
             exec(compile(block, "docs/operators.md", "exec"), scope)
-    finally:
-        tasks.OWN.clear()
-        own_operators.ALGORITHMS.clear()
-        own_operators.OPERATORS.update(before)
-        forget_parsed()
     printed = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in printed[:3]] == ["0", "1", "2"]
     assert "sampler by_norm" in printed[3]
