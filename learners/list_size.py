@@ -1,6 +1,13 @@
-"""How much memory models as lists take."""
+"""How much memory models as lists take, and models that are as long as their largest id."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tuskml.kernels.charged import FLOOR, memory_use
+from tuskml.kernels.rows.renumber import Renumbered
+from tuskml.learners.models import Models
 
 STORED = ", or option 'store', which keeps those that occur"
 COPIES = 3
@@ -28,3 +35,24 @@ def refuse_too_long(
             f"and its copies, they take {size / 1e6:.0f} MB, and memory_limit is "
             f"{limit / 1e6:.0f} MB; expected smaller ids{instead}"
         )
+
+
+def restored(
+    models: Models,
+    seen: Renumbered,
+    groups: NDArray[np.void],
+    memory: int,
+    longer: Callable[[Models, Renumbered, int, int], Models],
+) -> Iterator[Models]:
+    """The models, each whose group was renumbered as long as its largest id, by itself.
+
+    groups: as they were; longer: makes one such model, from the number of features of its group
+    and the account that is charged.
+    """
+    number = models.group.tolist()
+    plain = [place for place, group in enumerate(number) if group not in seen.ids]
+    if plain:
+        yield models if len(plain) == len(number) else models.of(np.array(plain))
+    for place, group in enumerate(number):
+        if group in seen.ids:
+            yield longer(models.of(np.array([place])), seen, int(groups["dim"][group]), memory)

@@ -21,7 +21,7 @@ from tuskml.learners import events
 from tuskml.learners.clusters.options import ClusterOptions
 from tuskml.learners.clusters.outcome import centres_in, head_of, models_of
 from tuskml.learners.learner import Request
-from tuskml.learners.list_size import refuse_too_long
+from tuskml.learners.list_size import refuse_too_long, restored
 from tuskml.learners.models import Lists, Models
 from tuskml.learners.offsets import refuse_offsets
 from tuskml.learners.tasks import Task
@@ -47,7 +47,8 @@ def train(
     with renumbered(groups, memory, mark) as seen, passes.watching_sigint():
         for places in together(seen.groups, rules):
             models = train_together(seen.groups[places], request, rules, memory)
-            yield from restored(models.numbered(places[models.group]), seen, groups, memory)
+            models = models.numbered(places[models.group])
+            yield from restored(models, seen, groups, memory, wider)
 
 
 def refuse_rows(groups: NDArray[np.void], request: Request[Task, ClusterOptions]) -> None:
@@ -109,19 +110,6 @@ def train_together(
     events.tell(events.Event(len(groups), int(n_rows.sum()), iterations, float("nan")))
     seconds = (time.monotonic() - began) * n_rows / max(int(n_rows.sum()), 1)
     return replace(models, seconds=seconds)
-
-
-def restored(
-    models: Models, seen: Renumbered, groups: NDArray[np.void], memory: int
-) -> Iterator[Models]:
-    """The models, each whose group was renumbered as wide as its largest id, by itself."""
-    number = models.group.tolist()
-    plain = [place for place, group in enumerate(number) if group not in seen.ids]
-    if plain:
-        yield models if len(plain) == len(number) else models.of(np.array(plain))
-    for place, group in enumerate(number):
-        if group in seen.ids:
-            yield wider(models.of(np.array([place])), seen, int(groups["dim"][group]), memory)
 
 
 def wider(model: Models, seen: Renumbered, width: int, memory: int) -> Models:

@@ -24,7 +24,7 @@ from tuskml.learners.fm.layout import HEAD, begun
 from tuskml.learners.fm.options import USUAL_ENTRIES, MachineOptions
 from tuskml.learners.fm.outcome import models_of
 from tuskml.learners.learner import Request
-from tuskml.learners.list_size import refuse_too_long
+from tuskml.learners.list_size import refuse_too_long, restored
 from tuskml.learners.models import Lists, Models
 from tuskml.learners.offsets import refuse_offsets
 from tuskml.learners.tasks import Task
@@ -54,20 +54,8 @@ def train(
     ):
         for places in together(seen.groups, asked.options):
             models = train_together(seen.groups[places], asked, memory)
-            yield from restored(models.numbered(places[models.group]), seen, groups, memory)
-
-
-def restored(
-    models: Models, seen: Renumbered, groups: NDArray[np.void], memory: int
-) -> Iterator[Models]:
-    """The models, each whose group was renumbered as long as its largest id, by itself."""
-    number = models.group.tolist()
-    plain = [place for place, group in enumerate(number) if group not in seen.ids]
-    if plain:
-        yield models if len(plain) == len(number) else models.of(np.array(plain))
-    for place, group in enumerate(number):
-        if group in seen.ids:
-            yield longer(models.of(np.array([place])), seen, int(groups["dim"][group]), memory)
+            models = models.numbered(places[models.group])
+            yield from restored(models, seen, groups, memory, longer)
 
 
 def longer(model: Models, seen: Renumbered, width: int, memory: int) -> Models:
