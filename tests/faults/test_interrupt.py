@@ -179,7 +179,7 @@ try:
         con.execute("SELECT train_model('linear', i, [i]).n_rows FROM range(9) t(i)").fetchall()
     except (duckdb.Error, RuntimeError) as error:
         print(error)
-    time.sleep(0.1)
+    time.sleep(0.1)  # Python may raise the interrupt that it has noted once the statement is over
 except KeyboardInterrupt:
     pass
 trainer.answer = answer

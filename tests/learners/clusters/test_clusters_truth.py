@@ -177,12 +177,15 @@ def test_all_storages_orders_and_threads_agree(
 BLOBS = make_blobs(600, n_features=3, centers=5, cluster_std=0.5, random_state=4)[0]
 
 
-@pytest.mark.parametrize("storage", STORAGES)
-@pytest.mark.parametrize(("shift", "scale"), [(0.0, 1e-30), (0.0, 1e30), (1e9, 1.0), (-3.0, 7.0)])
+MOVES = [(0.0, 1e-30), (0.0, 1e30), (1e9, 1.0), (-3.0, 7.0)]
+MOVED = [(storage, *move) for storage in STORAGES for move in MOVES]
+
+
+@pytest.mark.parametrize(
+    ("storage", "shift", "scale"), [one for one in MOVED if one[:2] != ("float", 1e9)]
+)
 def test_shifted_and_scaled_features(base: Any, storage: str, shift: float, scale: float) -> None:
     """Far from 0 doubles keep their digits; floats have lost theirs before a training."""
-    if storage == "float" and shift == 1e9:
-        pytest.skip("FLOAT has no such digits")
     one = fitted(base, BLOBS, clusters=5)
     other = fitted(base, BLOBS * scale + shift, storage=storage, clusters=5)
     close = 1e-5 if storage == "float" or shift == 1e9 else 1e-9
