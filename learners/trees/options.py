@@ -318,4 +318,4 @@ OPTIONS = OptionTable(
     ),
     _check,
 )
-"""The defaults are LightGBM's, which its users know, but for the least rows of leaves and bins."""
+"""The defaults are those of LightGBM, except for the least rows of leaves and bins."""
