@@ -144,7 +144,7 @@ class ShardedPass(Pass):
         return np.asarray(added([one[0] for one in self.asked("entries")]), np.int64)
 
     def leaks(self, least: int) -> bool:
-        """Returns whether a feature is the label in each part (`kernels.rows.choose.leaks`)."""
+        """Returns whether a feature is the label in each part (`kernels.passes.leaks`)."""
         found = {int(one[0][0]) for one in self.asked("leaks", least=least)}
         return len(found) == 1 and found != {0}
 
