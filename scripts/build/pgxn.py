@@ -96,6 +96,6 @@ def write(folder: Path) -> Path:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])  # type: ignore[union-attr]
+    parser = argparse.ArgumentParser(description="Write the archive for PGXN.")
     parser.add_argument("folder", type=Path, help="where the archive is written")
     print(write(parser.parse_args().folder))
