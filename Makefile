@@ -220,7 +220,7 @@ $(BIN)/python:
 # Peers of the benchmarks are installed one by one, and those that do not build are left out.
 $(READY)-bench: $(BUILD) $(NATIVE) | $(BIN)/python
 	@echo "Setting up $(VENV) for tuskml[bench]: compiling, then installing packages"
-	@$(BIN)/pip install --quiet --disable-pip-version-check 'setuptools>=77'
+	@$(BIN)/pip install --quiet --disable-pip-version-check cryptography 'setuptools>=77'
 	@$(BIN)/python setup.py --quiet build_ext --inplace
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation --editable .
 	@peers=$$($(BIN)/python -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
@@ -233,7 +233,7 @@ $(READY)-bench: $(BUILD) $(NATIVE) | $(BIN)/python
 
 $(READY)-%: $(BUILD) $(NATIVE) | $(BIN)/python
 	@echo "Setting up $(VENV) for tuskml[$*]: compiling, then installing packages"
-	@$(BIN)/pip install --quiet --disable-pip-version-check 'setuptools>=77'
+	@$(BIN)/pip install --quiet --disable-pip-version-check cryptography 'setuptools>=77'
 	@$(BIN)/python setup.py --quiet build_ext --inplace
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation --editable '.[$*]'
 	@touch $@

@@ -22,7 +22,6 @@ import duckdb_headers
 import footer
 import macros
 import portable
-import signing
 from setuptools import Extension
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
@@ -360,6 +359,8 @@ class BuildNative(build_ext):
         last = portable.link_flags() if is_portable() else ["-ldl"]
         run([*linker, *flags, "-o", str(target), *objects, "-lm", *last])
         if ext.name == EXTENSION:
+            import signing  # here, since a build of the kernels alone needs no cryptography
+
             with target.open("ab") as file:
                 file.write(footer.footer(self.distribution.get_version()))
             signing.sign_file(target)
