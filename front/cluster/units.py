@@ -132,10 +132,10 @@ class Units:
         text = json.dumps(given, ensure_ascii=False)
         asked = replace(self.training.asked, task=TASK)
         training = replace(self.training, asked=asked, source=source, keys=(), options=text)
-        first = self.training.asked.requests[0]
-        checks = not several and (self.training.asked.search is None or options.invalid == "skip")
+        whole = self.training.asked
+        checks = whole.search is None or options.invalid == "skip"
         return {
-            **({"usable": [first.task.name, self.training.options]} if checks else {}),
+            **({"usable": [whole.task, self.training.options]} if checks else {}),
             "query": training.query(self.database, "_tusk_send_rows"),
             "shards": [asdict(shard)],
             "settings": self.settings,

@@ -34,9 +34,15 @@ class Rules:
     epsilon: float
     seed: int
 
-    def numbers(self, n_features: NDArray[np.int64]) -> NDArray[np.int64]:
-        """How many numbers the centres of so many features have at most, with units."""
-        return self.standardize * n_features + self.clusters * (n_features + 1)
+    def numbers(
+        self, n_features: NDArray[np.int64], n_rows: NDArray[np.int64] | None = None
+    ) -> NDArray[np.int64]:
+        """How many numbers the centres have at most, with units.
+
+        n_rows: of the groups, which have no more centres than that; None: room for all clusters.
+        """
+        most = self.clusters if n_rows is None else np.minimum(self.clusters, n_rows)
+        return np.asarray(self.standardize * n_features + most * (n_features + 1))
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ from tuskml.schedule.budget import look_at_limits
 
 MOST = 1 << 25
 """Numbers of a model, which SQL keeps twice in one value."""
+FEWER = ", or fewer 'clusters'"
 MOST_TOGETHER = 1 << 24
 """Numbers of the groups that train in one call, histories too, unless one of them has more."""
 
@@ -41,24 +42,31 @@ def train(
 
     Of sparse groups with few but large ids, only those that occur take memory in the training.
     """
-    refuse_rows(groups, request)
+    refuse_offsets(groups, request.task.name)
     rules = rules_of(request.options)
     mark = passes.cancel_mark()
     with renumbered(groups, memory, mark) as seen, passes.watching_sigint():
+        refuse_wide(groups, rules, seen, memory)
         for places in together(seen.groups, rules):
             models = train_together(seen.groups[places], request, rules, memory)
             models = models.numbered(places[models.group])
             yield from restored(models, seen, groups, memory, wider)
 
 
-def refuse_rows(groups: NDArray[np.void], request: Request[Task, ClusterOptions]) -> None:
-    """DataError for rows that are too wide for centres, OptionError for offsets."""
-    refuse_offsets(groups, request.task.name)
-    most, each = int(groups["dim"].max()), request.options.clusters
-    if most * each > MOST:
+def refuse_wide(groups: NDArray[np.void], rules: Rules, seen: Renumbered, memory: int) -> None:
+    """MemoryError or DataError where the centres of the widest group are too many numbers.
+
+    A training takes several times as many, so it does not begin then.
+    """
+    sizes = rules.numbers(groups["dim"].astype(np.int64), groups["n_rows"].astype(np.int64))
+    widest = int(sizes.argmax())
+    size, width = int(sizes[widest]), int(groups["dim"][widest])
+    occur = len(seen.ids[widest]) if widest in seen.ids else width
+    refuse_too_long(size, occur, size, memory, FEWER)
+    if size > MOST:
         raise DataError(
-            f"a group has {most:,} features, which make {most * each:,} numbers of {each} "
-            f"centres, '{request.task.name}' takes at most {MOST:,}: expected fewer 'clusters', "
+            f"a group has {width:,} features, whose centres have {size:,} numbers, "
+            f"'kmeans' takes at most {MOST:,}: expected fewer 'clusters', "
             "or fewer ids, as hash_features makes"
         )
 
@@ -121,7 +129,7 @@ def wider(model: Models, seen: Renumbered, width: int, memory: int) -> Models:
     head = head_of(width, len(centres), scale is not None)
     size = len(head) + (scale is not None) * width + len(centres) * (width + 1)
     seen.listed += size
-    refuse_too_long(size, len(ids), seen.listed, memory, ", or fewer 'clusters'")
+    refuse_too_long(size, len(ids), seen.listed, memory, FEWER)
     coef = Charges(memory).empty(size)
     coef[:] = 0.0
     coef[: len(head)] = head

@@ -104,9 +104,9 @@ def train_together(
     for kind in kinds_of(rows, labels, request):
         alike = replace(kind, tables=tables)
         some = rows.of(alike.which)
-        found = fit(some, labels[alike.which], alike, request, memory)
+        found, own = fit(some, labels[alike.which], alike, request, memory)
         groups_told(some)
-        models = models_of(some, labels[alike.which], alike, found, request)
+        models = models_of(some, own, alike, found, request)
         seconds = time.monotonic() - began
         share = some.groups["n_rows"] / max(int(groups["n_rows"].sum()), 1)
         yield replace(models, seconds=seconds * share).numbered(alike.which)
@@ -149,15 +149,18 @@ def fit(
     alike: Alike,
     request: Request[Task, NetOptions],
     memory: int,
-) -> Trained:
+) -> tuple[Trained, NDArray[np.void]]:
     """The nets of groups with the same loss and number of outputs, from rows in an order that
-    depends on their content alone."""
+    depends on their content alone; and the labels, whose mean is the sum in that order."""
     options = request.options
     with ExitStack() as stack:
         made, out = shuffled(rows, request, memory)
         kept = replace(rows, groups=stack.enter_context(made))
         held = replace(rows, groups=stack.enter_context(out))
-        return fit_in_order(kept, labels, alike, options, memory, held)
+        if alike.loss == SQUARED:
+            labels = labels.copy()
+            labels["mean"] = kept.labels()["mean"]
+        return fit_in_order(kept, labels, alike, options, memory, held), labels
 
 
 def fit_in_order(

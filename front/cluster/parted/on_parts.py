@@ -18,13 +18,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tuskml.api.asked import asked_for
 from tuskml.cluster.on_worker import TASK, cursor, verify
 from tuskml.databases.duckdb import DuckDB
 from tuskml.errors import DataError, RowsError, TuskError
 from tuskml.groups.contract.attachment import library
 from tuskml.groups.execution.executor import Unit, attempt, each_of, encoded, several
 from tuskml.groups.execution.worker import share
-from tuskml.groups.preparation import usable
+from tuskml.groups.preparation import usable_by_all
 from tuskml.groups.selection.parted import judgement, judges
 from tuskml.kernels import passes
 from tuskml.kernels.charged import memory_use
@@ -34,9 +35,7 @@ from tuskml.kernels.parts.keeping import PartRows, kept
 from tuskml.kernels.parts.together import added_up, adds, answers, bundled, unbundled
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.rows.census import Told, counted, from_json, in_parts
-from tuskml.learners.learner import Request
 from tuskml.learners.receiving import Receiver, receiving
-from tuskml.learners.registry import options_of, task_named
 from tuskml.learners.remarks import FAULT, Place, Remarks, received
 from tuskml.schedule import budget
 
@@ -174,17 +173,15 @@ def rows_of(
 def usable_of(
     stack: ExitStack, groups: NDArray[np.void], memory: int, given: Mapping[str, Any]
 ) -> NDArray[np.void] | None:
-    """The rows that the task can use, until the stack is closed; None where there are none.
-    RowsError for others, unless option `invalid` skips these."""
+    """The rows that all trainings of the call can use, until the stack is closed; None where there
+    are none. RowsError for others, unless option `invalid` skips these."""
     if "usable" not in given:
         return groups
-    name, text = given["usable"]
-    task = task_named(name)
-    request: Request[Any, Any] = Request(task, options_of(task, text))
+    requests = asked_for(*given["usable"]).requests
     try:
-        found = stack.enter_context(usable(groups, request, memory))
+        found = usable_by_all(stack, [(groups, requests)], memory)[0]
     except RowsError:
-        if request.options.invalid != "skip":
+        if requests[0].options.invalid != "skip":
             raise
         return None
     skipped = int(groups["n_rows"].sum() - found["n_rows"].sum())

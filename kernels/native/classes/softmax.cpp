@@ -4,6 +4,7 @@
 //
 // A block of rows stays in cache while it is multiplied by the weights of each class in turn.
 #include "softmax.hpp"
+#include "../shared/common/exact_sum.hpp"
 
 namespace tusk {
 namespace {
@@ -73,9 +74,20 @@ int softmax_curvature(const tk_pass *pass, const tk_softmax *s, const double *we
     });
 }
 
-// The distinct labels of a group, rising, with the rows of each; one more than `most` at most.
+// Counts rows.
+struct Rows {
+    double n = 0;
+
+    void add(double) { n++; }
+    double value() const { return n; }
+};
+
+// The distinct labels of a group, rising, with the rows of each or the sum of their weights; one
+// more than `most` at most.
+template <class Sum>
 int64_t find_classes(const tusk_group &group, int64_t most, double *label, double *rows) {
-    std::vector<double> found, counts;
+    std::vector<double> found;
+    std::vector<Sum> counts;
     for (const tusk_segment *s : SegmentsOf(group)) {
         const double *weight = tusk_extra(s, tusk_shape_of(&group), TUSK_WEIGHTS);
         for (uint32_t i = 0; i < s->n_rows; i++) {
@@ -85,13 +97,14 @@ int64_t find_classes(const tusk_group &group, int64_t most, double *label, doubl
                 if ((int64_t)found.size() == most)
                     return most + 1;
                 found.insert(found.begin() + at, y);
-                counts.insert(counts.begin() + at, 0.0);
+                counts.emplace(counts.begin() + at);
             }
-            counts[at] += weight ? weight[i] : 1;
+            counts[at].add(weight ? weight[i] : 1);
         }
     }
     std::copy(found.begin(), found.end(), label);
-    std::copy(counts.begin(), counts.end(), rows);
+    for (Sum &count : counts)
+        *rows++ = count.value();
     return (int64_t)found.size();
 }
 
@@ -102,7 +115,9 @@ int tk_classes(const tk_pass *pass, int64_t most, double *label, double *rows, i
     using namespace tusk;
     return code_of([&] {
         parallel_for(pass->n_groups, pass->threads, [&](int64_t g) {
-            count[g] = find_classes(pass->groups[g], most, label + g * most, rows + g * most);
+            const tusk_group &group = pass->groups[g];
+            auto find = group.extras & TUSK_WEIGHTS ? find_classes<ExactSum> : find_classes<Rows>;
+            count[g] = find(group, most, label + g * most, rows + g * most);
         });
         return cancelled(pass->cancel_mark) ? TK_CANCELLED : TK_OK;
     });

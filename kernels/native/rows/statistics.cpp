@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "../linear/sparse.hpp"
+#include "../shared/common/exact_sum.hpp"
 #include "api.h"
 
 namespace tusk {
@@ -172,14 +173,15 @@ void weigh(const tusk_group &group, tk_label_stats *out) {
     out->weight_high = (double)out->n_high;
     if (!(group.extras & TUSK_WEIGHTS))
         return;
-    out->weight = out->weight_high = 0;
+    ExactSum all, high; // since these rows are in no order yet
     for (const tusk_segment *s : SegmentsOf(group)) {
         const double *weight = tusk_extra(s, tusk_shape_of(&group), TUSK_WEIGHTS);
-        for (uint32_t i = 0; i < s->n_rows; i++) {
-            out->weight += weight[i];
-            out->weight_high += tusk_labels(s)[i] == out->high ? weight[i] : 0;
-        }
+        for (uint32_t i = 0; i < s->n_rows; i++)
+            (tusk_labels(s)[i] == out->high ? high : all).add(weight[i]);
     }
+    out->weight_high = high.value();
+    all.add(high);
+    out->weight = all.value();
 }
 
 tk_label_stats class_labels(const tusk_group &group) {

@@ -95,11 +95,14 @@ struct Reader {
 
     std::string take(uint64_t n) {
         wrong |= n > (uint64_t)(end - at);
-        std::string found = wrong ? std::string(n < 64 ? n : 0, '\0') : std::string(at, n);
-        at += wrong ? 0 : n;
+        std::string found = wrong ? "" : std::string(at, n);
+        at += found.size();
         return found;
     }
-    template <class T> T number() { return of_key<T>(take(sizeof(T))); }
+    template <class T> T number() {
+        std::string found = take(sizeof(T));
+        return wrong ? T{} : of_key<T>(found);
+    }
     std::string text() { return take(number<uint64_t>()); }
 };
 
@@ -107,7 +110,7 @@ ColumnCounts read_counted(Reader &in) {
     ColumnCounts c;
     c.missing = in.number<int64_t>();
     c.n = in.number<int64_t>();
-    c.sum = in.number<double>();
+    in.wrong |= !c.sum.of_digits(in.number<ExactSum::Digits>());
     uint64_t n = in.number<uint64_t>();
     for (uint64_t k = 0; k < n && !in.wrong; k++) {
         std::string key = in.text();
@@ -147,7 +150,7 @@ std::string bytes_of(const tk_census &census) {
     for (const ColumnCounts &c : census.columns) {
         write(out, c.missing);
         write(out, c.n);
-        write(out, c.sum);
+        write(out, ExactSum(c.sum).digits());
         write(out, (uint64_t)c.count.size());
         for (const auto &[key, n] : c.count) {
             write_text(out, key);

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 
+#include "../../shared/common/exact_sum.hpp"
 #include "../columns.hpp"
 
 namespace tusk {
@@ -13,14 +14,14 @@ namespace tusk {
 struct Seen {
     std::vector<int64_t> count; // by level
     int64_t missing = 0, n = 0;
-    double sum = 0;
+    ExactSum sum; // of numbers, where means fill gaps
 
     void add(const Seen &other) {
         for (size_t level = 0; level < count.size(); level++)
             count[level] += other.count[level];
         missing += other.missing;
         n += other.n;
-        sum += other.sum;
+        sum.add(other.sum);
     }
 };
 
@@ -29,14 +30,14 @@ struct Seen {
 struct ColumnCounts {
     std::map<std::string, int64_t> count;
     int64_t missing = 0, n = 0;
-    double sum = 0;
+    ExactSum sum;
 
     void add(const ColumnCounts &other) {
         for (const auto &[key, n_rows] : other.count)
             count[key] += n_rows;
         missing += other.missing;
         n += other.n;
-        sum += other.sum;
+        sum.add(other.sum);
     }
 };
 

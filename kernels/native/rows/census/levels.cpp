@@ -130,9 +130,9 @@ void look_at(const ColumnCounts &known, const Column &c, Seen &seen) {
     }
 }
 
-// Looks at the rows of one segment.
+// Looks at the rows of one segment; means: whether numbers are summed.
 void look_at(const tusk_segment *s, size_t part, const tusk_schema *schema, const Columns &c,
-             std::vector<Seen> &seen) {
+             bool means, std::vector<Seen> &seen) {
     each_row_of(s, schema, [&](const auto *x) {
         for (size_t j = 0; j < seen.size(); j++) {
             const Column &column = c.columns[j];
@@ -146,13 +146,13 @@ void look_at(const tusk_segment *s, size_t part, const tusk_schema *schema, cons
             seen[j].n++;
             if (column.is_category())
                 seen[j].count[(size_t)column.code_of(value, part)]++;
-            else
-                seen[j].sum += tusk_part_of(value, column.part);
+            else if (means)
+                seen[j].sum.add(tusk_part_of(value, column.part));
         }
     });
 }
 
-// Whether means fill gaps: sums are those of one thread, so that they do not depend on threads.
+// Whether means fill gaps.
 bool needs_means(const tk_preparing *how) {
     return how->missing == TK_MISSING_IMPUTE || how->missing == TK_MISSING_LEVEL;
 }
@@ -193,14 +193,13 @@ int look_at_rows(const tusk_group *group, const tk_preparing *how, int threads, 
         segments.emplace_back(s, part);
         return (int)TK_OK;
     });
-    size_t n = segments.size(), most = needs_means(how) ? 1 : (size_t)threads;
-    size_t shares = std::clamp<size_t>(n / 2, 1, most);
+    size_t n = segments.size(), shares = std::clamp<size_t>(n / 2, 1, (size_t)threads);
     std::vector<std::vector<Seen>> all(shares, seen);
     parallel_for((int64_t)shares, threads, [&](int64_t share) {
         for (size_t i = n * share / shares; i < n * (share + 1) / shares; i++)
             if (!cancelled(how->cancel_mark))
                 look_at(segments[i].first, segments[i].second, group->parts->schema, c,
-                        all[(size_t)share]);
+                        needs_means(how), all[(size_t)share]);
     });
     seen = std::move(all[0]);
     for (size_t share = 1; share < shares; share++)

@@ -34,6 +34,39 @@ public:
             carry();
     }
 
+    void add(ExactSum other) {
+        carry();
+        other.carry();
+        for (int32_t i = 0; i < WORDS; i++)
+            words_[i] += other.words_[i];
+        wild_ += other.wild_;
+        carry();
+    }
+
+    // The same sum has the same digits, which `of_digits` reads; false if these are none.
+    static constexpr int32_t WORDS = 70; // of 2,046 places and 53 digits, and carries of 2^32 rows
+    struct Digits {
+        int64_t words[WORDS];
+        double wild;
+    };
+    Digits digits() {
+        carry();
+        Digits out;
+        std::memcpy(out.words, words_, sizeof words_);
+        out.wild = wild_;
+        return out;
+    }
+    bool of_digits(const Digits &in) {
+        std::memcpy(words_, in.words, sizeof words_);
+        wild_ = in.wild;
+        added_ = 0;
+        constexpr int64_t END = INT64_C(1) << 32;
+        bool normal = words_[WORDS - 1] >= -END && words_[WORDS - 1] < END;
+        for (int32_t i = 0; i + 1 < WORDS; i++)
+            normal &= words_[i] >= 0 && words_[i] < END;
+        return normal;
+    }
+
     // The sum, rounded in a way that depends on it alone.
     double value() {
         if (wild_ != 0)
@@ -52,7 +85,6 @@ public:
     }
 
 private:
-    static constexpr int32_t WORDS = 70; // of 2,046 places and 53 digits, and carries of 2^32 rows
     static constexpr int64_t MOST = INT64_C(1) << 30; // that a word has room for
 
     // Leaves less than 2^32 in each word but the last, which has the sign.

@@ -21,6 +21,8 @@ from tuskml.learners.trees.learner import TreesByParts
 
 GIVEN: dict[str, Any] = sharded.GIVEN | {"executor": "threads", "placement": "gap"}
 NAMED = ["x", "z", "CASE WHEN x > 0.5 THEN 'high' ELSE 'low' || (x * 500)::INT % 3 END"]
+COUNT = "CASE WHEN hash(x) % 9 = 0 THEN -1 ELSE hash(x) % 4 END"
+"""Some of these are no counts."""
 LINE = "2 * x - z + hash(x) % 10 / 10"
 
 
@@ -43,7 +45,7 @@ def judged(model: Any) -> list[list[Any]]:
     ]
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("task", "more"),
     [
@@ -56,8 +58,12 @@ def judged(model: Any) -> list[list[Any]]:
         ("linear", {"l2": [0.001, 1.0], "folds": 3, "label": LINE, "features": NAMED}),
         ("logistic", {"l2": [0.01, 0.1, 1.0, 10.0], "folds": 2,
                       "search": {"strategy": "random", "trials": 3}}),
+        ("poisson", {"l2": [0.001, 1.0], "folds": 3, "label": COUNT, "invalid": "skip"}),
+        ("auto", {"tasks": ["linear", {"task": "poisson", "l2": [0.001, 1.0]}], "folds": 3,
+                  "label": COUNT, "metric": "mae", "invalid": "skip"}),
     ],
-    ids=["folds", "weights", "accuracy", "rmse", "mae", "poisson", "named", "random"],
+    ids=["folds", "weights", "accuracy", "rmse", "mae", "poisson", "named", "random", "invalid",
+         "tasks"],
 )  # fmt: skip
 def test_the_winner_and_the_metrics_are_those_of_rows_in_one_place(
     con: duckdb.DuckDBPyConnection, source: str, ran: list[Ran], task: str, more: dict[str, Any]
@@ -73,7 +79,7 @@ def test_the_winner_and_the_metrics_are_those_of_rows_in_one_place(
         its, expected = trials(model), trials(other)
         assert its["chosen"] == expected["chosen"]
         assert model.coef == pytest.approx(other.coef, rel=1e-3, abs=1e-4)
-        assert model.n_rows == other.n_rows
+        assert (model.n_rows, model.n_skipped) == (other.n_rows, other.n_skipped)
         for one, same_one in zip(its["trials"], expected["trials"], strict=True):
             assert one["configuration"] == same_one["configuration"]
             assert one["metric"] == pytest.approx(same_one["metric"], rel=1e-4)
