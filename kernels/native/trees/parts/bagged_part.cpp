@@ -79,9 +79,7 @@ public:
             out[k] = sum_of_labels(labels(k));
     }
 
-    std::vector<uint64_t> equal_keys() const {
-        return content_keys(contents(), scales_);
-    }
+    std::vector<uint64_t> equal_keys() const { return content_keys(contents(), scales_); }
     // Puts the rows in the order of their keys, which it writes.
     void tell_apart(const First &first, uint64_t *out) {
         std::vector<uint64_t> keys = equal_keys();
