@@ -334,7 +334,7 @@ def test_trees_draw_the_same_rows_in_any_unit(
 ) -> None:
     """Powers of two, by which nothing is rounded otherwise and equal splits stay equal."""
     rows, constants = rows_of(case.labels, seed), [1.0, *POWERS]
-    hows = [(WEIGHT_TIMES, unchanged)]
+    hows: list[tuple[Variants, Callable[[float, Model], Model]]] = [(WEIGHT_TIMES, unchanged)]
     hows += [(LABEL_TIMES, times_label(case))] if case.labels == "numbers" else []
     for how, to_base in hows:
         found = trained(running(duck), case, how, constants, "list", rows, weighted=weighted)

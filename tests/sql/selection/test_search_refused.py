@@ -105,7 +105,7 @@ def test_what_a_task_cannot_be_searched_for_is_refused(ask: Ask, task: str, opti
         ask(f"SELECT train_model('{task}', y, {{x}}, '{options}') FROM rows")
 
 
-CLASSIFIERS = {
+CLASSIFIERS: dict[str, dict[str, Any]] = {
     "logistic": {"l2": [1, 2]},
     "svm": {"l2": [1, 2]},
     "squared_hinge": {"l2": [1, 2]},
