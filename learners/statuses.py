@@ -38,8 +38,9 @@ MEANINGS = {
     "diverged": "expected a lower `learning_rate` or `step`; `gbdt`: the training loss rose by "
     "more than half of what the trees had lowered it by: the trees up to its lowest value, or "
     "none; `mlp`, `fm`, `matrix_factorization`: weights or losses are no numbers any more, or the "
-    "training loss is far above that of the best constant: a constant model; linear models: it is "
-    "far above that of the start, whose weights the model has",
+    "training loss is far above that of the best constant, and of `mlp` above that of classes "
+    "that are all as likely: a constant model; linear models: it is far above that of the start, "
+    "whose weights the model has",
     "too few rows": "fewer rows than weights and no penalty: many solutions fit; `mlp`, `fm`: a "
     "single row: a constant model",
     "separable": "some rows can be put on their side by ever larger weights (of classes: a "

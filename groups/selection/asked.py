@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tuskml.errors import OptionError, nearest, one_of
+from tuskml.errors import OptionError, nearest
 from tuskml.groups.selection.candidates import (
     MOST_CANDIDATES,
     SEARCHES,
@@ -275,7 +275,7 @@ def metric_for(candidates: Sequence[Candidate], given: str | None) -> tuple[str,
     if given is None and len(own) > 1:
         raise OptionError(
             f"the tasks have the metrics {', '.join(sorted(own))}: expected option 'metric', one "
-            f"that all have: {one_of(fitting(candidates))}"
+            f"that all have: {fitting(candidates)}"
         )
     metric = given or next(iter(own))
     refuse_metric(candidates, metric)

@@ -77,16 +77,20 @@ def parameter_for(candidates: Sequence[Candidate], metric: str) -> float:
 def lacks(candidate: Candidate, metric: str) -> str | None:
     """Why a metric cannot judge a candidate: what it is of, and what the candidate predicts."""
     request: Request[Any, Any] = Request(candidate.task, candidate.options)
-    if metric in OF_CLASSES and not learner_of(candidate.task).classifies(request):
+    classifies = learner_of(candidate.task).classifies(request)
+    if metric in OF_CLASSES and not classifies:
         return f"of classes, and task '{candidate.task.name}' predicts numbers"
+    if metric not in OF_CLASSES and classifies:
+        return f"of numbers, and task '{candidate.task.name}' predicts classes"
     if metric in OF_CHANCES and usual(candidate.task, candidate.options)[0] == "accuracy":
         return f"of probabilities, and task '{candidate.task.name}' predicts classes alone"
     return None
 
 
-def fitting(candidates: Sequence[Candidate]) -> list[str]:
-    """The metrics that can judge all candidates."""
-    return [name for name in METRICS if not any(lacks(one, name) for one in candidates)]
+def fitting(candidates: Sequence[Candidate]) -> str:
+    """What the metrics that can judge all candidates are, in words."""
+    found = [name for name in METRICS if not any(lacks(one, name) for one in candidates)]
+    return one_of(found) if found else "tasks that all predict numbers, or all classes"
 
 
 def refuse_metric(candidates: Sequence[Candidate], metric: str) -> None:
@@ -95,8 +99,7 @@ def refuse_metric(candidates: Sequence[Candidate], metric: str) -> None:
         why = lacks(one, metric)
         if why is not None:
             raise OptionError(
-                f"option 'metric' is '{metric}', which is {why}: expected "
-                f"{one_of(fitting(candidates))}"
+                f"option 'metric' is '{metric}', which is {why}: expected {fitting(candidates)}"
             )
 
 

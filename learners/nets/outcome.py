@@ -116,9 +116,9 @@ def statuses(labels: NDArray[np.void], found: Trained, alike: Alike) -> NDArray[
     about = found.about
     lone = (labels["low"] == labels["high"]) & (alike.loss == LOGISTIC)
     least = np.finfo(np.float32).tiny
-    worse = ~(
-        about["loss"] <= FAR_ABOVE * about["base_loss"] + least
-    )  # also where it is no number
+    # A net that has not learned the shares of rare classes yet says that all are as likely.
+    start = np.maximum(about["base_loss"], unlearned(alike))
+    worse = ~(about["loss"] <= FAR_ABOVE * start + least)  # also where it is no number
     above = about["loss"] > ABOVE * about["base_loss"] + least
     finite = np.isfinite(found.weights).all(axis=1)
     return np.select(
@@ -146,6 +146,13 @@ def statuses(labels: NDArray[np.void], found: Trained, alike: Alike) -> NDArray[
         ],
         "ok",
     )
+
+
+def unlearned(alike: Alike) -> float:
+    """The loss of classes that are all as likely; 0 where labels are numbers."""
+    if alike.loss == SQUARED:
+        return 0.0
+    return float(np.log(2 if alike.classes is None else alike.classes.shape[1]))
 
 
 def constants(

@@ -318,6 +318,29 @@ def test_weights_times(
     assert check(found, case, unchanged, 1.0) == len(constants)
 
 
+DRAWING = (
+    Case("gbdt", options={"row_fraction": 0.6, "trees": TREES}),
+    Case("gbdt", options={"goss": True, "learning_rate": 0.5, "trees": TREES}),
+    Case("gbdt", "classes", {"objective": "logistic", "row_fraction": 0.6, "trees": TREES}),
+    Case("random_forest", options={"trees": TREES}),
+    Case("random_forest", "classes", {"objective": "gini", "trees": TREES}),
+)
+
+
+@settings(max_examples=6)
+@given(case=st.sampled_from(DRAWING), weighted=WEIGHTED, seed=SEED)
+def test_trees_draw_the_same_rows_in_any_unit(
+    duck: duckdb.DuckDBPyConnection, case: Case, weighted: bool, seed: int
+) -> None:
+    """Powers of two, by which nothing is rounded otherwise and equal splits stay equal."""
+    rows, constants = rows_of(case.labels, seed), [1.0, *POWERS]
+    hows: list[tuple[Variants, Callable[[float, Model], Model]]] = [(WEIGHT_TIMES, unchanged)]
+    hows += [(LABEL_TIMES, times_label(case))] if case.labels == "numbers" else []
+    for how, to_base in hows:
+        found = trained(running(duck), case, how, constants, "list", rows, weighted=weighted)
+        assert check(found, case, to_base, 1.0) == len(constants)
+
+
 def running(con: duckdb.DuckDBPyConnection) -> Callable[[str], list[tuple[Any, ...]]]:
     return lambda text: con.sql(text).fetchall()
 

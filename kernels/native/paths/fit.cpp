@@ -79,7 +79,10 @@ void Fit::start() {
     refresh();
     null_ = loss(eta_);
     correlate_all();
-    bool same = squared() && null_ <= CONSTANT * CONSTANT * mean * mean; // but for rounding
+    double rounding = CONSTANT * CONSTANT * mean * mean;
+    bool same = squared() && null_ <= rounding;
+    if (same) // tolerances are shares of it
+        null_ = std::max(null_, rounding / rules_.spec->tolerance);
     bool explained = any_free && squared() && is_explained(null_, constant, *rules_.spec);
     if (same || explained)
         std::fill(u_.begin(), u_.end(), 0.0);

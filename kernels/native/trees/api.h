@@ -169,9 +169,9 @@ typedef struct tk_bins {
 /* Of the rows of all parts: the sum of their weights and the largest one, that sum of held-out
  * rows, and the largest derivative and curvature, of which one that is not finite ends boosting.
  * room: how many times as much as itself a row may add, 1 where rows are not drawn by their
- * gradients. */
+ * gradients. least, greatest: of the labels, by whose range rows are drawn. */
 typedef struct tk_extent {
-    double total, most, held, derivative, curvature, room;
+    double total, most, held, derivative, curvature, room, least, greatest;
 } tk_extent;
 /* Rows whose code is at most `bin`, or is `also`, go left, or those of a set of codes. */
 typedef struct tk_side {
@@ -189,6 +189,8 @@ typedef struct tk_part_split {
 
 /* What the weights of a group's rows add up to, and the largest one. out: (2,). */
 TK_API void tk_weights(const tusk_group *group, double *out);
+/* The least and the greatest label of a group's rows. out: (2,). */
+TK_API void tk_range_of_labels(const tusk_group *group, double *out);
 /* out: (d,) 1: some values of a feature are missing. */
 TK_API void tk_gaps(const tusk_group *group, uint8_t *out);
 /* The rows of a part by which bounds are found, as find_bins chooses them among all_rows. */
@@ -286,7 +288,7 @@ TK_API int tk_part_add(tk_part *part, int64_t output, const tk_node *nodes, cons
 typedef struct tk_bagged tk_bagged;
 /* pass: of one group, the part's rows. boost: as of tk_boost_groups. */
 TK_API int tk_bagged_new(const tk_pass *pass, const tk_boost *boost, const tk_bins *bins,
-                         tusk_memory *memory, tk_bagged **out);
+                         const tk_extent *extent, tusk_memory *memory, tk_bagged **out);
 TK_API void tk_bagged_free(tk_bagged *part);
 /* As tk_part_sums and tk_part_keys. */
 TK_API int tk_bagged_sums(const tk_bagged *part, double *out);

@@ -181,19 +181,16 @@ public:
     const uint8_t *codes() const { return codes_.data(); }
     const Units &units() const { return units_; }
     std::vector<uint64_t> keys() const {
-        std::vector<uint64_t> found = equal_keys();
-        tell_equals_apart(found, nullptr);
-        return found;
+        return with_contents([](const Contents &rows) { return row_keys(rows); });
     }
-    // The same, of equal rows the same.
-    std::vector<uint64_t> equal_keys() const {
-        std::vector<double> y(n());
+    // The keys that keys_of(Contents) makes of what rows are drawn by.
+    template <class KeysOf> std::vector<uint64_t> with_contents(KeysOf keys_of) const {
+        std::vector<double> y(n()), weight(weighted() ? n() : 0);
         copy_labels(group_, y.data());
-        std::vector<double> weight(weighted() ? n() : 0);
         if (weighted())
             copy_weights(group_, weight.data());
-        return content_keys(codes_.data(), y.data(), weighted() ? weight.data() : nullptr, n(),
-                            group_.dim);
+        return keys_of(Contents{codes_.data(), y.data(), weighted() ? weight.data() : nullptr, n(),
+                                group_.dim});
     }
 
 private:

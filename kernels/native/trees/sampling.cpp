@@ -23,21 +23,47 @@ std::vector<int32_t> draw_features(int32_t d, double share, uint64_t seed) {
     return all;
 }
 
-std::vector<uint64_t> content_keys(const uint8_t *codes, const double *labels,
-                                   const double *weights, int64_t n, int32_t d) {
-    std::vector<uint64_t> keys(n);
+void Scales::add(const double *labels, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
-        uint64_t hash;
-        std::memcpy(&hash, labels + i, sizeof hash);
-        if (weights && weights[i] != 1) { // so that weights of 1 change nothing
-            uint64_t word;
-            std::memcpy(&word, weights + i, sizeof word);
-            hash = mixed(hash ^ mixed(word));
-        }
-        const uint8_t *row = codes + (size_t)i * d;
-        for (int32_t f = 0; f < d; f += 8) {
+        least = std::min(least, labels[i]);
+        greatest = std::max(greatest, labels[i]);
+    }
+}
+
+Scales scales_of(const Contents &rows) {
+    Scales found;
+    found.add(rows.labels, rows.n);
+    if (rows.weights && rows.n)
+        found.most = *std::max_element(rows.weights, rows.weights + rows.n);
+    return found;
+}
+
+namespace {
+
+constexpr int LAST_BITS = 20; // of a double's 52, in which rounding by other units may show
+
+// A share of at least 0 without its last bits.
+uint64_t word_of(double share) {
+    uint64_t word;
+    std::memcpy(&word, &share, sizeof word);
+    return (word + (UINT64_C(1) << (LAST_BITS - 1))) >> LAST_BITS;
+}
+
+} // namespace
+
+std::vector<uint64_t> content_keys(const Contents &rows, const Scales &scales) {
+    std::vector<uint64_t> keys(rows.n);
+    double range = scales.greatest / 2 - scales.least / 2; // halves, so that it is finite
+    for (int64_t i = 0; i < rows.n; i++) {
+        double above = rows.labels[i] / 2 - scales.least / 2;
+        uint64_t hash = word_of(range > 0 ? above / range : 0);
+        double weight = rows.weights ? rows.weights[i] / scales.most : 1;
+        if (weight != 1) // so that equal weights change nothing
+            hash = mixed(hash ^ mixed(word_of(weight)));
+        const uint8_t *row = rows.codes + (size_t)i * rows.d;
+        for (int32_t f = 0; f < rows.d; f += 8) {
             uint64_t word = 0;
-            std::memcpy(&word, row + f, std::min(8, d - f));
+            std::memcpy(&word, row + f, std::min(8, rows.d - f));
             hash = mixed(hash ^ word) + UINT64_C(0x9e3779b97f4a7c15);
         }
         keys[i] = mixed(hash);
@@ -45,11 +71,18 @@ std::vector<uint64_t> content_keys(const uint8_t *codes, const double *labels,
     return keys;
 }
 
-void tell_equals_apart(std::vector<uint64_t> &keys, const First *first) {
+// Rows of one key may differ in digits that it lacks, which order them.
+void tell_equals_apart(std::vector<uint64_t> &keys, const Contents &rows, const First *first) {
     std::vector<uint32_t> order(keys.size());
     std::iota(order.begin(), order.end(), 0U);
     std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-        return keys[a] != keys[b] ? keys[a] < keys[b] : a < b;
+        if (keys[a] != keys[b])
+            return keys[a] < keys[b];
+        if (rows.labels[a] != rows.labels[b])
+            return rows.labels[a] < rows.labels[b];
+        if (rows.weights && rows.weights[a] != rows.weights[b])
+            return rows.weights[a] < rows.weights[b];
+        return a < b;
     });
     uint64_t before = 0, last = 0;
     for (size_t i = 0; i < order.size(); i++) {
@@ -60,10 +93,9 @@ void tell_equals_apart(std::vector<uint64_t> &keys, const First *first) {
     }
 }
 
-std::vector<uint64_t> row_keys(const uint8_t *codes, const double *labels, const double *weights,
-                               int64_t n, int32_t d) {
-    std::vector<uint64_t> keys = content_keys(codes, labels, weights, n, d);
-    tell_equals_apart(keys, nullptr);
+std::vector<uint64_t> row_keys(const Contents &rows) {
+    std::vector<uint64_t> keys = content_keys(rows, scales_of(rows));
+    tell_equals_apart(keys, rows, nullptr);
     return keys;
 }
 

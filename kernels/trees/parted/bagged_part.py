@@ -42,7 +42,8 @@ class BaggedPart:
         self.outputs = targets.outputs
         boost = boost_of(Rules(**given["rules"]), targets)
         self.handle = ctypes.c_void_p()
-        made = beside.memory, ctypes.byref(self.handle)
+        extent = np.array(given["extent"])
+        made = pointer(extent), beside.memory, ctypes.byref(self.handle)
         check_code(library().tk_bagged_new(rows.struct, boost, self.bins.struct, *made))
         self.n_rows, self.width = (int(rows.groups[one][0]) for one in ("n_rows", "dim"))
         self.name, self.stage, self.applied = name, CODED, 0

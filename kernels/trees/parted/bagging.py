@@ -63,6 +63,7 @@ class Bagged(Asking):
         self.extent = np.zeros(1, EXTENT)
         self.extent["total"], self.extent["most"] = MOST_DRAWN * self.total, weights[:, 1].max()
         self.extent["room"], self.extent["curvature"] = 1, 1
+        self.extent["least"], self.extent["greatest"] = weights[:, 3].min(), weights[:, 4].max()
         self.places = list[NDArray[np.uint32]]()
         self.means = self.widest = np.zeros(0)
 
@@ -72,7 +73,8 @@ class Bagged(Asking):
         given: dict[str, Any] = {"do": do, "own": len(arrays), "first": first}
         given |= {"tree": len(self.trees), "name": self.name, "stage": self.stage}
         given |= {"all_rows": self.n_rows, "total": self.total}
-        return given | ({"setup": {"rules": asdict(self.rules)}} if anew else {})
+        extent = self.extent.view(np.float64).tolist()
+        return given | ({"setup": {"rules": asdict(self.rules), "extent": extent}} if anew else {})
 
     def setup(self, place: int) -> list[Array | None]:
         bins = self.bins

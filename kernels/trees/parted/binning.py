@@ -51,18 +51,19 @@ class Bins:
 
 
 def about(rows: Pass, arrays: list[Any], given: Mapping[str, Any], beside: Beside) -> list[Array]:
-    """A part's answer: which features lack values (d,), the sum of the weights, the largest one
-    and the sum of those of held-out rows (3,), and of each category its levels and how many rows
-    they have.
+    """A part's answer: which features lack values (d,); the sum of the weights, the largest one,
+    the sum of those of held-out rows, and the least and the greatest label (5,); and of each
+    category its levels and how many rows they have.
     """
     rows, held = held_apart(rows, arrays, given["hold"], beside)
     group = address_of(rows.groups)
-    gaps, weights = np.zeros(rows.n_features, np.uint8), np.zeros(3)
+    gaps, weights = np.zeros(rows.n_features, np.uint8), np.zeros(5)
     if held is not None:
         library().tk_weights(address_of(held.groups), pointer(weights))
         weights[2] = weights[0]
     library().tk_gaps(group, pointer(gaps))
     library().tk_weights(group, pointer(weights))
+    library().tk_range_of_labels(group, pointer(weights[3:]))
     found: list[Array] = [gaps, weights]
     for feature in given["categories"]:
         counts = np.zeros(MOST_LEVEL + 1, np.int64)
@@ -99,7 +100,7 @@ def values(rows: Pass, arrays: list[Any], given: Mapping[str, Any], beside: Besi
 def bins_of(
     rows: ShardedPass, rules: Rules, targets: Targets, hold: Hold | None
 ) -> tuple[Bins, Floats]:
-    """Bins of the rows of all parts, and what each part said of its weights, (P, 3)."""
+    """Bins of the rows of all parts, and what each part said of weights and labels, (P, 5)."""
     boost, d = boost_of(rules, targets), rows.n_features
     flags = None if targets.categorical is None else targets.categorical[0]
     categories = [] if flags is None else np.flatnonzero(flags).tolist()

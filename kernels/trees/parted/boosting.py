@@ -189,6 +189,7 @@ def boosted_by_parts(
     total, held = (float(one) for one in summed(list(weights[:, [0, 2]])))
     parted.extent["total"], parted.extent["most"] = total, weights[:, 1].max()
     parted.extent["held"] = held
+    parted.extent["least"], parted.extent["greatest"] = weights[:, 3].min(), weights[:, 4].max()
     parted.base = base_of(parted, total)
     losses: list[float] = []
     if parted.draws:

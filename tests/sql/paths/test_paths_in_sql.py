@@ -58,6 +58,19 @@ def test_the_lasso_is_scikit_learn_s(ask: Any, features: str) -> None:
     assert np.ravel(predicted) == pytest.approx(reference.predict(x), abs=1e-5)
 
 
+@pytest.mark.parametrize("features", ["{x}", "{sparse}"])
+@pytest.mark.parametrize("task", ["lasso", "elastic_net"])
+def test_a_constant_label_converges(ask: Any, task: str, features: str) -> None:
+    """Sums of labels such as 0.1 are rounded, which is no loss that tolerances are shares of."""
+    found = ask(
+        f"""SELECT label, (m).status, (m).coef, (m).intercept FROM (SELECT label, train_model('{task}', label, {features}) AS m
+        FROM t, (VALUES (0.0), (0.1), (3.3), (-1.1e9), (1.7e-20)) AS v(label) GROUP BY label) AS f"""
+    )
+    for label, status, coef, intercept in found:
+        assert (status, coef) == ("ok", [0, 0, 0])
+        assert intercept == pytest.approx(float(label), rel=1e-12)
+
+
 def test_a_path_is_a_table_and_chooses(ask: Any) -> None:
     x, y = rows(ask)
     model = """SELECT train_model('lasso', y, {x}, '{"path": {"length": 20, "ratio": 0.01, "folds": 3}, "tol": 1e-10}') AS m FROM t"""

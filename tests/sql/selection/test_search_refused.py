@@ -2,6 +2,7 @@
 
 # ruff: noqa: E501, SQL is read better on one line
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -72,6 +73,10 @@ REFUSED_OF_TASKS = {
         '{"tasks": ["linear", "quantile"]}',
     ): "have the metrics pinball, rmse: expected option 'metric', one that all have: 'rmse', 'mae',",
     (
+        "auto",
+        '{"tasks": ["linear", "logistic"]}',
+    ): "one that all have: tasks that all predict numbers, or all classes",
+    (
         "matrix_factorization",
         '{"rank": [1], "metric": "f1_score"}',
     ): "task 'matrix_factorization' predicts numbers",
@@ -98,6 +103,30 @@ REFUSED_OF_TASKS = {
 def test_what_a_task_cannot_be_searched_for_is_refused(ask: Ask, task: str, options: str) -> None:
     with pytest.raises(Exception, match=REFUSED_OF_TASKS[task, options]):
         ask(f"SELECT train_model('{task}', y, {{x}}, '{options}') FROM rows")
+
+
+CLASSIFIERS: dict[str, dict[str, Any]] = {
+    "logistic": {"l2": [1, 2]},
+    "svm": {"l2": [1, 2]},
+    "squared_hinge": {"l2": [1, 2]},
+    "sparse_logistic": {"lambda": [1, 2]},
+    "gbdt": {"objective": "logistic", "trees": [1, 2]},
+    "random_forest": {"objective": "gini", "trees": [1, 2]},
+    "mlp": {"objective": "logistic", "max_iter": [1, 2]},
+    "fm": {"objective": "logistic", "rank": [1, 2]},
+}
+
+
+@pytest.mark.parametrize("task", CLASSIFIERS)
+@pytest.mark.parametrize(
+    "metric", ["rmse", "mae", "r2", "mape", "pinball", "poisson_deviance", "tweedie_deviance"]
+)
+def test_metrics_of_numbers_judge_no_classes(ask: Ask, task: str, metric: str) -> None:
+    """Classes may be texts, whose places in the alphabet are no numbers to compare."""
+    options = json.dumps(CLASSIFIERS[task] | {"metric": metric})
+    for label in ("a % 2", "CASE a % 2 WHEN 0 THEN 'no' ELSE 'yes' END"):
+        with pytest.raises(Exception, match=f"'{metric}', which is of numbers, and task '{task}'"):
+            ask(f"SELECT train_model('{task}', {label}, {{x}}, '{options}') FROM rows")
 
 
 REFUSED_LABELS = {

@@ -87,8 +87,8 @@ private:
     // Rows in an order of their content, so that draws do not depend on the order they came in.
     void take_order() {
         bool weighted = group_.extras & TUSK_WEIGHTS;
-        auto keys = row_keys(codes_.data(), y_.data(), weighted ? weight_.data() : nullptr,
-                             group_.n_rows, group_.dim);
+        auto keys = row_keys({codes_.data(), y_.data(), weighted ? weight_.data() : nullptr,
+                              group_.n_rows, group_.dim});
         uint32_t *order = order_.data();
         std::iota(order, order + group_.n_rows, 0U);
         std::sort(order, order + group_.n_rows, [&](uint32_t a, uint32_t b) {

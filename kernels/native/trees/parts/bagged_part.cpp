@@ -41,10 +41,11 @@ private:
 class BaggedPart {
 public:
     BaggedPart(const tk_pass &pass, const tk_boost &boost, const tk_bins &bins,
-               tusk_memory *memory)
+               const tk_extent &extent, tusk_memory *memory)
         : threads_(pass.threads), cancel_mark_(pass.cancel_mark), memory_(memory), boost_(boost),
           group_(*pass.groups), bins_(bins_from(bins)),
-          outputs_(boost.classes ? boost.n_classes : 1), mean_((size_t)outputs_) {
+          outputs_(boost.classes ? boost.n_classes : 1), mean_((size_t)outputs_),
+          scales_(scales_from(extent)) {
         if (boost.classes)
             positive_.assign(boost.classes, boost.classes + outputs_);
         else
@@ -78,14 +79,11 @@ public:
             out[k] = sum_of_labels(labels(k));
     }
 
-    std::vector<uint64_t> equal_keys() const {
-        const double *weight = group_.extras & TUSK_WEIGHTS ? weight_.data() : nullptr;
-        return content_keys(codes_.data(), y_.data(), weight, group_.n_rows, group_.dim);
-    }
+    std::vector<uint64_t> equal_keys() const { return content_keys(contents(), scales_); }
     // Puts the rows in the order of their keys, which it writes.
     void tell_apart(const First &first, uint64_t *out) {
         std::vector<uint64_t> keys = equal_keys();
-        tell_equals_apart(keys, &first);
+        tell_equals_apart(keys, contents(), &first);
         uint32_t *order = order_.data();
         std::iota(order, order + group_.n_rows, 0U);
         std::sort(order, order + group_.n_rows, [&](uint32_t a, uint32_t b) {
@@ -189,6 +187,10 @@ public:
     int64_t features() const { return group_.dim; }
 
 private:
+    Contents contents() const {
+        const double *weight = group_.extras & TUSK_WEIGHTS ? weight_.data() : nullptr;
+        return {codes_.data(), y_.data(), weight, group_.n_rows, group_.dim};
+    }
     Labels labels(int64_t output) const {
         return {&group_, boost_.objective, positive_[output], boost_.shape, {total_, 1, 1}};
     }
@@ -233,6 +235,7 @@ private:
     Bins bins_;
     int64_t outputs_;
     std::vector<double> mean_, positive_; // of each output
+    Scales scales_;                       // of all parts
     double total_ = 1;                    // of the weights of all parts
     Charged<uint8_t> codes_;
     Charged<Addend> addends_;
@@ -253,10 +256,10 @@ struct tk_bagged {
 };
 
 int tk_bagged_new(const tk_pass *pass, const tk_boost *boost, const tk_bins *bins,
-                  tusk_memory *memory, tk_bagged **out) {
+                  const tk_extent *extent, tusk_memory *memory, tk_bagged **out) {
     *out = nullptr;
     return tusk::code_of([&] {
-        std::unique_ptr<tk_bagged> made(new tk_bagged{{*pass, *boost, *bins, memory}});
+        std::unique_ptr<tk_bagged> made(new tk_bagged{{*pass, *boost, *bins, *extent, memory}});
         int code = made->part.take();
         if (!code)
             *out = made.release();

@@ -17,6 +17,14 @@ void tk_weights(const tusk_group *group, double *out) {
     out[0] = found.total, out[1] = found.most;
 }
 
+void tk_range_of_labels(const tusk_group *group, double *out) {
+    std::vector<double> labels(group->n_rows);
+    copy_labels(*group, labels.data());
+    Scales found;
+    found.add(labels.data(), group->n_rows);
+    out[0] = found.least, out[1] = found.greatest;
+}
+
 void tk_gaps(const tusk_group *group, uint8_t *out) {
     std::vector<uint8_t> found = missing_in(*group);
     std::copy(found.begin(), found.end(), out);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "../losses/gradients.hpp"
+#include "../sampling.hpp"
 #include "../tree.hpp"
 
 namespace tusk {
@@ -24,6 +25,10 @@ inline Weights weights_from(const tk_extent &extent) {
 }
 inline Widest widest_from(const tk_extent &extent) {
     return {extent.derivative, extent.curvature};
+}
+
+inline Scales scales_from(const tk_extent &extent) {
+    return {extent.least, extent.greatest, extent.most};
 }
 
 inline Side side_from(const tk_side &side) {

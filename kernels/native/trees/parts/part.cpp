@@ -33,6 +33,7 @@ public:
         if (!code && held_)
             code = held_->take(bins_, threads_, false, false, memory_);
         weigh(extent);
+        scales_ = scales_from(extent);
         return code;
     }
 
@@ -42,10 +43,16 @@ public:
             held_->weigh({extent.held, extent.most, 1});
     }
 
-    std::vector<uint64_t> equal_keys() const { return rows_.equal_keys(); }
+    std::vector<uint64_t> equal_keys() const {
+        return rows_.with_contents(
+            [&](const Contents &rows) { return content_keys(rows, scales_); });
+    }
     void tell_apart(const First &first) {
-        keys_ = rows_.equal_keys();
-        tell_equals_apart(keys_, &first);
+        keys_ = rows_.with_contents([&](const Contents &rows) {
+            std::vector<uint64_t> keys = content_keys(rows, scales_);
+            tell_equals_apart(keys, rows, &first);
+            return keys;
+        });
     }
 
     void sums(double *out) const { rows_.sums(out); }
@@ -214,6 +221,7 @@ private:
     std::unique_ptr<Sample> held_;
     Leaves leaves_;
     std::vector<uint64_t> keys_; // of rows, by which they are drawn
+    Scales scales_;              // of all parts
     Rows adding_{};
     std::vector<Addend> blocks_;
     int64_t placed_ = 0;          // rows in `which` whose slots are in `scratch`
