@@ -225,6 +225,7 @@ def _infer_some(
         seen.parted[which] = said.parted
         _decide(problem, state, plan, seen, which[said.left], said.near, deadline)
     if step is not None:
+        assert end.gradient is not None
         whole = np.flatnonzero(~seen.parted[which])
         polish(problem, state, which[whole], step[whole])
         long = is_long(part, step, end.gradient)
