@@ -267,12 +267,16 @@ class Pass:
         check_code(library().tk_feature_counts(self.struct, pointer(count), pointer(largest)))
         return count, largest
 
-    def far_means(self, times: float) -> Floats:
-        """Means of the sparse features that occur once in every row, and whose |mean| is more than
-        `times` the standard deviation; 0 of others, (G, d + 1), the last one 0.
+    def far_means(self, times: float, share: Floats | None = None) -> Floats:
+        """Means of sparse features where they are not 0, if |mean| is more than `times` the
+        standard deviation there, (G, d + 1); the last one is 0, and so are those of features that
+        occur twice in a row or are 0 in half of the rows.
+
+        share (G, d): of rows that have a feature; None: features occur in all rows, or have a 0.
         """
         out = np.empty((self.n_groups, self.n_features + 1))
-        check_code(library().tk_far_means(self.struct, times, pointer(out)))
+        given = None if share is None else pointer(share)
+        check_code(library().tk_far_means(self.struct, times, given, pointer(out)))
         return out
 
     def values_near_one(self) -> bool | None:
@@ -439,8 +443,8 @@ class Pass:
         )
 
     def moved(self, memory: int, origin: Floats) -> "OwnedRows":
-        """Copies the rows less an origin (G, d + 1) of the features, in sparse rows of those that
-        occur once in every row, and of the label, the last one.
+        """Copies the rows less an origin (G, d + 1) of the features and the label, the last one;
+        sparse rows get the features whose origin is not 0 and that they lack.
         """
         copy, origin = np.zeros(self.n_groups, GROUP), np.ascontiguousarray(origin)
         check_code(library().tk_moved(self.struct, memory, pointer(origin), pointer(copy)))

@@ -301,11 +301,10 @@ def origins(
     problem: Problem,
     labels: NDArray[np.void],
     options: LinearOptions,
-    held: NDArray[np.void] | None = None,
 ) -> Floats | None:
     """What to take off features and labels, (G, d + 1), 0 where they are near; None: nothing.
 
-    Of sparse rows, also of those held out, a feature is moved that occurs in all: zeros stay.
+    Of sparse rows a feature is moved that most have; the others get its zero, moved as well.
     """
     rows, task = problem.rows, problem.task
     own = task.own is not None or options.custom or options.sampler in DRAWN
@@ -313,7 +312,7 @@ def origins(
         return None
     found = np.zeros((problem.n_groups, problem.d + 1))
     if rows.sparse:
-        found[:] = as_stored(far_means(rows, held), rows)
+        found[:] = as_stored(far_means(problem), rows)
     else:
         far = np.abs(problem.shift) * problem.scale > FAR
         found[:, :-1] = np.where(far, as_stored(problem.shift, rows), 0.0)
@@ -325,15 +324,12 @@ def origins(
     return found if found.any() else None
 
 
-def far_means(rows: Pass, held: NDArray[np.void] | None = None) -> Floats:
+def far_means(problem: Problem) -> Floats:
     """What to take off the features of sparse rows, (G, d + 1), the last one 0."""
-    means = rows.far_means(FAR_SPARSE)
-    if held is None or not means.any():
-        return means
-    some = np.flatnonzero(held["n_rows"])
-    if len(some):
-        means[some] *= replace(rows, groups=held[some]).far_means(0.0) != 0
-    return means
+    rows, share = problem.rows, problem.frequency
+    if share is None and not rows.values_near_one():
+        share = rows.feature_counts()[0] / rows.groups["n_rows"][:, None]
+    return rows.far_means(FAR_SPARSE, share)
 
 
 def as_stored(shift: Floats, rows: Pass) -> Floats:

@@ -317,7 +317,7 @@ def fit_placed(
 ) -> Models:
     """The same on the rows where they are, or on copies of those that lie far from zero."""
     problem = describe(rows, given.labels, plan, request)
-    origin = origins(problem, given.labels, request.options, given.held)
+    origin = origins(problem, given.labels, request.options)
     if origin is None:
         return fit_described(given, problem, plan, request, began, question)
     far = origin.any(axis=1)

@@ -142,7 +142,7 @@ def test_weights_of_zero(kind):
     segment_rows=st.sampled_from([1, 7, 1000]),
 )
 def test_far_means(seed, filled, kind, twice, segment_rows):
-    """They are of the features that occur once in every row and vary by little."""
+    """They are of the features that occur once in every row, or in most, and vary by little."""
     rng, d, n = np.random.default_rng(seed), 9, 40
     far = rng.choice([0.0, 5.0, 1e3, -1e6], d)
     entries, whole = [], np.zeros((n, d))
@@ -159,3 +159,10 @@ def test_far_means(seed, filled, kind, twice, segment_rows):
         wanted[j] = mean if abs(mean) > 10 * deviation else 0.0
     found = rows.far_means(10.0)
     assert found[0] == pytest.approx(wanted, rel=1e-9)
+    count, _ = rows.feature_counts()
+    found = rows.far_means(10.0, count / n)
+    for j in range(d):
+        there = whole[whole[:, j] != 0, j]
+        usual = 2 * len(there) > n and not (twice and j == 0)
+        far_away = usual and abs(there.mean()) > 10 * there.std()
+        assert found[0, j] == pytest.approx(there.mean() if far_away else 0.0, rel=1e-9)

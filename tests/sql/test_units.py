@@ -93,6 +93,7 @@ FEATURES = {
     "named": "{'a': a, 'b': b}",
     "float": "[a::FLOAT, b::FLOAT]",
     "sparse": "sparse([0, 1], [a, b])",
+    "lacking": "CASE WHEN a = 0 THEN sparse([1], [b]) ELSE sparse([0, 1], [a, b]) END",
     "postgres": "ARRAY[a, b]",
 }
 
@@ -248,6 +249,7 @@ def unchanged(c: float, model: Model) -> Model:
 
 
 CASE, SEED = st.sampled_from(CASES), st.integers(0, 2**31)
+DOUBLES = ("list", "named", "sparse")
 STORAGE, WEIGHTED = st.sampled_from(["list", "named", "float", "sparse"]), st.booleans()
 
 
@@ -292,17 +294,61 @@ def test_features_times(
 
 
 @settings(max_examples=12)
-@given(case=CASE, named=st.booleans(), weighted=WEIGHTED, seed=SEED)
+@given(case=CASE, storage=st.sampled_from(DOUBLES), weighted=WEIGHTED, seed=SEED)
 def test_features_plus(
-    duck: duckdb.DuckDBPyConnection, case: Case, named: bool, weighted: bool, seed: int
+    duck: duckdb.DuckDBPyConnection, case: Case, storage: str, weighted: bool, seed: int
 ) -> None:
-    storage, constants = "named" if named else "list", [0.0, *PLUS]
+    storage, constants = stored(case, storage), [0.0, *PLUS]
     rows = rows_of(case.labels, seed)
     found = trained(running(duck), case, FEATURE_PLUS, constants, storage, rows, weighted=weighted)
     if case.labels == "several":
         for model in found.values():
             model["numbers"].reshape(-1, 3)[:, 0] = 0.0
     check(found, case, moved_features(case, plus=True), 0.0)
+
+
+LACKING = Variants(a="CASE WHEN i = 7 THEN 0 ELSE a + c END")
+SMOOTH = [
+    one for one in CASES
+    if one.linear and one.labels not in ("classes", "several") and one.close < 0.1
+]  # fmt: skip
+
+
+def as_dense(
+    con: duckdb.DuckDBPyConnection,
+    case: Case,
+    constants: list[float],
+    seed: int,
+    *,
+    weighted: bool,
+) -> None:
+    """Trains on far features that a row has as 0: one that a sparse row says or lacks."""
+    rows, models = rows_of(case.labels, seed), []
+    for features in ("list", "sparse", "lacking"):
+        given = case, LACKING, constants, features, rows
+        models.append(trained(running(con), *given, weighted=weighted))
+    for c in constants:
+        unit = np.array([c / math.sqrt(N), 5.0])  # what features vary by
+        for sparse in models[1:]:
+            what = f"{case} at {c:g}: {sparse[c]['status']}"
+            assert sparse[c]["status"] == models[0][c]["status"], what
+            wanted = models[0][c]["numbers"] * unit
+            same(sparse[c]["numbers"] * unit, wanted, case.close, what)
+
+
+@settings(max_examples=8)
+@given(case=st.sampled_from(SMOOTH), weighted=WEIGHTED, seed=SEED)
+def test_far_features_that_a_sparse_row_lacks(
+    duck: duckdb.DuckDBPyConnection, case: Case, weighted: bool, seed: int
+) -> None:
+    as_dense(duck, case, [50.0, 1e4, 1.7e9], seed, weighted=weighted)
+
+
+@pytest.mark.parametrize("seed", [1, 3])
+def test_a_hinge_of_far_features_that_a_sparse_row_lacks(
+    duck: duckdb.DuckDBPyConnection, seed: int
+) -> None:
+    as_dense(duck, Case("svm", "classes", close=1e-5), [1e7], seed, weighted=False)
 
 
 @settings(max_examples=12)

@@ -26,10 +26,11 @@ TK_API int tk_feature_moments(const tk_pass *pass, int64_t sample, double *mean,
 /* For each sparse feature, the number of rows in which it occurs and its largest |value|, shape
  * (n_groups, d). */
 TK_API int tk_feature_counts(const tk_pass *pass, double *count, double *largest);
-/* Of each sparse feature that occurs once in every row of its group, and whose |mean| is more than
- * `times` its standard deviation, the mean; 0 of others. out: (n_groups, d + 1), the last one 0.
- */
-TK_API int tk_far_means(const tk_pass *pass, double times, double *out);
+/* Of each sparse feature that is not 0 in more than half of the rows of its group, in none twice,
+ * and whose |mean| there is more than `times` its standard deviation, the mean; 0 of others.
+ * share: (n_groups, d), of rows that have a feature; where it is null all rows have to. out:
+ * (n_groups, d + 1), the last one 0. */
+TK_API int tk_far_means(const tk_pass *pass, double times, const double *share, double *out);
 /* Returns 0 unless, in every group, the largest |value| of the first segment is between 1/16 and
  * 16. Otherwise returns 1 if all nonzero values are within a factor of TK_NEAR_ONE of 1, and 2 if
  * some are not. The rows are sparse. */
@@ -45,8 +46,8 @@ TK_API int tk_shuffle(const tk_pass *pass, tusk_memory *memory, uint64_t seed,
                       const int64_t *held_out, tusk_group *kept, tusk_group *held);
 /* Copies each group's rows in the order in which they lie; kept owns its segments. */
 TK_API int tk_keep(const tk_pass *pass, tusk_memory *memory, tusk_group *kept);
-/* Copies as tk_keep makes them, less an origin of shape (n_groups, d + 1): of the features, from
- * sparse rows of those that occur once in every row, and of the label. */
+/* Copies as tk_keep makes them, less an origin of shape (n_groups, d + 1) of the features and the
+ * label: sparse rows get the features whose origin is not 0 and that they lack. */
 TK_API int tk_moved(const tk_pass *pass, tusk_memory *memory, const double *origin,
                     tusk_group *moved);
 TK_API void tk_free_groups(tusk_group *groups, int64_t n);

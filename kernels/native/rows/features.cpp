@@ -1,6 +1,7 @@
 // What is known of the features of sparse rows: how often they occur, and how large they are.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "../linear/sparse.hpp"
@@ -48,50 +49,69 @@ void count_together(const tusk_group &group, int threads, double *count, double 
     }
 }
 
-// A feature that has occurred once in every row so far, and sums of its values less the first.
+// A feature that most rows have, none of them twice, and sums of its values less the first.
 struct Filled {
     int32_t id;
     double first, sum, squares;
-    int64_t rows;
+    int64_t rows, last; // that have it, and the latest of these
 
-    void add(double value) {
+    void add(int64_t row, double value) {
+        if (value == 0) // as if it lacked
+            return;
+        if (!rows)
+            first = value;
         const double by = value - first;
         sum += by;
         squares += by * by;
-        rows++;
+        rows = last == row ? TWICE : rows + 1;
+        last = row;
     }
+
+    static constexpr int64_t TWICE = std::numeric_limits<int64_t>::min() / 2;
 };
 
-// Those of all rows of a group, in the order of their ids: of the features of the first row, those
-// that no other row lacks, so most groups are left after a few rows.
-template <class T> std::vector<Filled> filled(const tusk_group &group) {
+// The features of a group, in the order of their ids, that more than half of the rows may have;
+// share: of rows that have a feature, (d,). If it is null, these are the features of the first
+// row.
+std::vector<Filled> candidates(const tusk_group &group, const double *share) {
     std::vector<Filled> found;
-    int64_t rows = 0;
+    auto add = [&](int32_t id) { found.push_back({id, 0, 0, 0, 0, -1}); };
+    if (share) {
+        for (int64_t id = 0; id < group.dim; id++)
+            if (share[id] > 0.5)
+                add((int32_t)id);
+        return found;
+    }
+    const tusk_segment *s = group.head;
+    std::vector<int32_t> ids(tusk_indices(s), tusk_indices(s) + tusk_row_starts(s)[1]);
+    std::sort(ids.begin(), ids.end());
+    ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+    std::for_each(ids.begin(), ids.end(), add);
+    return found;
+}
+
+// Those of more than half of a group's rows or, if no shares are given, of all: most groups are
+// left after a few rows then.
+template <class T> std::vector<Filled> filled(const tusk_group &group, const double *share) {
+    std::vector<Filled> found = candidates(group, share);
+    const int64_t spare = share ? (group.n_rows - 1) / 2 : 0;
+    int64_t row = 0;
     for (const tusk_segment *s : SegmentsOf(group)) {
         const uint32_t *start = tusk_row_starts(s);
         const int32_t *index = tusk_indices(s);
         const T *value = (const T *)tusk_sparse_values(s);
-        for (uint32_t i = 0; i < s->n_rows; i++, rows++) {
-            if (rows && found.empty())
+        for (uint32_t i = 0; i < s->n_rows; i++, row++) {
+            if (found.empty())
                 return found;
-            if (!rows) {
-                for (uint32_t k = start[i]; k < start[i + 1]; k++)
-                    found.push_back({index[k], (double)value[k], 0, 0, 0});
-                std::sort(found.begin(), found.end(),
-                          [](const Filled &a, const Filled &b) { return a.id < b.id; });
-                for (size_t k = 1; k < found.size(); k++) // twice in this row: not found again
-                    if (found[k].id == found[k - 1].id)
-                        found[k - 1].rows = found[k].rows = -1;
-            }
             auto next = found.begin();
             for (uint32_t k = start[i]; k < start[i + 1]; k++) {
                 if (next == found.end() || next->id != index[k])
                     next = std::lower_bound(found.begin(), found.end(), index[k],
                                             [](const Filled &a, int32_t id) { return a.id < id; });
                 if (next != found.end() && next->id == index[k])
-                    (next++)->add((double)value[k]);
+                    (next++)->add(row, (double)value[k]);
             }
-            std::erase_if(found, [&](const Filled &a) { return a.rows != rows + 1; });
+            std::erase_if(found, [&](const Filled &a) { return a.rows + spare <= row; });
         }
     }
     return found;
@@ -133,14 +153,15 @@ int tk_feature_counts(const tk_pass *pass, double *count, double *largest) {
     });
 }
 
-int tk_far_means(const tk_pass *pass, double times, double *out) {
+int tk_far_means(const tk_pass *pass, double times, const double *share, double *out) {
     using namespace tusk;
     return code_of([&] {
         const int64_t d = pass->groups[0].dim;
         std::fill_n(out, pass->n_groups * (d + 1), 0.0);
         return with_storage(pass, [&]<class T>(const T *) {
             parallel_for(pass->n_groups, pass->threads, [&](int64_t g) {
-                for (const Filled &one : filled<T>(pass->groups[g])) {
+                for (const Filled &one :
+                     filled<T>(pass->groups[g], share ? share + g * d : nullptr)) {
                     const double by = one.sum / (double)one.rows, mean = one.first + by;
                     const double deviation =
                         std::sqrt(std::max(one.squares / (double)one.rows - by * by, 0.0));

@@ -4,6 +4,7 @@
 // every pass waits for memory once per segment. The rows are copied once, many groups at a time so
 // that their waits overlap. Later passes then read contiguous memory. The order of the rows is
 // kept.
+#include <algorithm>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -70,43 +71,157 @@ void gather(const tusk_group *groups, int n, char *memory, const int64_t *place,
     }
 }
 
-// A segment of its own with the rows of another.
-void copy_segment(tusk_segment *to, const tusk_segment *from, tusk_shape shape) {
+// What is taken off the features of a group's rows, by feature, and those where it is not 0.
+struct Origin {
+    const double *by; // nullptr: nothing is
+    std::vector<int32_t> ids;
+
+    Origin(const double *by, const tusk_group &group) : by(by) {
+        for (int64_t id = 0; by && tusk_is_sparse(group.kind) && id < group.dim; id++)
+            if (by[id] != 0)
+                ids.push_back((int32_t)id);
+    }
+
+    // The place of a feature whose origin is not 0.
+    size_t place(int32_t id) const {
+        return (size_t)(std::lower_bound(ids.begin(), ids.end(), id) - ids.begin());
+    }
+};
+
+// Calls entry(k, is the first of its feature in the row) for the entries of sparse rows whose
+// features move, and lacking(id) for the features that a row lacks. Then row(i), behind row i.
+template <class Entry, class Lacking, class Row>
+void for_moved(const tusk_segment *s, const Origin &origin, Entry entry, Lacking lacking,
+               Row row) {
+    const uint32_t *start = tusk_row_starts(s);
+    const int32_t *index = tusk_indices(s);
+    std::vector<int64_t> latest(origin.ids.size(), -1);
+    for (uint32_t i = 0; i < s->n_rows; i++) {
+        for (uint32_t k = start[i]; k < start[i + 1]; k++)
+            if (origin.by[index[k]] != 0)
+                entry(k, std::exchange(latest[origin.place(index[k])], i) != (int64_t)i);
+        for (size_t j = 0; j < latest.size(); j++)
+            if (latest[j] != (int64_t)i)
+                lacking(origin.ids[j]);
+        row(i);
+    }
+}
+
+// The entries that sparse rows get as they move.
+uint32_t lacking(const tusk_segment *s, const Origin &origin) {
+    uint32_t n = 0;
+    if (!origin.ids.empty())
+        for_moved(s, origin, [](uint32_t, bool) {}, [&](int32_t) { n++; }, [](uint32_t) {});
+    return n;
+}
+
+// Copies sparse rows less the origin.
+template <class T>
+void copy_moved(tusk_segment *to, const tusk_segment *from, const Origin &origin) {
+    const uint32_t *start = tusk_row_starts(from);
+    uint32_t *ends = tusk_row_starts(to), at = 0, done = 0;
+    int32_t *index = tusk_indices(to);
+    T *value = (T *)tusk_sparse_values(to);
+    const T *given = (const T *)tusk_sparse_values(from);
+    auto copy_until = [&](uint32_t end) {
+        std::copy(tusk_indices(from) + done, tusk_indices(from) + end, index + at);
+        std::copy(given + done, given + end, value + at);
+        at += end - done;
+        done = end;
+    };
+    ends[0] = 0;
+    for_moved(
+        from, origin,
+        [&](uint32_t k, bool first) {
+            copy_until(k + 1);
+            if (first)
+                value[at - 1] = (T)((double)given[k] - origin.by[index[at - 1]]);
+        },
+        [&](int32_t id) {
+            copy_until(start[(size_t)(ends - tusk_row_starts(to)) + 1]);
+            index[at] = id;
+            value[at++] = (T)-origin.by[id];
+        },
+        [&](uint32_t i) {
+            copy_until(start[i + 1]);
+            *++ends = at;
+        });
+    to->nnz = at;
+}
+
+// A segment of its own with the rows of another, less an origin where they are sparse.
+void copy_segment(tusk_segment *to, const tusk_segment *from, tusk_shape shape,
+                  const Origin &origin) {
     const size_t n = from->n_rows, size = tusk_value_size(shape.kind);
     to->n_rows = from->n_rows;
     std::memcpy(tusk_labels(to), tusk_labels(from), n * sizeof(double));
     if (!tusk_is_sparse(shape.kind)) {
         std::memcpy(tusk_dense_values(to), tusk_dense_values(from), n * (size_t)shape.dim * size);
-    } else {
+    } else if (origin.ids.empty()) {
         to->nnz = from->nnz;
         std::memcpy(tusk_row_starts(to), tusk_row_starts(from), (n + 1) * sizeof(uint32_t));
         std::memcpy(tusk_indices(to), tusk_indices(from), from->nnz * sizeof(int32_t));
         std::memcpy(tusk_sparse_values(to), tusk_sparse_values(from), from->nnz * size);
+    } else if (size == sizeof(float)) {
+        copy_moved<float>(to, from, origin);
+    } else {
+        copy_moved<double>(to, from, origin);
     }
     tusk_copy_extras(to, shape, 0, from, shape, 0, from->n_rows);
 }
 
+struct Copied {
+    const tusk_segment *from;
+    uint32_t more; // entries
+    tusk_segment *to;
+};
+
 int keep_group(const tusk_group &group, tusk_memory *memory, int threads, int64_t mark,
-               tusk_group *kept) {
+               const double *by, tusk_group *kept) {
     const tusk_shape shape = tusk_shape_of(&group);
-    std::vector<std::pair<tusk_segment *, const tusk_segment *>> pairs;
+    const Origin origin(by, group);
+    std::vector<Copied> segments;
     *kept = group;
     kept->head = kept->wide = nullptr;
+    for (const tusk_segment *s : SegmentsOf(group))
+        segments.push_back({s, 0, nullptr});
+    const int64_t n = (int64_t)segments.size();
+    if (!origin.ids.empty())
+        parallel_for(n, threads, [&](int64_t i) {
+            segments[(size_t)i].more = lacking(segments[(size_t)i].from, origin);
+        });
     tusk_segment **link = const_cast<tusk_segment **>(&kept->head);
-    for (const tusk_segment *s : SegmentsOf(group)) {
+    for (Copied &one : segments) {
         int failed = TUSK_OK;
-        tusk_segment *to = tusk_segment_new(memory, shape, s->n_rows, s->nnz, &failed);
-        if (!to)
+        one.to =
+            tusk_segment_new(memory, shape, one.from->n_rows, one.from->nnz + one.more, &failed);
+        if (!one.to)
             return failed == TUSK_DISK_FULL ? TK_DISK_FULL : TK_NO_MEMORY;
-        *link = to;
-        link = &to->next;
-        pairs.emplace_back(to, s);
+        *link = one.to;
+        link = &one.to->next;
     }
-    parallel_for((int64_t)pairs.size(), threads, [&](int64_t i) {
+    parallel_for(n, threads, [&](int64_t i) {
         if (!cancelled(mark))
-            copy_segment(pairs[(size_t)i].first, pairs[(size_t)i].second, shape);
+            copy_segment(segments[(size_t)i].to, segments[(size_t)i].from, shape, origin);
     });
     return cancelled(mark) ? TK_CANCELLED : TK_OK;
+}
+
+// Copies the rows of each group, which own their segments, less an origin (n_groups, d + 1) where
+// they are sparse and there is one.
+int keep_groups(const tk_pass *pass, tusk_memory *memory, const double *origin, tusk_group *kept) {
+    std::memset(kept, 0, pass->n_groups * sizeof *kept);
+    const int64_t p = pass->groups[0].dim + 1;
+    int code = code_of([&] {
+        for (int64_t g = 0; g < pass->n_groups; g++)
+            if (int failed = keep_group(pass->groups[g], memory, pass->threads, pass->cancel_mark,
+                                        origin ? origin + g * p : nullptr, kept + g))
+                return failed;
+        return (int)TK_OK;
+    });
+    if (code)
+        tk_free_groups(kept, pass->n_groups);
+    return code;
 }
 
 template <class T> void move_values(T *values, size_t rows, int64_t d, const double *origin) {
@@ -115,24 +230,15 @@ template <class T> void move_values(T *values, size_t rows, int64_t d, const dou
             values[i * d + j] = (T)((double)values[i * d + j] - origin[j]);
 }
 
-template <class T>
-void move_entries(T *values, const int32_t *index, size_t entries, const double *origin) {
-    for (size_t k = 0; k < entries; k++)
-        values[k] = (T)((double)values[k] - origin[index[k]]);
-}
-
-// Takes an origin off the labels and the features of a copy.
+// Takes an origin off the labels and the dense features of a copy.
 void move_group(const tusk_group &copy, const double *origin, int64_t d) {
     for (const tusk_segment *s : SegmentsOf(copy)) {
         double *labels = tusk_labels(s);
         for (uint32_t i = 0; i < s->n_rows; i++)
             labels[i] -= origin[d];
-        const bool single = tusk_value_size(copy.kind) == sizeof(float);
-        if (tusk_is_sparse(copy.kind) && single)
-            move_entries((float *)tusk_sparse_values(s), tusk_indices(s), s->nnz, origin);
-        else if (tusk_is_sparse(copy.kind))
-            move_entries((double *)tusk_sparse_values(s), tusk_indices(s), s->nnz, origin);
-        else if (single)
+        if (tusk_is_sparse(copy.kind))
+            continue;
+        if (tusk_value_size(copy.kind) == sizeof(float))
             move_values((float *)tusk_dense_values(s), s->n_rows, d, origin);
         else
             move_values((double *)tusk_dense_values(s), s->n_rows, d, origin);
@@ -165,23 +271,12 @@ int tk_gather(const tk_pass *pass, void *memory, const int64_t *place, tusk_grou
 }
 
 int tk_keep(const tk_pass *pass, tusk_memory *memory, tusk_group *kept) {
-    using namespace tusk;
-    std::memset(kept, 0, pass->n_groups * sizeof *kept);
-    int code = code_of([&] {
-        for (int64_t g = 0; g < pass->n_groups; g++)
-            if (int failed = keep_group(pass->groups[g], memory, pass->threads, pass->cancel_mark,
-                                        kept + g))
-                return failed;
-        return (int)TK_OK;
-    });
-    if (code)
-        tk_free_groups(kept, pass->n_groups);
-    return code;
+    return tusk::keep_groups(pass, memory, nullptr, kept);
 }
 
 int tk_moved(const tk_pass *pass, tusk_memory *memory, const double *origin, tusk_group *moved) {
     using namespace tusk;
-    if (int code = tk_keep(pass, memory, moved))
+    if (int code = keep_groups(pass, memory, origin, moved))
         return code;
     int64_t d = pass->groups[0].dim;
     return code_of([&] {

@@ -23,8 +23,8 @@ from tuskml.learners.models import Lists
 Bools = NDArray[np.bool_]
 Members = dict[str, tuple[Bools, Floats]]
 
-NEARLY_DEPENDENT = 1e-9
-"""Relative pivot below which double precision leaves too few digits."""
+NEARLY_DEPENDENT = 1e-13
+"""Relative pivot below which double precision leaves fewer than two digits of standard errors."""
 SUSPECT = 1e-8
 """Relative pivot below which it is looked at what the rows determine."""
 TIGHT = 0.05
@@ -32,6 +32,10 @@ TIGHT = 0.05
 STEEP = 1e-3
 """Relative pivot below which the weights are refined."""
 REFINEMENTS = 2
+LONG = 1e-6
+"""Squared change of margins by a last step, from where on the curvature is taken anew behind it:
+standard errors change by about half of the change.
+"""
 DISPERSION = "dispersion"
 ESTIMATED = (DISPERSION, "delta")
 """Parameters of losses that are estimated where they are not given."""
@@ -210,7 +214,7 @@ def _infer_some(
             _settle(problem, state, seen, which[some], spanned, None)
         return
     end = end_of(problem, state, which, plan.threads)
-    step = None
+    step, long = None, np.zeros(len(which), bool)
     if end.gradient is not None and state.hessian is None:
         step = solve(end.hessian, end.gradient, plan.threads).step
     if problem.task.expected is not None:
@@ -221,10 +225,13 @@ def _infer_some(
         seen.parted[which] = said.parted
         _decide(problem, state, plan, seen, which[said.left], said.near, deadline)
     if step is not None:
+        assert end.gradient is not None
         whole = np.flatnonzero(~seen.parted[which])
         polish(problem, state, which[whole], step[whole])
+        long = is_long(part, step, end.gradient)
+        end, solution = behind(part, state.v[which], end, long, solution, plan.threads)
     suspect = (solution.rank < free_weights(part)) | (solution.pivot < SUSPECT)
-    rough = (solution.pivot < STEEP) | seen.constant[which]
+    rough = (solution.pivot < STEEP) | seen.constant[which] | long
     steep = np.flatnonzero(rough & ~suspect & ~seen.parted[which])
     refine(problem, state, which[steep], lambda g: solve(end.hessian[steep], g, plan.threads).step)
     _put(problem, state, seen, which, solution, end.hessian)
@@ -237,6 +244,26 @@ def _infer_some(
         _settle(problem, state, seen, which[some], spanned, end.hessian[some])
         near = (solution.pivot[some] < NEARLY_DEPENDENT) & ~seen.constant[which[some]]
         seen.dependent[which[some]] |= near & (spanned.rank >= free_weights(part.of(some)))
+
+
+def is_long(problem: Problem, step: Floats, gradient: Floats) -> Bools:
+    """Groups (G,) whose margins Newton's step (G, p) changes by much."""
+    unit = 1.0 if problem.gradient_unit is None else problem.gradient_unit
+    return np.asarray(4.0 * np.einsum("gp,gp->g", step, gradient) > LONG * unit)
+
+
+def behind(
+    problem: Problem, v: Floats, end: "End", long: Bools, solution: Solution, threads: int
+) -> tuple["End", Solution]:
+    """The curvature at weights v (G, p) that a last step led to, and its solution: anew where the
+    step was long.
+    """
+    if not long.any():
+        return end, solution
+    some, hessian = problem.of(np.flatnonzero(long)), end.hessian.copy()
+    hessian[long] = dispersion.curvature(replace(some, precise=True), v[long])
+    anew = solve(hessian, directions(problem), threads, inverse=True)
+    return replace(end, hessian=hessian), anew
 
 
 def apart(

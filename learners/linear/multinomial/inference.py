@@ -23,7 +23,7 @@ from tuskml.learners.models import Strings
 from tuskml.learners.statuses import MEANINGS
 
 STATUSES = tuple(MEANINGS)
-DEPENDENT = 1e-10
+DEPENDENT = 1e-12
 """Eigenvalue of the curvature, relative to the largest, up to which a weight is not determined."""
 
 
@@ -161,12 +161,14 @@ def _of_group(problem: SoftmaxProblem, v: Floats, whole: Floats) -> GroupErrors:
     k, p = problem.softmax.n_classes, problem.p
     weights, free = problem.blocks(problem.to_caller(v)), problem.used().ravel()
     used, curvature = problem.used()[0, -1], whole[np.ix_(free, free)]
+    unit = np.sqrt(np.maximum(np.diag(curvature), np.finfo(float).tiny))
+    curvature = curvature / unit / unit[:, None]  # that of features in any units
     size = np.linalg.eigvalsh(curvature)
     out = np.full((k, p), np.nan)
     if not len(size) or size[0] <= DEPENDENT * size[-1]:
         return GroupErrors(out, bool(len(size)))
     inverse = np.zeros((k * p, k * p))
-    inverse[np.ix_(free, free)] = np.linalg.inv(curvature)
+    inverse[np.ix_(free, free)] = np.linalg.inv(curvature) / unit / unit[:, None]
     clusters = math.nan
     if problem.covariance != CLASSIC:
         inverse, clusters = sandwich(problem, weights, inverse, int(free.sum()))

@@ -160,7 +160,7 @@ def fit(given: Many, request: Request, memory: int, began: float) -> Models:
             held = stack.enter_context(out)
             rows = replace(rows, groups=stack.enter_context(kept))
         problem = softmax_problem(rows, given, plan, request)
-        origin = origins(problem, given.labels, request.options, held)
+        origin = origins(problem, given.labels, request.options)
         if origin is not None:
             rows, held = stack.enter_context(moved(rows, held, origin))
             problem = softmax_problem(rows, given, plan, request)
