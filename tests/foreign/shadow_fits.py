@@ -1,23 +1,17 @@
 """A pytest plugin: trains each linear model that scikit-learn's own tests fit by SQL too.
 
-    pytest -p shadow_fits --pyargs sklearn.linear_model.tests.test_ridge
-
-The objectives are compared: that of train_model's weights may not be larger. SHADOW_OUT names the
-file for what was asked.
+The objectives are compared: that of train_model's weights may not be larger.
 """
 
 from __future__ import annotations
 
-import functools
 import json
-import os
-from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import sklearn.linear_model as models
-from foreign_databases import in_environment
+from shadows import DATABASE, SHADOW, Inexpressible, shadow_fit
 
 NAMES = (
     "LinearRegression",
@@ -30,24 +24,6 @@ NAMES = (
 )
 MOST_NUMBERS = 20_000
 MOST_A_TEST = 3
-
-
-@dataclass
-class Shadow:
-    """What was trained by SQL, and what had a larger objective."""
-
-    asked: Counter[str] = field(default_factory=Counter)
-    not_expressible: Counter[str] = field(default_factory=Counter)
-    different: list[dict[str, Any]] = field(default_factory=list)
-    by_test: Counter[str] = field(default_factory=Counter)
-
-
-SHADOW = Shadow()
-DATABASE = in_environment()
-
-
-class Inexpressible(Exception):
-    """train_model has no such objective."""
 
 
 @dataclass(frozen=True)
@@ -141,51 +117,8 @@ def train(model: Any, x: Any, y: Any, weight: Any) -> None:
     if objective.task == "linear":
         size = max(size, float(np.average(label * label, weights=weights)))
     if not mine <= theirs + 1e-6 * size:
-        note(name, theirs, mine, f"{options} {features.shape} {status}")
-
-
-def running() -> str:
-    """Returns the name of the test that runs, without its parameters."""
-    return os.environ.get("PYTEST_CURRENT_TEST", "").split(" ")[0].split("[")[0]
-
-
-def note(name: str, theirs: float | None, ours: Any, what: str) -> None:
-    """A fit that is worse than scikit-learn's."""
-    test = running()
-    SHADOW.different.append(
-        {"call": name, "theirs": theirs, "ours": ours, "what": what, "test": test}
-    )
-
-
-def shadow(name: str) -> None:
-    """Puts a fit in the place of scikit-learn's that trains by SQL too."""
-    kind = getattr(models, name)
-    theirs = kind.fit
-
-    @functools.wraps(theirs)
-    def fit(self: Any, X: Any, y: Any, sample_weight: Any = None, *args: Any, **more: Any) -> Any:
-        if sample_weight is not None:
-            more["sample_weight"] = sample_weight
-        found = theirs(self, X, y, *args, **more)
-        SHADOW.by_test[running()] += 1
-        if type(self) is not kind or SHADOW.by_test[running()] > MOST_A_TEST:
-            return found
-        try:
-            train(self, X, y, sample_weight)
-        except DATABASE.error as error:
-            note(name, None, str(error).splitlines()[0], "refused")
-        except Exception:
-            SHADOW.not_expressible[name] += 1
-        return found
-
-    kind.fit = fit
+        SHADOW.note(name, theirs, mine, what=f"{options} {features.shape} {status}")
 
 
 for each in NAMES:
-    shadow(each)
-
-
-def pytest_sessionfinish() -> None:
-    """Writes what was trained."""
-    with open(os.environ["SHADOW_OUT"], "w") as file:
-        json.dump(vars(SHADOW), file, default=str)
+    shadow_fit(getattr(models, each), train, MOST_A_TEST)
