@@ -21,29 +21,50 @@ NAMES = (
     "PoissonRegressor",
     "GammaRegressor",
     "LogisticRegression",
+    "QuantileRegressor",
+    "HuberRegressor",
 )
+TASKS = {
+    "PoissonRegressor": "poisson",
+    "GammaRegressor": "gamma",
+    "LogisticRegression": "logistic",
+    "QuantileRegressor": "quantile",
+    "HuberRegressor": "huber",
+}
+"""Those of the others are `linear`."""
+SHAPES = {"quantile": "quantile", "huber": "delta"}
+"""Options that a loss depends on, by task."""
 MOST_NUMBERS = 20_000
 MOST_A_TEST = 3
 
 
 @dataclass(frozen=True)
 class Objective:
-    """A task with its penalties, as train_model has them."""
+    """A task with its penalties, as train_model has them; shape: its option of SHAPES."""
 
     task: str
     l1: float
     l2: float
     fit_intercept: bool
+    shape: float = 0.0
+
+    def options(self) -> dict[str, Any]:
+        """The options of train_model."""
+        found = {"l1": self.l1, "l2": self.l2, "fit_intercept": self.fit_intercept}
+        return found | ({SHAPES[self.task]: self.shape} if self.task in SHAPES else {})
 
     def at(self, x: Any, y: Any, weight: Any, coef: Any, intercept: float) -> float:
         """The mean loss and the penalties at some weights."""
-        m = x @ coef + intercept
+        m, t = x @ coef + intercept, self.shape
+        size = np.abs(y - m)
         with np.errstate(over="ignore"):
             loss = {
                 "linear": lambda: (m - y) ** 2 / 2,
                 "poisson": lambda: np.exp(m) - y * m,
                 "gamma": lambda: y * np.exp(-m) + m,
                 "logistic": lambda: np.logaddexp(0, -y * m),
+                "quantile": lambda: np.where(y > m, t * size, (1 - t) * size),
+                "huber": lambda: np.where(size < t, size**2 / 2, t * (size - t / 2)),
             }[self.task]()
         penalty = self.l2 / 2 * coef @ coef + self.l1 * np.abs(coef).sum()
         return float(np.average(loss, weights=weight) + penalty)
@@ -51,29 +72,32 @@ class Objective:
 
 def objective_of(model: Any, weights: float) -> Objective:
     """That of a model of scikit-learn; weights: the sum of those of the rows."""
-    name, l1, l2 = type(model).__name__, 0.0, 0.0
+    name, l1, l2, shape = type(model).__name__, 0.0, 0.0, 0.0
     if getattr(model, "positive", False) or getattr(model, "class_weight", None) is not None:
         raise Inexpressible
     if getattr(model, "dual", False) or np.ndim(getattr(model, "alpha", 0.0)):
         raise Inexpressible
-    task = {"PoissonRegressor": "poisson", "GammaRegressor": "gamma"}.get(name, "linear")
     if name == "Ridge":
         l2 = float(model.alpha) / weights
     elif name in ("PoissonRegressor", "GammaRegressor"):
         l2 = float(model.alpha)
     elif name == "Lasso":
         l1 = float(model.alpha)
+    elif name == "QuantileRegressor":
+        l1, shape = float(model.alpha), float(model.quantile)
+    elif name == "HuberRegressor":
+        scale = float(model.scale_)
+        l2, shape = float(model.alpha) * scale / weights, float(model.epsilon) * scale
     elif name == "ElasticNet":
         l1, l2 = float(model.alpha * model.l1_ratio), float(model.alpha * (1 - model.l1_ratio))
     elif name == "LogisticRegression":
-        task = "logistic"
         penalty = getattr(model, "penalty", "deprecated")
         ratio = {"l1": 1.0, "l2": 0.0}.get(penalty, getattr(model, "l1_ratio", None) or 0.0)
         strength = 0.0 if penalty is None else 1.0 / (model.C * weights)
         l1, l2 = strength * ratio, strength * (1 - ratio)
     if not np.isfinite(l1 + l2):
         raise Inexpressible
-    return Objective(task, l1, l2, bool(model.fit_intercept))
+    return Objective(TASKS.get(name, "linear"), l1, l2, bool(model.fit_intercept), shape)
 
 
 def rows_of(model: Any, x: Any, y: Any, weight: Any) -> tuple[Any, Any, Any]:
@@ -101,7 +125,7 @@ def train(model: Any, x: Any, y: Any, weight: Any) -> None:
         raise Inexpressible
     rows = {"y": label.tolist(), "w": weights.tolist(), "x": features.tolist()}
     DATABASE.create("shadow", rows)
-    options = {"l1": objective.l1, "l2": objective.l2, "fit_intercept": objective.fit_intercept}
+    options = objective.options()
     call = f"train_model('{objective.task}', y, x, '{json.dumps(options)}', w)"
     name = type(model).__name__
     SHADOW.asked[name] += 1

@@ -24,6 +24,8 @@ MODULES = {
     "linear_model.tests.test_ridge": "shadow_fits",
     "linear_model.tests.test_coordinate_descent": "shadow_fits",
     "linear_model.tests.test_logistic": "shadow_fits",
+    "linear_model.tests.test_quantile": "shadow_fits",
+    "linear_model.tests.test_huber": "shadow_fits",
     "linear_model._glm.tests.test_glm": "shadow_fits",
     "ensemble.tests.test_gradient_boosting": "shadow_trees",
     "ensemble._hist_gradient_boosting.tests.test_gradient_boosting": "shadow_trees",
@@ -36,6 +38,10 @@ CONSTANT = "r2 of labels that do not vary is NULL, as corr is in SQL"
 REASONS: Mapping[str, str] = {
     "test_regression_metrics_at_limits": CONSTANT,
     "test_log_loss_eps": "probabilities of 0 are clipped at the epsilon of doubles, not of floats",
+    "test_quantile_equals_huber": "with l1 a quantile ends 1.3e-6 above the optimum, and its "
+    "status is `not converged`",
+    "test_squared_error_exact": "rows of little weight are less than a row to `min_child_rows`",
+    "test_warm_start_fortran": "scikit-learn's exact trees split by the variance of the gradients",
 }
 """Why answers differ, by a part of a test's name."""
 NOT_EXPRESSIBLE = "SQL has no such call, or its rows are too many"
