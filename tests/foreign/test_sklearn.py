@@ -41,7 +41,6 @@ REASONS: Mapping[str, str] = {
     "test_quantile_equals_huber": "with l1 a quantile ends 1.3e-6 above the optimum, and its "
     "status is `not converged`",
     "test_squared_error_exact": "rows of little weight are less than a row to `min_child_rows`",
-    "test_warm_start_fortran": "scikit-learn's exact trees split by the variance of the gradients",
 }
 """Why answers differ, by a part of a test's name."""
 NOT_EXPRESSIBLE = "SQL has no such call, or its rows are too many"
