@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from shadows import DATABASE, SHADOW, Inexpressible, shadow_fit
 from sklearn import ensemble, metrics
+from sklearn.utils.validation import _check_monotonic_cst
 
 MOST_NUMBERS = 50_000
 MOST_A_TEST = 6
@@ -65,9 +66,10 @@ def of_histograms(model: Any, given: Any) -> tuple[Any, dict[str, Any]]:
         options |= {"cat_l2": 0, "min_category_rows": 1, "max_cat_threshold": 255}
         options |= {"max_cat_to_onehot": 0}
     if model.monotonic_cst is not None:
-        if any(levels) or isinstance(model.monotonic_cst, dict):
-            raise Inexpressible
-        options["monotone"] = [int(sign) for sign in model.monotonic_cst]
+        signs, first = _check_monotonic_cst(model, model.monotonic_cst), model.is_categorical_
+        if first is not None:  # categories come first
+            signs = np.concatenate([signs[first], signs[~first]])
+        options["monotone"] = signs.tolist()
     return x, options
 
 
