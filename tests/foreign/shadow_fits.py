@@ -1,23 +1,17 @@
 """A pytest plugin: trains each linear model that scikit-learn's own tests fit by SQL too.
 
-    pytest -p shadow_fits --pyargs sklearn.linear_model.tests.test_ridge
-
-The objectives are compared: that of train_model's weights may not be larger. SHADOW_OUT names the
-file for what was asked.
+The objectives are compared: that of train_model's weights may not be larger.
 """
 
 from __future__ import annotations
 
-import functools
 import json
-import os
-from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import sklearn.linear_model as models
-from foreign_databases import in_environment
+from shadows import DATABASE, SHADOW, Inexpressible, shadow_fit
 
 NAMES = (
     "LinearRegression",
@@ -27,47 +21,50 @@ NAMES = (
     "PoissonRegressor",
     "GammaRegressor",
     "LogisticRegression",
+    "QuantileRegressor",
+    "HuberRegressor",
 )
+TASKS = {
+    "PoissonRegressor": "poisson",
+    "GammaRegressor": "gamma",
+    "LogisticRegression": "logistic",
+    "QuantileRegressor": "quantile",
+    "HuberRegressor": "huber",
+}
+"""Those of the others are `linear`."""
+SHAPES = {"quantile": "quantile", "huber": "delta"}
+"""Options that a loss depends on, by task."""
 MOST_NUMBERS = 20_000
 MOST_A_TEST = 3
 
 
-@dataclass
-class Shadow:
-    """What was trained by SQL, and what had a larger objective."""
-
-    asked: Counter[str] = field(default_factory=Counter)
-    not_expressible: Counter[str] = field(default_factory=Counter)
-    different: list[dict[str, Any]] = field(default_factory=list)
-    by_test: Counter[str] = field(default_factory=Counter)
-
-
-SHADOW = Shadow()
-DATABASE = in_environment()
-
-
-class Inexpressible(Exception):
-    """train_model has no such objective."""
-
-
 @dataclass(frozen=True)
 class Objective:
-    """A task with its penalties, as train_model has them."""
+    """A task with its penalties, as train_model has them; shape: its option of SHAPES."""
 
     task: str
     l1: float
     l2: float
     fit_intercept: bool
+    shape: float = 0.0
+
+    def options(self) -> dict[str, Any]:
+        """The options of train_model."""
+        found = {"l1": self.l1, "l2": self.l2, "fit_intercept": self.fit_intercept}
+        return found | ({SHAPES[self.task]: self.shape} if self.task in SHAPES else {})
 
     def at(self, x: Any, y: Any, weight: Any, coef: Any, intercept: float) -> float:
         """The mean loss and the penalties at some weights."""
-        m = x @ coef + intercept
+        m, t = x @ coef + intercept, self.shape
+        size = np.abs(y - m)
         with np.errstate(over="ignore"):
             loss = {
                 "linear": lambda: (m - y) ** 2 / 2,
                 "poisson": lambda: np.exp(m) - y * m,
                 "gamma": lambda: y * np.exp(-m) + m,
                 "logistic": lambda: np.logaddexp(0, -y * m),
+                "quantile": lambda: np.where(y > m, t * size, (1 - t) * size),
+                "huber": lambda: np.where(size < t, size**2 / 2, t * (size - t / 2)),
             }[self.task]()
         penalty = self.l2 / 2 * coef @ coef + self.l1 * np.abs(coef).sum()
         return float(np.average(loss, weights=weight) + penalty)
@@ -75,29 +72,32 @@ class Objective:
 
 def objective_of(model: Any, weights: float) -> Objective:
     """That of a model of scikit-learn; weights: the sum of those of the rows."""
-    name, l1, l2 = type(model).__name__, 0.0, 0.0
+    name, l1, l2, shape = type(model).__name__, 0.0, 0.0, 0.0
     if getattr(model, "positive", False) or getattr(model, "class_weight", None) is not None:
         raise Inexpressible
     if getattr(model, "dual", False) or np.ndim(getattr(model, "alpha", 0.0)):
         raise Inexpressible
-    task = {"PoissonRegressor": "poisson", "GammaRegressor": "gamma"}.get(name, "linear")
     if name == "Ridge":
         l2 = float(model.alpha) / weights
     elif name in ("PoissonRegressor", "GammaRegressor"):
         l2 = float(model.alpha)
     elif name == "Lasso":
         l1 = float(model.alpha)
+    elif name == "QuantileRegressor":
+        l1, shape = float(model.alpha), float(model.quantile)
+    elif name == "HuberRegressor":
+        scale = float(model.scale_)
+        l2, shape = float(model.alpha) * scale / weights, float(model.epsilon) * scale
     elif name == "ElasticNet":
         l1, l2 = float(model.alpha * model.l1_ratio), float(model.alpha * (1 - model.l1_ratio))
     elif name == "LogisticRegression":
-        task = "logistic"
         penalty = getattr(model, "penalty", "deprecated")
         ratio = {"l1": 1.0, "l2": 0.0}.get(penalty, getattr(model, "l1_ratio", None) or 0.0)
         strength = 0.0 if penalty is None else 1.0 / (model.C * weights)
         l1, l2 = strength * ratio, strength * (1 - ratio)
     if not np.isfinite(l1 + l2):
         raise Inexpressible
-    return Objective(task, l1, l2, bool(model.fit_intercept))
+    return Objective(TASKS.get(name, "linear"), l1, l2, bool(model.fit_intercept), shape)
 
 
 def rows_of(model: Any, x: Any, y: Any, weight: Any) -> tuple[Any, Any, Any]:
@@ -125,7 +125,7 @@ def train(model: Any, x: Any, y: Any, weight: Any) -> None:
         raise Inexpressible
     rows = {"y": label.tolist(), "w": weights.tolist(), "x": features.tolist()}
     DATABASE.create("shadow", rows)
-    options = {"l1": objective.l1, "l2": objective.l2, "fit_intercept": objective.fit_intercept}
+    options = objective.options()
     call = f"train_model('{objective.task}', y, x, '{json.dumps(options)}', w)"
     name = type(model).__name__
     SHADOW.asked[name] += 1
@@ -141,51 +141,8 @@ def train(model: Any, x: Any, y: Any, weight: Any) -> None:
     if objective.task == "linear":
         size = max(size, float(np.average(label * label, weights=weights)))
     if not mine <= theirs + 1e-6 * size:
-        note(name, theirs, mine, f"{options} {features.shape} {status}")
-
-
-def running() -> str:
-    """Returns the name of the test that runs, without its parameters."""
-    return os.environ.get("PYTEST_CURRENT_TEST", "").split(" ")[0].split("[")[0]
-
-
-def note(name: str, theirs: float | None, ours: Any, what: str) -> None:
-    """A fit that is worse than scikit-learn's."""
-    test = running()
-    SHADOW.different.append(
-        {"call": name, "theirs": theirs, "ours": ours, "what": what, "test": test}
-    )
-
-
-def shadow(name: str) -> None:
-    """Puts a fit in the place of scikit-learn's that trains by SQL too."""
-    kind = getattr(models, name)
-    theirs = kind.fit
-
-    @functools.wraps(theirs)
-    def fit(self: Any, X: Any, y: Any, sample_weight: Any = None, *args: Any, **more: Any) -> Any:
-        if sample_weight is not None:
-            more["sample_weight"] = sample_weight
-        found = theirs(self, X, y, *args, **more)
-        SHADOW.by_test[running()] += 1
-        if type(self) is not kind or SHADOW.by_test[running()] > MOST_A_TEST:
-            return found
-        try:
-            train(self, X, y, sample_weight)
-        except DATABASE.error as error:
-            note(name, None, str(error).splitlines()[0], "refused")
-        except Exception:
-            SHADOW.not_expressible[name] += 1
-        return found
-
-    kind.fit = fit
+        SHADOW.note(name, theirs, mine, what=f"{options} {features.shape} {status}")
 
 
 for each in NAMES:
-    shadow(each)
-
-
-def pytest_sessionfinish() -> None:
-    """Writes what was trained."""
-    with open(os.environ["SHADOW_OUT"], "w") as file:
-        json.dump(vars(SHADOW), file, default=str)
+    shadow_fit(getattr(models, each), train, MOST_A_TEST)

@@ -1,24 +1,14 @@
-"""A pytest plugin: asks SQL for each metric that scikit-learn's own tests compute.
-
-    pytest -p shadow_metrics --pyargs sklearn.metrics.tests.test_common
-
-SHADOW_OUT names the file for what was asked: a JSON object with the calls by function, those that
-SQL cannot express, and those whose answers differ.
-"""
+"""A pytest plugin: asks SQL for each metric that scikit-learn's own tests compute."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-import json
-import os
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from foreign_databases import in_environment
+from shadows import DATABASE, SHADOW, Inexpressible, running
 from sklearn import metrics
 
 CLASSES = {
@@ -43,24 +33,6 @@ NUMBERS = {
 MOST_A_TEST = 20
 """Calls that are asked of SQL: some tests minimise a metric."""
 USED = {"sample_weight", "average", "alpha", "zero_division", "normalize"}
-
-
-@dataclass
-class Shadow:
-    """What was asked of SQL, and what differed."""
-
-    asked: Counter[str] = field(default_factory=Counter)
-    not_expressible: Counter[str] = field(default_factory=Counter)
-    different: list[dict[str, Any]] = field(default_factory=list)
-    by_test: Counter[str] = field(default_factory=Counter)
-
-
-SHADOW = Shadow()
-DATABASE = in_environment()
-
-
-class Inexpressible(Exception):
-    """SQL has no such metric."""
 
 
 def column(values: Any) -> list[str] | np.ndarray:
@@ -137,8 +109,7 @@ def shadow(name: str, kind: str, function: str) -> None:
     @functools.wraps(theirs)
     def asked(*args: Any, **options: Any) -> Any:
         answer = theirs(*args, **options)
-        SHADOW.by_test[running()] += 1
-        if SHADOW.by_test[running()] > MOST_A_TEST:
+        if SHADOW.is_enough(running(), MOST_A_TEST):
             return answer
         try:
             bound = signature.bind(*args, **options)
@@ -168,27 +139,12 @@ def shadow(name: str, kind: str, function: str) -> None:
     setattr(metrics, name, asked)
 
 
-def running() -> str:
-    """Returns the name of the test that runs."""
-    return os.environ.get("PYTEST_CURRENT_TEST", "").split(" ")[0]
-
-
 def note(call: str, theirs: Any, ours: Any, rows: dict[str, Any]) -> None:
     """A call whose answers differ, with its first rows."""
-    SHADOW.different.append(
-        {
-            "call": call, "theirs": float(theirs), "ours": ours, "test": running(),
-            "rows": len(rows["y"]), "head": {name: values[:6] for name, values in rows.items()},
-        }
-    )  # fmt: skip
+    head = {name: values[:6] for name, values in rows.items()}
+    SHADOW.note(call, float(theirs), ours, rows=len(rows["y"]), head=head)
 
 
 for kind, names in (("class", CLASSES), ("score", SCORES), ("number", NUMBERS)):
     for name, function in names.items():
         shadow(name, kind, function)
-
-
-def pytest_sessionfinish() -> None:
-    """Writes what was asked."""
-    with open(os.environ["SHADOW_OUT"], "w") as file:
-        json.dump(vars(SHADOW), file, default=str)

@@ -39,11 +39,16 @@ class Number:
         return self.distance <= self.allowed
 
 
-def printed(name: str, theirs: float, ours: float | None, allowed: float = 1e-6) -> Number:
-    """Returns a number that a suite has as printed: it is known to half of its last digit."""
+def printed(
+    name: str, theirs: float, ours: float | None, allowed: float = 1e-6, cut: bool = False
+) -> Number:
+    """Returns a number that a suite has as printed: it is known to half of its last digit.
+
+    cut: to the whole of it, where further digits were cut off.
+    """
     exponent = Decimal(repr(float(theirs))).as_tuple().exponent
-    half = 0.501 * 10.0 ** int(exponent)
-    return Number(name, theirs, ours, max(allowed, half / abs(theirs)) if theirs else half)
+    known = (1.001 if cut else 0.501) * 10.0 ** int(exponent)
+    return Number(name, theirs, ours, max(allowed, known / abs(theirs)) if theirs else known)
 
 
 @dataclass

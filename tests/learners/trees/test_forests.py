@@ -9,7 +9,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.metrics import log_loss
 
-from tuskml.kernels.trees.boosting import LOGISTIC, SOFTMAX, SQUARED
+from tuskml.kernels.trees.boosting import LOGISTIC, QUANTILE, SOFTMAX, SQUARED
 
 pytestmark = pytest.mark.native
 
@@ -195,6 +195,25 @@ def test_scikit_learn_grows_as_good_trees(name) -> None:
     else:
         theirs = log_loss(y, fitted.predict_proba(x)[:, 1])
     assert forest.loss[-1] == pytest.approx(theirs, rel=0.05)
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.25, 0.5, 0.75]), st.integers(2, 5))
+def test_quantiles_of_negative_labels_are_the_negative_ones(seed, level, values) -> None:
+    """The labels have few values, so that many rows are at the quantile itself."""
+    rng = np.random.default_rng(seed)
+    x, y = rng.integers(0, 8, (80, 2)) * 1.0, rng.integers(0, values, 80) * 1.0
+    given = {"objective": QUANTILE, "trees": 2}
+    forest = grown(x, y, shape=level, **given)
+    mirrored = grown(x, -y, shape=1 - level, **given)
+    assert margins(mirrored, x) == pytest.approx(-margins(forest, x), abs=1e-9)
+
+
+@pytest.mark.parametrize("share", [0.4, 0.6])
+def test_a_median_of_two_values_is_split_by_what_tells_them_apart(share: float) -> None:
+    x = np.arange(100.0)[:, None]
+    y = (x[:, 0] < 100 * share) * 1.0
+    forest = grown(x, y, objective=QUANTILE, shape=0.5, trees=100)
+    assert margins(forest, x) == pytest.approx(y, abs=1e-3)
 
 
 def test_rows_alike_are_one_leaf() -> None:

@@ -100,7 +100,7 @@ struct BoostedQuantile : Pinball {
     static constexpr double WIDEST = 1, STEEPEST = 1;
     template <class V> LossValues<V> operator()(V m, V y) const {
         LossValues<V> v = Pinball::operator()(m, y);
-        return {v.loss, select<V>(m >= y, V{} + (1 - t), V{} - t), V{} + 1.0};
+        return {v.loss, v.derivative, V{} + 1.0};
     }
 };
 struct BoostedHuber : Huber {
