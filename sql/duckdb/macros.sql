@@ -55,19 +55,25 @@ CREATE OR REPLACE TEMP MACRO tuskml_predict
 -- What else a boolean class may be called: true is 1 too, and false is 0.
 CREATE OR REPLACE TEMP MACRO _tusk_other_name(given) AS
     CASE given WHEN 'true' THEN '1' WHEN 'false' THEN '0' WHEN '1' THEN 'true' WHEN '0' THEN 'false' END;
--- The place of a class in a model's list of them, by its name or its number. A model that saw one class knows no other: NULL.
-CREATE OR REPLACE TEMP MACRO _tusk_place(names, given) AS
-    coalesce(nullif(list_position(names, given), 0),
-             nullif(list_position(names, CAST(try_cast(try_cast(given AS DOUBLE) AS BIGINT) AS VARCHAR)), 0),
-             nullif(list_position(names, _tusk_other_name(given)), 0),
-             CASE WHEN len(names) > 1 AND given IS NOT NULL
-                  THEN error('predict_proba: class is ''' || given || ''', expected one of the model''s: '
-                             || array_to_string(names, ', ')) END);
+-- A number as models call a class of it: 1.0 is '1'; NULL for a text that is no number.
+CREATE OR REPLACE TEMP MACRO _tusk_number_name(number) AS
+    CASE WHEN abs(number) < 9007199254740992 AND number = trunc(number) THEN CAST(CAST(number AS BIGINT) AS VARCHAR)
+         ELSE CAST(number AS VARCHAR) END;
+-- The place of a class in a model's list of them, by its name or its number; NULL where the model never saw it.
+CREATE OR REPLACE TEMP MACRO _tusk_place(names, given, number_name) AS
+    coalesce(nullif(list_position(names, given), 0), nullif(list_position(names, number_name), 0),
+             nullif(list_position(names, _tusk_other_name(coalesce(number_name, given))), 0));
+-- A class as text. What no label can be is refused.
+CREATE OR REPLACE TEMP MACRO _tusk_class_text(class_name) AS
+    CASE WHEN regexp_matches(typeof(class_name), '^(DATE|TIME|INTERVAL|BLOB|BIT$|STRUCT|MAP|UNION|VARIANT|GEOMETRY)|\[\d*\]$')
+         THEN error('predict_proba: class is ' || typeof(class_name) || ', expected the name of a class, or a number or a boolean')
+         ELSE CAST(class_name AS VARCHAR) END;
 
 -- The probability of one class.
 CREATE OR REPLACE TEMP MACRO _tusk_class_proba(model, features, class_name) AS
     list_extract(_tusk_predict_probas(_tusk_payload(model), features),
-                 _tusk_place(struct_extract(model, 'class_names'), CAST(class_name AS VARCHAR)));
+                 _tusk_place(struct_extract(model, 'class_names'), _tusk_class_text(class_name),
+                             _tusk_number_name(try_cast(_tusk_class_text(class_name) AS DOUBLE))));
 
 -- The class by its name. Without a list of names DuckDB would not ask for a place in it, and a model of numbers would not be refused.
 CREATE OR REPLACE TEMP MACRO tuskml_predict_class(model, features) AS
@@ -443,7 +449,9 @@ CREATE OR REPLACE TEMP MACRO _tusk_row_loss(_tusk_m, _tusk_answer, label) AS
          WHEN _tusk_m.class_names IS NOT NULL THEN 1 - _tusk_answer ELSE (_tusk_answer - TRY_CAST(label AS DOUBLE)) ** 2 END;
 CREATE OR REPLACE TEMP MACRO _tusk_loss_sql(features) AS
     '_tusk_row_loss(_tusk_m, ' || _tusk_answer_sql(features,
-        'CASE WHEN _tusk_m._tusk_probable THEN tuskml_predict_proba(_tusk_m, %, _tusk_class_of(_tusk_m.class_names, CAST(_tusk_y AS VARCHAR)))'
+        -- a class that the model never saw has the probability 0, unless features are NULL
+        'CASE WHEN _tusk_m._tusk_probable THEN coalesce(tuskml_predict_proba(_tusk_m, %, _tusk_class_of(_tusk_m.class_names, CAST(_tusk_y AS VARCHAR))), '
+        || '0 * tuskml_predict_proba(_tusk_m, %, _tusk_m.class_names[1]))'
         || ' WHEN _tusk_m.class_names IS NOT NULL THEN CAST(CAST(tuskml_predict_class(_tusk_m, %) = _tusk_class_of(_tusk_m.class_names, CAST(_tusk_y AS VARCHAR)) AS INTEGER) AS DOUBLE)'
         || ' ELSE tuskml_predict(_tusk_m, %) END') || ', _tusk_y)';
 -- The columns after feature j took its values from the row d.
