@@ -63,6 +63,12 @@ static bool loses_digits(const char *text, double x) {
 }
 
 double read_number_noted(Datum datum, Oid type, bool *rounded) {
+    if (type == INT8OID) {
+        int64 whole = DatumGetInt64(datum);
+        double x = (double)whole;
+        *rounded |= fabs(x) >= 0x1p53 && (__int128)x != whole;
+        return x;
+    }
     if (type != NUMERICOID)
         return read_number(datum, type);
     char *text = DatumGetCString(DirectFunctionCall1(numeric_out, datum));
