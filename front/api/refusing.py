@@ -61,7 +61,7 @@ def refuse_same_names(database: Database, keys: Sequence[str]) -> None:
 
 
 def refuse_repeated(features: Sequence[str], argument: str = "features") -> None:
-    """Features have different names, by which models tell their coefficients apart, and keys too."""
+    """Features have different names, by which models tell their coefficients apart; so have keys."""
     for place, name in enumerate(features):
         if name in features[:place]:
             raise DataError(f"{argument} names {name!r} twice, expected each once")
@@ -92,8 +92,8 @@ def label_given(task: str, labels: bool, label: str | None, scope: Scope) -> str
 def refuse_leaks(
     label: str | None, features: Sequence[str], scope: Scope, argument: str = "features"
 ) -> None:
-    """DataError for a label that is a feature too, whatever cast, name or factor it has there, or a
-    key of the groups, each of which then has one label."""
+    """DataError for a label that is a feature too, whatever cast, name or factor it has there, or
+    a key of the groups, each of which then has one label."""
     if label is None:
         return
 
