@@ -61,7 +61,7 @@ def refuse_same_names(database: Database, keys: Sequence[str]) -> None:
 
 
 def refuse_repeated(features: Sequence[str], argument: str = "features") -> None:
-    """Features have different names, by which models tell their coefficients apart; so have keys."""
+    """Features have different names, by which models tell coefficients apart; so have keys."""
     for place, name in enumerate(features):
         if name in features[:place]:
             raise DataError(f"{argument} names {name!r} twice, expected each once")
