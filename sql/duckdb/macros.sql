@@ -389,22 +389,20 @@ FROM (SELECT _tusk_m.features AS _tusk_names, unnest(_tusk_tree_gains(
       FROM (SELECT _tusk_model(model) AS _tusk_m))
 ORDER BY gain DESC, _tusk_f[1];
 
--- An explanation (udas/scalars/explaining/contributions.h) as rows: the base value first, then the features. The list has
--- the number of margins, a value for each feature, and for each margin its base value and contributions.
-CREATE OR REPLACE TEMP MACRO _tusk_explained(told, width, names, class_names) AS
-    list_transform(range(CAST(told[1] AS BIGINT) * (width + 1)), lambda _tusk_i: {
-        'feature': CASE WHEN _tusk_i % (width + 1) = 0 THEN 'base value' ELSE coalesce(names[_tusk_i % (width + 1)], 'x' || _tusk_i % (width + 1)) END,
-        'value': CASE WHEN _tusk_i % (width + 1) > 0 THEN told[1 + _tusk_i % (width + 1)] END,
-        'contribution': told[2 + width + _tusk_i],
-        'class': CASE WHEN told[1] > 1 THEN class_names[1 + _tusk_i // (width + 1)]
-                      WHEN len(class_names) = 2 THEN class_names[2] END});
-
 -- What each feature of a row adds to the margin of a class, of two classes the higher one: with the base value they add up to it.
+-- An explanation (udas/scalars/explaining/contributions.h) is a list: the number of margins, a value for each feature, and for each
+-- margin its base value and contributions. Its rows, the base value first, are made a chunk at a time: a list of them would take
+-- many times the memory of a wide model.
 CREATE OR REPLACE TEMP MACRO tuskml_explain_prediction(model, features) AS TABLE
-SELECT unnest(_tusk_explained(_tusk_told, CAST((len(_tusk_told) - 1 - _tusk_told[1]) / (_tusk_told[1] + 1) AS BIGINT), _tusk_names,
-                              _tusk_class_names), recursive := true)
-FROM (SELECT _tusk_explain_prediction(_tusk_payload(model), features) AS _tusk_told,
-             struct_extract(model, 'features') AS _tusk_names, struct_extract(model, 'class_names') AS _tusk_class_names);
+SELECT CASE WHEN _tusk_i % _tusk_width = 0 THEN 'base value' ELSE coalesce(_tusk_names[_tusk_i % _tusk_width], 'x' || _tusk_i % _tusk_width) END AS feature,
+       CASE WHEN _tusk_i % _tusk_width > 0 THEN _tusk_told[1 + _tusk_i % _tusk_width] END AS value,
+       _tusk_told[1 + _tusk_width + _tusk_i] AS contribution,
+       CASE WHEN _tusk_told[1] > 1 THEN _tusk_class_names[1 + _tusk_i // _tusk_width]
+            WHEN len(_tusk_class_names) = 2 THEN _tusk_class_names[2] END AS class
+FROM (SELECT *, unnest(range(CAST(_tusk_told[1] AS BIGINT) * _tusk_width)) AS _tusk_i
+      FROM (SELECT *, CAST((len(_tusk_told) - 1 - _tusk_told[1]) / (_tusk_told[1] + 1) AS BIGINT) + 1 AS _tusk_width
+            FROM (SELECT _tusk_explain_prediction(_tusk_payload(model), features) AS _tusk_told,
+                         struct_extract(model, 'features') AS _tusk_names, struct_extract(model, 'class_names') AS _tusk_class_names)));
 
 -- The versions that partition_model kept under names, each a row; error says why one cannot be read.
 CREATE OR REPLACE TEMP MACRO tuskml_partitionings() AS TABLE
