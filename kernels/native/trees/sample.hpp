@@ -185,6 +185,8 @@ public:
         tell_equals_apart(found, nullptr);
         return found;
     }
+    // Rows that are equal in their bins may differ in the margins of trees of before.
+    void tell_by_margins() { by_margins_ = true; }
     // The same, of equal rows the same.
     std::vector<uint64_t> equal_keys() const {
         std::vector<double> y(n());
@@ -192,8 +194,16 @@ public:
         std::vector<double> weight(weighted() ? n() : 0);
         if (weighted())
             copy_weights(group_, weight.data());
-        return content_keys(codes_.data(), y.data(), weighted() ? weight.data() : nullptr, n(),
-                            group_.dim);
+        std::vector<uint64_t> keys = content_keys(
+            codes_.data(), y.data(), weighted() ? weight.data() : nullptr, n(), group_.dim);
+        for (int64_t k = 0; by_margins_ && k < outputs_; k++)
+            for (int64_t i = 0; i < n(); i++) {
+                double margin = margins(k)[i];
+                uint64_t word;
+                std::memcpy(&word, &margin, sizeof word);
+                keys[i] = mixed(keys[i] ^ mixed(word));
+            }
+        return keys;
     }
 
 private:
@@ -232,6 +242,7 @@ private:
     const double *classes_;
     int64_t outputs_;
     bool grows_ = false, estimated_ = false;
+    bool by_margins_ = false;
     Units units_{};
     ClassLosses softmax_;
     Charged<uint8_t> codes_, columns_;
