@@ -111,7 +111,8 @@ def labels_lost(labels: NDArray[np.void], rounded: NDArray[np.bool_]) -> NDArray
     deviation = np.where(labels["variance"] > 0, np.sqrt(labels["variance"]), spread)
     known = np.isfinite(size)
     steps = np.spacing(np.where(known, size, 1.0))
-    return known & np.where(low == high, rounded, steps > LOST * deviation)
+    lost: NDArray[np.bool_] = known & np.where(low == high, rounded, steps > LOST * deviation)
+    return lost
 
 
 def lost_labels(groups: NDArray[np.void], rounded: NDArray[np.bool_]) -> NDArray[np.bool_]:
