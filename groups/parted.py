@@ -21,8 +21,14 @@ from tuskml.learners.learner import Request
 from tuskml.learners.models import Models
 from tuskml.learners.options.kinds import LIST
 from tuskml.learners.registry import learner_of
-from tuskml.learners.remarks import Remarks, noted
-from tuskml.learners.statuses import LEAK, LEAST_ROWS, with_status
+from tuskml.learners.remarks import LABEL, Remarks, noted
+from tuskml.learners.statuses import (
+    LEAK,
+    LEAST_ROWS,
+    labels_lost,
+    with_lost_labels,
+    with_status,
+)
 
 
 def trained_by_parts(parts: Parts, request: Request[Any, Any]) -> Models | None:
@@ -40,11 +46,14 @@ def trained_by_parts(parts: Parts, request: Request[Any, Any]) -> Models | None:
     rows = ShardedPass(parts.found, SQUARED, None, None, True, 1, parts=parts)
     models = with_held_out(models, parts.found, request)
     models = with_status(models, LEAK, np.full(len(models.group), rows.leaks(LEAST_ROWS)))
-    models = Readable(parts.found, request, known).described(models)
-    models = named(models, parts.found, request.options.feature_names, known is not None)
     remarks = Remarks()
     for one in parts.remarks:
         remarks.add(Remarks.of_json(one))
+    rounded = any(place.column == LABEL for place in remarks.rounded)
+    lost = labels_lost(rows.labels(), np.array([rounded]))
+    models = with_lost_labels(models, lost[models.group])
+    models = Readable(parts.found, request, known).described(models)
+    models = named(models, parts.found, request.options.feature_names, known is not None)
     why = refusal_of_rounded(remarks, request)
     if why is not None:
         raise RowsError(why)

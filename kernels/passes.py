@@ -610,6 +610,11 @@ def leaks(groups: NDArray[np.void], least: int) -> NDArray[np.int32]:
     return found
 
 
+def label_ranges(groups: NDArray[np.void]) -> NDArray[np.void]:
+    """LABELS of shape (G,) of groups of any widths, whose labels are numbers."""
+    return Pass(groups, SQUARED, None, None, True, budget.threads()).labels()
+
+
 def chosen_rows(
     groups: NDArray[np.void], chosen: Sequence[NDArray[np.bool_]], memory: int
 ) -> OwnedRows:

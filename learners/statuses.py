@@ -5,10 +5,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.kernels.passes import Pass, leaks
+from tuskml.kernels.passes import Pass, label_ranges, leaks
 from tuskml.learners.models import Models, Strings
 
 INVALID, LEAK, UNLIKE = "invalid rows", "label among features", "level per row"
+ROUNDED = "rounded feature"
 MEANINGS = {
     "ok": "the optimality condition holds to `epsilon` (or `epsilon` is 0); `kmeans`: no row "
     "changes its centre, or the loss falls by less than `epsilon`",
@@ -18,8 +19,8 @@ MEANINGS = {
     "looked for up to 512 features",
     "rounded feature": "converged; a `FLOAT` feature has values beyond 16,777,216, where `FLOAT` "
     "rounds whole numbers, and varies by only a few of its steps: cast it to `DOUBLE`; or "
-    "features or labels are so far from 0, for what they vary by, that predictions lose their "
-    "digits: subtract a constant",
+    "features or labels are so far from 0, for what they vary by, that they or predictions lose "
+    "their digits, as whole numbers from 2^53 on do: subtract a constant",
     "not converged": "`max_iter` was reached, or no better weights were found, before "
     "`epsilon` was reached; `mlp`, `fm`, `matrix_factorization`: the training loss is not below "
     "that of the best constant: a constant model",
@@ -94,6 +95,35 @@ def with_leaks(models: Models, groups: NDArray[np.void]) -> Models:
     """The models of groups (kernels.GROUP), whose status says where a feature is the label; models
     carry their groups' places in `groups`."""
     return with_status(models, LEAK, leaks(groups[models.group], LEAST_ROWS) > 0)
+
+
+LOST = 1e-3
+"""Of what labels vary by, the rounding of a prediction that a person must know of."""
+
+
+def labels_lost(labels: NDArray[np.void], rounded: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Marks groups of numbers whose labels (LABELS) lose their digits, (G,): doubles are apart by
+    more than LOST of what the labels vary by, or they are one double and were more numbers.
+    rounded: whether numbers were rounded to these doubles."""
+    low, high = labels["low"], labels["high"]
+    size = np.maximum(np.abs(low), np.abs(high))
+    with np.errstate(over="ignore"):
+        spread = high / 2 - low / 2
+    deviation = np.where(labels["variance"] > 0, np.sqrt(labels["variance"]), spread)
+    known = np.isfinite(size)
+    steps = np.spacing(np.where(known, size, 1.0))
+    lost: NDArray[np.bool_] = known & np.where(low == high, rounded, steps > LOST * deviation)
+    return lost
+
+
+def lost_labels(groups: NDArray[np.void], rounded: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The same of groups (kernels.GROUP)."""
+    return labels_lost(label_ranges(groups), rounded)
+
+
+def with_lost_labels(models: Models, lost: NDArray[np.bool_]) -> Models:
+    """The models, of which those of numbers say that their labels are lost; lost: (n,)."""
+    return with_status(models, ROUNDED, lost & (models.class_names.code < 0))
 
 
 SAMPLE = 4096

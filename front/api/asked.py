@@ -112,10 +112,10 @@ class Given:
     group_by: tuple[str, ...]
 
     def named(self, model: Model) -> Model:
-        """The model, which knows what it was trained on."""
+        """The model, which knows what it was trained on; names by option `feature_names` stay."""
         if model.preparation is not None:
             return replace(model, label=self.label)
-        return model.trained_on(self.features, self.label)
+        return model.trained_on(model.features or self.features, self.label)
 
 
 @dataclass(frozen=True)

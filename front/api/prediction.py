@@ -126,8 +126,9 @@ def evaluate(
     over classes; for your own task those of numbers or of classes, with `log_loss` if it has
     probabilities. A label may be text where the model's classes have names. A metric without a
     value, such as the `auc` of one class, is None. With group_by it is a dict of such dicts by
-    key, or by a tuple of keys if there are several. Raises DataError as `predict` does, for a
-    label that is none of a model's classes, and for curves of numbers.
+    key, or by a tuple of keys if there are several. Of more than two classes, a label that is none
+    of them is a wrong prediction, whose class has the probability 0. Raises DataError as `predict`
+    does, for labels that are none of a model's classes, and for curves of numbers.
 
     >>> import tuskml
     >>> con = tuskml.connect()
@@ -237,7 +238,13 @@ class Scoring:
         if keys:
             query += f" GROUP BY {', '.join(keys)} ORDER BY {', '.join(keys)}"
         found = self.database.fetch(query)
-        by_key = {as_key(row[: len(keys)]): metrics_in(row[len(keys) :], names) for row in found}
+        if several:
+            refuse_unknown(
+                [(n_rows, n) for n_rows, _, n, *_ in (row[len(keys) :] for row in found)]
+            )
+        by_key = {
+            as_key(row[: len(keys)]): metrics_in(row[len(keys) :], names, several) for row in found
+        }
         for name in curve_names(answers, several) if curves else ():
             given = CURVE_ARGUMENTS.get(name, "tusk_high, tusk_m") + weighed
             points = fetch_curve(self.database, name, given, scored, keys)
@@ -251,15 +258,17 @@ class Scoring:
         """The query of labels, classes, margins, probabilities and, of extras, weights.
 
         tusk_high: whether a label is the higher class; of a model that has seen one class, that
-        class is where it is above 0. tusk_third: whether it is neither of two. tusk_s: the
-        probabilities of more than two classes.
+        class is where it is above 0. tusk_third: whether it is none of the model's classes.
+        tusk_s: the probabilities of more than two classes.
         """
         third, high, (kind,) = "false", "NULL", self.scope.types([label], "label")
         named, several = kind_of(kind) == "category", self.models.several
         y = "CAST(rows.tusk_label AS text)"
         if not named:
             y = self.database.as_double("rows.tusk_label", kind)
-        if answers.classifies and not several:
+        if several:
+            third = f"NOT {y} = ANY ((models.tusk_model).{'class_names' if named else 'classes'})"
+        elif answers.classifies:
             third, high = sides(y, named)
         exposed = " * exp(rows.tusk_o)" if len(extras) > 1 else ""
         shown = [
@@ -304,10 +313,21 @@ def metrics_of(answers: Answers) -> tuple[str, ...]:
     return ("auc", "accuracy") if answers.classifies else REGRESSION
 
 
-def metrics_in(row: Row, names: Sequence[str]) -> Metrics:
-    """The metrics of a group by name. DataError where labels are of a third class."""
+def refuse_unknown(counts: Sequence[tuple[int, int]]) -> None:
+    """DataError where no label of any group is a class of its model, as where another column is
+    given; some are wrong predictions. counts: rows with a label, and those of unknown classes."""
+    rows, unknown = (sum(column) for column in zip(*counts, strict=True)) if counts else (0, 0)
+    if rows and unknown >= rows:
+        raise DataError(
+            f"the label of {unknown:,} rows is none of the model's classes: expected the label "
+            "that it was trained on"
+        )
+
+
+def metrics_in(row: Row, names: Sequence[str], several: bool = False) -> Metrics:
+    """The metrics of a group by name. DataError where labels are of a third class of two."""
     n_rows, n_not_scored, third, *values = row
-    if third:
+    if third and not several:
         raise DataError(
             f"the label of {third:,} rows is neither of the model's two classes: expected the "
             "label that it was trained on"

@@ -60,11 +60,11 @@ def refuse_same_names(database: Database, keys: Sequence[str]) -> None:
             raise DataError(f"group_by names the key {name!r} twice, expected each key once")
 
 
-def refuse_repeated(features: Sequence[str]) -> None:
-    """Features have different names, by which models tell their coefficients apart."""
+def refuse_repeated(features: Sequence[str], argument: str = "features") -> None:
+    """Features have different names, by which models tell coefficients apart; so have keys."""
     for place, name in enumerate(features):
         if name in features[:place]:
-            raise DataError(f"features names {name!r} twice, expected each feature once")
+            raise DataError(f"{argument} names {name!r} twice, expected each once")
 
 
 def refuse_replace(replace: bool, into: object) -> None:
@@ -89,8 +89,11 @@ def label_given(task: str, labels: bool, label: str | None, scope: Scope) -> str
     return one(label, "label", scope.columns)
 
 
-def refuse_leaks(label: str | None, features: Sequence[str], scope: Scope) -> None:
-    """DataError for a label that is a feature too, whatever cast, name or factor it has there."""
+def refuse_leaks(
+    label: str | None, features: Sequence[str], scope: Scope, argument: str = "features"
+) -> None:
+    """DataError for a label that is a feature too, whatever cast, name or factor it has there, or
+    a key of the groups, each of which then has one label."""
     if label is None:
         return
 
@@ -104,6 +107,6 @@ def refuse_leaks(label: str | None, features: Sequence[str], scope: Scope) -> No
         if form(text) == own:
             same = "" if text.strip() == label.strip() else f", as {text!r}"
             raise DataError(
-                f"features has the label {label!r} itself{same}: expected columns to predict it "
-                "from"
+                f"{argument} has the label {label!r} itself{same}: expected "
+                + ("columns to predict it from" if argument == "features" else "other columns")
             )

@@ -39,6 +39,7 @@ from tuskml.databases.sources import (
 from tuskml.errors import OptionError
 from tuskml.groups import last_training
 from tuskml.late import late
+from tuskml.learners.models import Names
 from tuskml.learners.options.by_name import by_name
 from tuskml.learners.options.table import MAX_TEXT
 from tuskml.learners.receiving import compared
@@ -271,7 +272,9 @@ def by_row_group(
 ) -> Model | Training | None:
     """A model of row groups, if they are enough; else as `streamed` has it."""
     request = training.asked.requests[0]
-    learner, models = learner_of(request.task), None
+    learner, models, names = learner_of(request.task), None, request.options.feature_names
+    if names is not None and len(names) != n_features:
+        return None  # the training on all rows says so
     if learner.streamed.wanted(request):
         models = learner.streamed.train(groups, request, n_features)
     if models is None:
@@ -281,6 +284,8 @@ def by_row_group(
         task = training.asked.task
         return None if plans is None else training.after(compared(task, plans))
     last_training.note(models, None)
+    if names is not None:
+        models = replace(models, features=Names.same(names, len(models.group)))
     return Model.of_batch(training.classes_named(models), 0)
 
 
@@ -331,6 +336,7 @@ def resolve(
     texts = listed(features, "features", scope.columns)
     refuse_repeated(texts)
     keys = listed(group_by, "group_by", scope.columns)
+    refuse_repeated(keys, "group_by")
     label = label_given(asked.task, asked.labels, label, scope)
     if label is not None and of_classes(asked.task, asked.options, True) != asked.options:
         kind = scope.kind(label, "label")
@@ -339,6 +345,7 @@ def resolve(
     sql, n_features = scope.features(texts, by_name(asked.options))
     label_sql = "NULL" if label is None else scope.label(label, asked.classifies, asked.remedy)
     refuse_leaks(label, texts, scope)
+    refuse_leaks(label, keys, scope, "group_by")
     return Training(
         asked,
         rows,

@@ -149,28 +149,25 @@ def loss_of(model: Fields, X: Any, y: NDArray[Any]) -> float:
     told = response(model, X)
     if not model.many_classes and not scoring.answers(model).has_probabilities:
         if model.has_text_classes:
-            y = places_in(model, y)
+            return float(np.mean(told != places_in(model, y)))
         return float(np.mean((told - y) ** 2))
-    share = (
-        told[np.arange(len(y)), places_in(model, y)]
-        if told.ndim == 2
-        else of_label(model, told, y)
-    )
+    place = places_in(model, y)
+    if told.ndim == 2:
+        share = told[np.arange(len(y)), place]
+    else:
+        share = np.where(place == len(model.classes or ()) - 1, told, 1 - told)
+    share = np.where(place < 0, 0.0, share)
     return float(-np.mean(np.log(np.maximum(share, LEAST))))
 
 
-def of_label(model: Fields, higher: Floats, y: NDArray[Any]) -> Floats:
-    """The probability of each label, of two classes."""
-    return np.where(places_in(model, y) == len(model.classes or ()) - 1, higher, 1 - higher)
-
-
 def places_in(model: Fields, y: NDArray[Any]) -> NDArray[np.intp]:
-    """The places of labels among the classes. DataError for another label."""
+    """The places of labels among the classes, -1 for a label that the model never saw, which is a
+    wrong prediction. DataError where it saw none of them."""
     classes: list[Any] = list(model.classes or ())
     if y.dtype.kind not in "fiub":
         classes = list(model.class_names or ())
     known = {one: place for place, one in enumerate(classes)}
-    other = next((one for one in y.tolist() if one not in known), None)
-    if other is not None:
-        raise DataError(f"label is {other!r}, which is none of the classes of the model")
-    return np.array([known[one] for one in y.tolist()])
+    places = np.array([known.get(one, -1) for one in y.tolist()], np.intp)
+    if len(places) and (places < 0).all():
+        raise DataError(f"label is {y.tolist()[0]!r}, which is none of the classes of the model")
+    return places

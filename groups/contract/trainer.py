@@ -37,8 +37,8 @@ from tuskml.learners.learner import Request
 from tuskml.learners.models import Models, Names
 from tuskml.learners.options.table import MAX_TEXT, Options, refuse_format
 from tuskml.learners.registry import learner_of, of_classes, task_named
-from tuskml.learners.remarks import Remarks, at, current, noted, remarks_of
-from tuskml.learners.statuses import with_leaks
+from tuskml.learners.remarks import LABEL, Remarks, at, current, noted, remarks_of
+from tuskml.learners.statuses import lost_labels, with_leaks, with_lost_labels
 from tuskml.learners.tasks import Task
 from tuskml.schedule import budget, phases, shares
 from tuskml.schedule.budget import look_at_limits, look_once
@@ -66,7 +66,7 @@ class Call:
     that has rules for files; batch: the structure, whose pointers are valid during the call;
     groups: a view of its groups; memory: address of the account of memory, 0: there is none;
     explains: whether plans are asked for, not models; remarks: of the packers, by the group's
-    place in the batch.
+    place in the batch; lost: whether the numbers that are labels lose their digits, by place.
     """
 
     def __init__(self, library: ctypes.CDLL, pointer: Any, account: int | None = None) -> None:
@@ -78,6 +78,7 @@ class Call:
         self.remarks: dict[int, Remarks] = {}
         if self.batch.n_remarks:
             self.remarks = remarks_of(self.batch.remarks, self.batch.n_remarks)
+        self.lost = np.zeros(len(self.groups), bool)
 
     @property
     def root(self) -> str | None:
@@ -123,8 +124,20 @@ class Call:
             before = self.groups["n_skipped"][at_places]
             if given and (self.remarks or (models.n_skipped > before).any()):
                 models = noted(models, at(self.remarks, at_places), before)
+            models = with_lost_labels(models, self.lost[at_places])
             emission = Emission(models.numbered(at_places))
             self.library.tusk_emit_models(self.pointer, ctypes.byref(emission.struct))
+
+    def note_labels(self, some: "Some") -> None:
+        """Notes where labels lose their digits, before their rows are freed."""
+        if self.batch.labels == NUMBERS and len(some.places):
+            rounded = [self.rounded_label(place) for place in some.places.tolist()]
+            self.lost[some.places] = lost_labels(some.groups, np.array(rounded))
+
+    def rounded_label(self, place: int) -> bool:
+        """Whether a label of the group at a place is a number that was rounded."""
+        one = self.remarks.get(place)
+        return one is not None and any(rounded.column == LABEL for rounded in one.rounded)
 
     def emit_texts(self, places: Places, texts: Iterable[str]) -> None:
         """Returns a text for each of these places in the batch."""
@@ -278,6 +291,7 @@ def answer_search(call: Call, some: Some, search: Search) -> None:
     dealt = search.dealt
     requests = [Request(one.task, one.options, held_out=dealt) for one in search.candidates]
     some = answer_flaws(call, some, requests)
+    call.note_labels(some)
     groups = some.groups
     if not len(groups):
         return
@@ -305,6 +319,7 @@ def answer_search(call: Call, some: Some, search: Search) -> None:
 def answer_request(call: Call, some: Some, request: Request[Any, Any]) -> None:
     """Models of the groups, or their plans."""
     some = answer_flaws(call, some, [request])
+    call.note_labels(some)
     groups = some.groups
     if not len(groups):
         return

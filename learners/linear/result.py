@@ -22,7 +22,7 @@ from tuskml.learners.linear.request import CLASSIC, LinearOptions, Request
 from tuskml.learners.linear.tasks import LinearTask
 from tuskml.learners.models import FORMAT, Lists, Models, Strings, by_group, thinned
 from tuskml.learners.options.kinds import ByClass
-from tuskml.learners.statuses import MEANINGS
+from tuskml.learners.statuses import LOST, MEANINGS
 
 
 @dataclass(frozen=True)
@@ -174,8 +174,6 @@ EXACT_IN_FLOAT = 2.0**24
 """Up to which 32-bit floats hold every whole number."""
 ROUNDED_SHARE = 1e-4
 """Share of a feature's variance by its rounding, which moves a slope by as much."""
-LOST = 1e-3
-"""Of the unit of margins, the rounding of a prediction that a person must know of."""
 
 
 def rounded(problem: Problem) -> NDArray[np.bool_]:

@@ -55,19 +55,25 @@ CREATE OR REPLACE TEMP MACRO tuskml_predict
 -- What else a boolean class may be called: true is 1 too, and false is 0.
 CREATE OR REPLACE TEMP MACRO _tusk_other_name(given) AS
     CASE given WHEN 'true' THEN '1' WHEN 'false' THEN '0' WHEN '1' THEN 'true' WHEN '0' THEN 'false' END;
--- The place of a class in a model's list of them, by its name or its number. A model that saw one class knows no other: NULL.
-CREATE OR REPLACE TEMP MACRO _tusk_place(names, given) AS
-    coalesce(nullif(list_position(names, given), 0),
-             nullif(list_position(names, CAST(try_cast(try_cast(given AS DOUBLE) AS BIGINT) AS VARCHAR)), 0),
-             nullif(list_position(names, _tusk_other_name(given)), 0),
-             CASE WHEN len(names) > 1 AND given IS NOT NULL
-                  THEN error('predict_proba: class is ''' || given || ''', expected one of the model''s: '
-                             || array_to_string(names, ', ')) END);
+-- A number as models call a class of it: 1.0 is '1'; NULL for a text that is no number.
+CREATE OR REPLACE TEMP MACRO _tusk_number_name(number) AS
+    CASE WHEN abs(number) < 9007199254740992 AND number = trunc(number) THEN CAST(CAST(number AS BIGINT) AS VARCHAR)
+         ELSE CAST(number AS VARCHAR) END;
+-- The place of a class in a model's list of them, by its name or its number; NULL where the model never saw it.
+CREATE OR REPLACE TEMP MACRO _tusk_place(names, given, number_name) AS
+    coalesce(nullif(list_position(names, given), 0), nullif(list_position(names, number_name), 0),
+             nullif(list_position(names, _tusk_other_name(coalesce(number_name, given))), 0));
+-- A class as text. What no label can be is refused.
+CREATE OR REPLACE TEMP MACRO _tusk_class_text(class_name) AS
+    CASE WHEN regexp_matches(typeof(class_name), '^(DATE|TIME|INTERVAL|BLOB|BIT$|STRUCT|MAP|UNION|VARIANT|GEOMETRY)|\[\d*\]$')
+         THEN error('predict_proba: class is ' || typeof(class_name) || ', expected the name of a class, or a number or a boolean')
+         ELSE CAST(class_name AS VARCHAR) END;
 
 -- The probability of one class.
 CREATE OR REPLACE TEMP MACRO _tusk_class_proba(model, features, class_name) AS
     list_extract(_tusk_predict_probas(_tusk_payload(model), features),
-                 _tusk_place(struct_extract(model, 'class_names'), CAST(class_name AS VARCHAR)));
+                 _tusk_place(struct_extract(model, 'class_names'), _tusk_class_text(class_name),
+                             _tusk_number_name(try_cast(_tusk_class_text(class_name) AS DOUBLE))));
 
 -- The class by its name. Without a list of names DuckDB would not ask for a place in it, and a model of numbers would not be refused.
 CREATE OR REPLACE TEMP MACRO tuskml_predict_class(model, features) AS
@@ -383,22 +389,20 @@ FROM (SELECT _tusk_m.features AS _tusk_names, unnest(_tusk_tree_gains(
       FROM (SELECT _tusk_model(model) AS _tusk_m))
 ORDER BY gain DESC, _tusk_f[1];
 
--- An explanation (udas/scalars/explaining/contributions.h) as rows: the base value first, then the features. The list has
--- the number of margins, a value for each feature, and for each margin its base value and contributions.
-CREATE OR REPLACE TEMP MACRO _tusk_explained(told, width, names, class_names) AS
-    list_transform(range(CAST(told[1] AS BIGINT) * (width + 1)), lambda _tusk_i: {
-        'feature': CASE WHEN _tusk_i % (width + 1) = 0 THEN 'base value' ELSE coalesce(names[_tusk_i % (width + 1)], 'x' || _tusk_i % (width + 1)) END,
-        'value': CASE WHEN _tusk_i % (width + 1) > 0 THEN told[1 + _tusk_i % (width + 1)] END,
-        'contribution': told[2 + width + _tusk_i],
-        'class': CASE WHEN told[1] > 1 THEN class_names[1 + _tusk_i // (width + 1)]
-                      WHEN len(class_names) = 2 THEN class_names[2] END});
-
 -- What each feature of a row adds to the margin of a class, of two classes the higher one: with the base value they add up to it.
+-- An explanation (udas/scalars/explaining/contributions.h) is a list: the number of margins, a value for each feature, and for each
+-- margin its base value and contributions. Its rows, the base value first, are made a chunk at a time: a list of them would take
+-- many times the memory of a wide model.
 CREATE OR REPLACE TEMP MACRO tuskml_explain_prediction(model, features) AS TABLE
-SELECT unnest(_tusk_explained(_tusk_told, CAST((len(_tusk_told) - 1 - _tusk_told[1]) / (_tusk_told[1] + 1) AS BIGINT), _tusk_names,
-                              _tusk_class_names), recursive := true)
-FROM (SELECT _tusk_explain_prediction(_tusk_payload(model), features) AS _tusk_told,
-             struct_extract(model, 'features') AS _tusk_names, struct_extract(model, 'class_names') AS _tusk_class_names);
+SELECT CASE WHEN _tusk_i % _tusk_width = 0 THEN 'base value' ELSE coalesce(_tusk_names[_tusk_i % _tusk_width], 'x' || _tusk_i % _tusk_width) END AS feature,
+       CASE WHEN _tusk_i % _tusk_width > 0 THEN _tusk_told[1 + _tusk_i % _tusk_width] END AS value,
+       _tusk_told[1 + _tusk_width + _tusk_i] AS contribution,
+       CASE WHEN _tusk_told[1] > 1 THEN _tusk_class_names[1 + _tusk_i // _tusk_width]
+            WHEN len(_tusk_class_names) = 2 THEN _tusk_class_names[2] END AS class
+FROM (SELECT *, unnest(range(CAST(_tusk_told[1] AS BIGINT) * _tusk_width)) AS _tusk_i
+      FROM (SELECT *, CAST((len(_tusk_told) - 1 - _tusk_told[1]) / (_tusk_told[1] + 1) AS BIGINT) + 1 AS _tusk_width
+            FROM (SELECT _tusk_explain_prediction(_tusk_payload(model), features) AS _tusk_told,
+                         struct_extract(model, 'features') AS _tusk_names, struct_extract(model, 'class_names') AS _tusk_class_names)));
 
 -- The versions that partition_model kept under names, each a row; error says why one cannot be read.
 CREATE OR REPLACE TEMP MACRO tuskml_partitionings() AS TABLE
@@ -443,7 +447,9 @@ CREATE OR REPLACE TEMP MACRO _tusk_row_loss(_tusk_m, _tusk_answer, label) AS
          WHEN _tusk_m.class_names IS NOT NULL THEN 1 - _tusk_answer ELSE (_tusk_answer - TRY_CAST(label AS DOUBLE)) ** 2 END;
 CREATE OR REPLACE TEMP MACRO _tusk_loss_sql(features) AS
     '_tusk_row_loss(_tusk_m, ' || _tusk_answer_sql(features,
-        'CASE WHEN _tusk_m._tusk_probable THEN tuskml_predict_proba(_tusk_m, %, _tusk_class_of(_tusk_m.class_names, CAST(_tusk_y AS VARCHAR)))'
+        -- a class that the model never saw has the probability 0, unless features are NULL
+        'CASE WHEN _tusk_m._tusk_probable THEN coalesce(tuskml_predict_proba(_tusk_m, %, _tusk_class_of(_tusk_m.class_names, CAST(_tusk_y AS VARCHAR))), '
+        || '0 * tuskml_predict_proba(_tusk_m, %, _tusk_m.class_names[1]))'
         || ' WHEN _tusk_m.class_names IS NOT NULL THEN CAST(CAST(tuskml_predict_class(_tusk_m, %) = _tusk_class_of(_tusk_m.class_names, CAST(_tusk_y AS VARCHAR)) AS INTEGER) AS DOUBLE)'
         || ' ELSE tuskml_predict(_tusk_m, %) END') || ', _tusk_y)';
 -- The columns after feature j took its values from the row d.

@@ -98,8 +98,16 @@ def test_models_by_group_and_in_a_table(session: Any) -> None:
 
 def test_labels_that_no_class_is_called(session: Any) -> None:
     model = train(session, "logistic", label="tree", **GIVEN)
-    with pytest.raises(DataError, match="label is 'yew', expected one of the 3 classes of p"):
-        evaluate(session, model, source="SELECT *, 'yew' AS other FROM plants", label="other")
+    given = "SELECT *, CASE WHEN x > {} THEN 'yew' ELSE tree END AS other FROM plants"
+    with pytest.raises(DataError, match="the label of 300 rows is none of the model's classes"):
+        evaluate(session, model, source=given.format(-1e9), label="other")
+    some = evaluate(session, model, source=given.format(1), label="other")
+    wrong = evaluate(session, model, source="SELECT * FROM plants WHERE x > 1")["n_rows"]
+    right = evaluate(session, model, source="SELECT * FROM plants WHERE NOT x > 1")
+    assert 0 < wrong < 300
+    assert some["accuracy"] == pytest.approx(right["accuracy"] * (1 - wrong / 300), rel=1e-9)
+    loss = right["log_loss"] * (1 - wrong / 300) - np.log(np.finfo(float).eps) * wrong / 300
+    assert some["log_loss"] == pytest.approx(loss, rel=1e-9)
     linear = train(session, "linear", label="kind", **GIVEN)
     with pytest.raises(DataError, match="expected a number or a boolean"):
         evaluate(session, linear, source="plants", label="tree")

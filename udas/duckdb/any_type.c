@@ -240,12 +240,39 @@ bool is_json_type(duckdb_logical_type type) {
     return json;
 }
 
+/* Whether whole number i of a column is another one as a double. */
+static bool loses_units(const void *data, duckdb_type type, idx_t i) {
+    wide x;
+    if (type == DUCKDB_TYPE_BIGINT)
+        x = ((const int64_t *)data)[i];
+    else if (type == DUCKDB_TYPE_UBIGINT)
+        x = ((const uint64_t *)data)[i];
+    else
+        x = wide_of(((const duckdb_hugeint *)data)[i]); /* beyond 127 bits it is negative */
+    return !is_small(x) && (type == DUCKDB_TYPE_UHUGEINT || (wide)(double)x != x);
+}
+
+static void note_units(duckdb_vector v, duckdb_type type, idx_t n, scratch *s, column *label) {
+    const void *data = duckdb_vector_get_data(v);
+    for (idx_t i = 0; i < n; i++)
+        if (is_valid(label, i) && loses_units(data, type, i))
+            note_rounded(s, n, i, &label->rounded);
+}
+
 bool label_of_any(duckdb_vector v, idx_t n, scratch *s, column *label, bool *boolean) {
     duckdb_logical_type type = duckdb_vector_get_column_type(v);
-    *boolean = duckdb_get_type_id(type) == DUCKDB_TYPE_BOOLEAN;
+    duckdb_type id = duckdb_get_type_id(type);
     duckdb_destroy_logical_type(&type);
+    *boolean = id == DUCKDB_TYPE_BOOLEAN;
     *label = column_of(v);
-    return *boolean || numbers_of_any(v, n, s, label, NULL);
+    if (*boolean)
+        return true;
+    if (!numbers_of_any(v, n, s, label, NULL))
+        return false;
+    if (id == DUCKDB_TYPE_BIGINT || id == DUCKDB_TYPE_UBIGINT || id == DUCKDB_TYPE_HUGEINT ||
+        id == DUCKDB_TYPE_UHUGEINT)
+        note_units(v, id, n, s, label);
+    return true;
 }
 
 bool text_of_any(duckdb_vector v, idx_t n, scratch *s, column *text) {

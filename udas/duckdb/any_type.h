@@ -26,7 +26,7 @@ void scratch_free(scratch *s);
 /* Each function returns false if the type is not supported, or if memory runs out (see
  * scratch). Numbers are converted as by a cast to DOUBLE. n: rows. */
 
-/* Booleans, or numbers as DOUBLE. */
+/* Booleans, or numbers as DOUBLE; the column notes those that were rounded. */
 bool label_of_any(duckdb_vector v, idx_t n, scratch *s, column *label, bool *boolean);
 /* A LIST or an ARRAY of numbers, or a STRUCT(indices, values) of two such lists; FLOAT stays
  * FLOAT. */

@@ -90,7 +90,8 @@ private:
 // A feature that may be a + b times the label; in the two rows that it was found in it is.
 struct Candidate {
     int32_t feature;
-    bool copy; // whether it is the label in these
+    bool copy;     // whether it is the label in these
+    bool is_exact; // whether sums of it are rounded by little of what labels vary by
     double x, slope, largest;
 };
 
@@ -159,17 +160,18 @@ int32_t first_copy(const tusk_group &group, Row low, Row high, Label label_of) {
         at_low.push_back(features.at(j));
     features.read(high);
     const double rounding = 16 * std::numeric_limits<double>::epsilon();
+    const double of_labels = rounding * std::max(std::fabs(least), std::fabs(most));
+    const double most_rounded = MOST_ROUNDED * (most - least);
     for (size_t i = 0; i < ids.size(); i++) {
         const double x = at_low[i], other = features.at(ids[i]);
         const double slope = (most - least) / (other - x);
         const bool copy = (T)x == (T)least && (T)other == (T)most;
         const double largest = std::max(std::fabs(x), std::fabs(other));
         const bool is_exact =
-            rounding * std::fabs(slope) * largest < MOST_ROUNDED * (most - least);
+            rounding * std::fabs(slope) * largest < most_rounded && of_labels < most_rounded;
         if (x != other && (copy || (group.dim > 1 && is_exact)))
-            left.push_back({ids[i], copy, x, slope, largest});
+            left.push_back({ids[i], copy, is_exact, x, slope, largest});
     }
-    const double of_labels = rounding * std::max(std::fabs(least), std::fabs(most));
     const double cast = (double)std::numeric_limits<float>::epsilon();
     for (const tusk_segment *s : SegmentsOf(group))
         for (uint32_t row = 0; row < s->n_rows && !left.empty(); row++) {
@@ -182,7 +184,7 @@ int32_t first_copy(const tusk_group &group, Row low, Row high, Label label_of) {
                 const double size = std::fabs(c.slope) * std::max(c.largest, std::fabs(x));
                 const double allowed = std::max(rounding * size + of_labels,
                                                 std::min(cast * size, MOST_CAST * (most - least)));
-                return !(std::fabs(least + c.slope * (x - c.x) - y) <= allowed);
+                return !c.is_exact || !(std::fabs(least + c.slope * (x - c.x) - y) <= allowed);
             });
         }
     return left.empty() ? -1 : left[0].feature;

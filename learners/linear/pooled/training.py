@@ -28,7 +28,7 @@ from tuskml.learners.linear.request import Request
 from tuskml.learners.linear.training import train
 from tuskml.learners.models import Models
 from tuskml.learners.options.table import refuse_pooled
-from tuskml.learners.statuses import with_leaks
+from tuskml.learners.statuses import lost_labels, with_leaks, with_lost_labels
 from tuskml.schedule import budget
 
 FOLDS = 5
@@ -44,7 +44,9 @@ def train_pooled(rows: Arrays, request: Request) -> Models:
     cells = written(rows.x, rows.y, rows.group, folds_of(rows, request), (rows.n_groups, FOLDS))
     found = Pooling(cells, rows, request)
     models = found.chosen(found.judged(), began)
-    return with_leaks(models, cells.cells.linked(range(FOLDS)))
+    groups = cells.cells.linked(range(FOLDS))
+    lost = lost_labels(groups, np.zeros(len(groups), bool))
+    return with_lost_labels(with_leaks(models, groups), lost[models.group])
 
 
 def refuse(request: Request) -> None:

@@ -85,7 +85,7 @@ from tuskml.learners.row_groups import (
     Storage,
     lay_out,
 )
-from tuskml.learners.statuses import with_leaks
+from tuskml.learners.statuses import labels_lost, with_leaks, with_lost_labels
 
 ALGORITHMS = (BY_SAMPLER.name, UNASKED.name)
 SAMPLER, DRAWN = "shuffled-partition", "random-partition"
@@ -207,7 +207,7 @@ def train_streamed(source: RowGroups, request: Request, n_features: int) -> Mode
                     models = pulled(training.run(first, layout.chunks(rng)), reader)
                     if models is not None:
                         ended = not tried or models.converged.all()
-                        return with_leaks(models, first.rows) if ended else None
+                        return of_labels(models, first) if ended else None
                     least = skipping.FIRST_ROW_GROUPS  # row groups are not alike
             held, already = wanted, (reader.rows_read, reader.bytes_read)
     return None
@@ -252,6 +252,12 @@ def pulled(run: Run, reader: Reader) -> Models | None:
     except StopIteration as end:
         models: Models | None = end.value
         return models
+
+
+def of_labels(models: Models, first: Chunk) -> Models:
+    """The model with a status that says where a feature is the label, or labels are rounded."""
+    lost = labels_lost(first.labels, np.zeros(1, bool))
+    return with_lost_labels(with_leaks(models, first.rows), lost)
 
 
 def rarer_share(labels: NDArray[np.void]) -> float:

@@ -73,8 +73,9 @@ DECLARE
     loss_of_row text := 'CASE WHEN probable THEN -ln(CASE WHEN answer < 1e-15 THEN 1e-15 ELSE answer END) '
         'WHEN (m).class_names IS NOT NULL THEN 1 - answer ELSE (answer - y::text::float8) ^ 2 END';
 BEGIN
+    -- a class that the model never saw has the probability 0, unless features are NULL
     answer := format('CASE WHEN probable THEN %s WHEN (m).class_names IS NOT NULL THEN (%s = %s)::integer ELSE %s END',
-        tuskml._tuskml_answer_sql('tuskml.predict_proba(m, %, y::text)', kinds, features),
+        tuskml._tuskml_answer_sql('coalesce(tuskml.predict_proba(m, %, y::text), 0 * tuskml.predict_proba(m, %, (m).class_names[1]))', kinds, features),
         tuskml._tuskml_answer_sql('tuskml.predict_class(m, %)', kinds, features), class,
         tuskml._tuskml_answer_sql('tuskml.predict(m, %)', kinds, features));
     PERFORM set_config('search_path', path, true);

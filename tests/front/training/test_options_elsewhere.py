@@ -16,6 +16,7 @@ import pytest
 from option_tries import ROWS, Try, tasks, trained, tries
 
 import tuskml
+from tuskml import ClusterError, DataError
 from tuskml.cluster import units
 from tuskml.learners.learner import Request
 from tuskml.learners.linear.streamed import training as streamed
@@ -223,3 +224,49 @@ def test_every_option_acts_in_one_place(task: str) -> None:
     assert all(ONE_PLACE in case.where for one in table.values() for case in one.acts)
     pooled = {one.name for one in table.values() if any(POOLED in x.where for x in one.acts)}
     assert pooled in ({"l2", "seed", "threads"}, set())
+
+
+SAMPLED = {"algorithm": "sgd", "epsilon": 0.02}
+
+
+@pytest.mark.parametrize("source", ["t", "SELECT * FROM t", "parquet"])
+@pytest.mark.parametrize(
+    ("features", "more"),
+    [
+        (["a", "b"], {}),
+        (["a", "b"], SAMPLED),
+        (["a", "b"], {"group_by": "g"}),
+        (["a", "b"], {"executor": "threads"}),
+        ("[a, b]", {}),
+        ("[a, b]", SAMPLED),
+    ],
+)
+def test_names_that_are_given_are_those_of_the_model(
+    con: Any, tmp_path: Any, source: str, features: Any, more: dict[str, Any]
+) -> None:
+    columns = "i % 3 AS g, i * 7 % 13 AS a, i * 5 % 11 AS b, 2.0 * a + b AS y"
+    con.execute(f"CREATE TABLE t AS SELECT {columns} FROM range(30000) r(i)")
+    if source == "parquet":
+        source = f"{tmp_path}/t.parquet"
+        con.execute(f"COPY t TO '{source}' (ROW_GROUP_SIZE 2048)")
+    given = {"source": source, "label": "y", "features": features, **more}
+    found = tuskml.train(con, "linear", **given, feature_names=["p", "q"])
+    models = [*found.values()] if isinstance(found, dict) else [found]
+    assert {model.features for model in models} == {("p", "q")}
+    with pytest.raises((DataError, ClusterError), match="'feature_names' has 1 names"):
+        tuskml.train(con, "linear", **given, feature_names=["p"])
+
+
+def test_what_a_call_says_twice_is_refused(con: Any) -> None:
+    columns = "i % 3 AS g, i * 7 % 13 AS a, 2.0 * a AS y, 'k' || g AS c"
+    con.execute(f"CREATE TABLE t AS SELECT {columns} FROM range(30) r(i)")
+    given: dict[str, Any] = {"source": "t", "label": "y", "features": ["a"]}
+    for more, sentence in [
+        ({"features": ["a", "a"]}, "features names 'a' twice, expected each once"),
+        ({"group_by": ["g", "g"]}, "group_by names 'g' twice, expected each once"),
+        ({"group_by": "y"}, "group_by has the label 'y' itself: expected other columns"),
+        ({"group_by": "Y"}, "group_by has the label 'y' itself, as 'Y'"),
+        ({"features": ["a", "c"], "feature_names": ["p", "q"]}, "these rows have names"),
+    ]:
+        with pytest.raises(DataError, match=sentence):
+            tuskml.train(con, "linear", **{**given, **more})

@@ -111,7 +111,7 @@ def test_the_options_of_a_model_have_its_classes(here: Client) -> None:
             "option 'classes' is not available with task 'linear', which has no classes",
         ),
         (
-            """train_model('logistic', 9007199254740992 + y % 2, x, '{"invalid": "error"}')""",
+            """train_model('logistic', 9007199254740992 + y % 2 * 2, x, '{"invalid": "error"}')""",
             "label is 9007199254740992 in row 1 of the group, 'logistic' needs labels below 2^53 = 9007199254740992 in size, since larger whole numbers are rounded",
         ),
     ],

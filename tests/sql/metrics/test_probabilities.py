@@ -64,16 +64,25 @@ def test_a_label_without_a_chance_loses_at_most_36(asked: Any) -> None:
 @pytest.mark.parametrize(
     ("label", "shares", "sentence"),
     [
-        ("c", {"a": 0.5, "b": 0.5}, "label is 'c', expected one of the 2 classes of p"),
         ("a", {"a": 1.5, "b": -0.5}, "p of class 'a' is 1.5, expected a probability between 0"),
         ("a", {"a": 0.5, "b": 0.4}, "p adds up to 0.9, expected 1"),
-        ("a", {}, "label is 'a', expected one of the 0 classes of p"),
+        ("a", {}, "p has no classes, expected their probabilities"),
     ],
 )
 def test_what_is_refused(asked: Any, label: str, shares: Any, sentence: str) -> None:
     for name in ("log_loss", "brier"):
         query = f"SELECT {name}(y, p) FROM {asked.rows([(label, shares)], 'y, p')}"
         assert f"{name}: {sentence}" in asked.sentence(query)
+
+
+def test_a_class_that_was_never_seen_is_a_wrong_prediction(asked: Any) -> None:
+    """It has the probability 0, and brier adds up all classes."""
+    for shares in ({"a": 0.25, "b": 0.75}, {"a": 0.25, "b": 0.25, "d": 0.5}):
+        rows = [("c", shares), ("a", shares)]
+        lost = -np.log([np.finfo(float).eps, 0.25])
+        assert asked.one("log_loss(y, p)", rows, "y, p") == pytest.approx(lost.mean())
+        missed = 1 + sum(p**2 for p in shares.values())
+        assert asked.one("brier(y, p)", rows[:1], "y, p") == pytest.approx(missed)
 
 
 def test_a_model_that_has_seen_one_class(asked: Any) -> None:

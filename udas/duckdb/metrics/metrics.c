@@ -21,7 +21,8 @@ static void add_parameter(duckdb_aggregate_function f, argument_kind kind) {
     static const duckdb_type TYPES[] = {[A_NUMBER] = DUCKDB_TYPE_DOUBLE,
                                         [A_BOOLEAN] = DUCKDB_TYPE_BOOLEAN,
                                         [A_TEXT] = DUCKDB_TYPE_VARCHAR,
-                                        [A_WHOLE] = DUCKDB_TYPE_BIGINT};
+                                        [A_WHOLE] = DUCKDB_TYPE_BIGINT,
+                                        [A_CLASS] = DUCKDB_TYPE_ANY};
     duckdb_logical_type type =
         kind == A_SHARES ? make_shares_type() : duckdb_create_logical_type(TYPES[kind]);
     duckdb_aggregate_function_add_parameter(f, type);
@@ -86,16 +87,45 @@ bool add_positive(duckdb_aggregate_function_set set, const overload *like) {
     return add_overload(set, &o);
 }
 
-bool add_class_overloads(duckdb_aggregate_function_set set, const overload *like, bool text) {
-    bool done = true;
-    for (int label = A_NUMBER; label <= (text ? A_TEXT : A_BOOLEAN); label++)
-        for (int second = A_NUMBER; second <= (text ? A_TEXT : A_BOOLEAN); second++) {
-            overload o = *like;
-            o.arguments[0] = (argument_kind)label;
-            o.arguments[1] = (argument_kind)second;
-            done = done && add_overload(set, &o);
+static bool class_column(duckdb_vector v, idx_t n, metric_chunk *c, int argument) {
+    column *found = &c->columns[argument];
+    bool boolean;
+    if (!is_label_text(v)) {
+        if (!label_of_any(v, n, &c->scratch, found, &boolean))
+            return false;
+        c->kinds[argument] = boolean ? A_BOOLEAN : A_NUMBER;
+        c->rounded |= found->rounded != NULL;
+        return true;
+    }
+    tusk_text *texts;
+    *found = column_of(v);
+    if (!texts_of_any(v, n, &c->scratch, &texts))
+        return false;
+    found->data = texts;
+    c->kinds[argument] = A_TEXT;
+    return true;
+}
+
+bool metric_chunk_of(duckdb_data_chunk chunk, const overload *o, metric_chunk *c, char *sentence) {
+    idx_t n = duckdb_data_chunk_get_size(chunk);
+    *c = (metric_chunk){0};
+    for (int i = 0; i < o->n_arguments; i++) {
+        duckdb_vector v = duckdb_data_chunk_get_vector(chunk, (idx_t)i);
+        c->kinds[i] = o->arguments[i];
+        if (o->arguments[i] != A_CLASS) {
+            c->columns[i] = column_of(v);
+        } else if (!class_column(v, n, c, i)) {
+            char type[200];
+            write_type(v, type, sizeof type);
+            if (c->scratch.out_of_memory)
+                snprintf(sentence, TUSK_SENTENCE, "out of memory");
+            else
+                snprintf(sentence, TUSK_SENTENCE, "%s is %s, expected a number, a boolean or text",
+                         i ? "predicted" : "label", type);
+            return false;
         }
-    return done;
+    }
+    return true;
 }
 
 bool register_metrics(duckdb_connection connection, database *d) {

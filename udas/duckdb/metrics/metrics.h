@@ -12,12 +12,22 @@
 #include <string.h>
 
 #include "../../scalars/metrics/heap.h"
+#include "../../scalars/metrics/metric.h"
 #include "../../scalars/metrics/scored.h"
 #include "../../scalars/metrics/shares.h"
 #include "../../scalars/metrics/table.h"
-#include "../database.h"
+#include "../features/named.h"
 
-typedef enum argument_kind { A_NUMBER, A_BOOLEAN, A_TEXT, A_WHOLE, A_SHARES } argument_kind;
+/* A class is a number, a boolean or text of any type that training takes; which of the first
+ * three it is, the columns of a chunk say. */
+typedef enum argument_kind {
+    A_NUMBER,
+    A_BOOLEAN,
+    A_TEXT,
+    A_WHOLE,
+    A_SHARES,
+    A_CLASS
+} argument_kind;
 
 #define METRIC_ARGUMENTS 5
 
@@ -59,21 +69,43 @@ static inline const overload *overload_of(duckdb_function_info info) {
 
 void metric_refuse(duckdb_function_info info, const char *sentence);
 
+/* The arguments of a chunk. */
+typedef struct metric_chunk {
+    column columns[METRIC_ARGUMENTS];
+    argument_kind kinds[METRIC_ARGUMENTS]; /* none is A_CLASS; texts of classes are tusk_text */
+    bool rounded;                          /* whether a class is a number that was rounded */
+    scratch scratch;
+} metric_chunk;
+
+/* Reads the arguments; false with a sentence if one that is a class has no fitting type. The
+ * caller frees the scratch in either case. */
+bool metric_chunk_of(duckdb_data_chunk chunk, const overload *o, metric_chunk *c, char *sentence);
+
 /* One row of a chunk. */
 typedef struct metric_row {
     const overload *o;
     const column *columns;
+    const argument_kind *kinds;
     idx_t at;
     tusk_positive *positive; /* the last one of the chunk */
 } metric_row;
 
 static inline double number_at(const metric_row *row, int argument) {
     const void *data = row->columns[argument].data;
-    return row->o->arguments[argument] == A_BOOLEAN ? ((const bool *)data)[row->at]
-                                                    : ((const double *)data)[row->at];
+    return row->kinds[argument] == A_BOOLEAN ? ((const bool *)data)[row->at]
+                                             : ((const double *)data)[row->at];
 }
-static inline duckdb_string_t *text_at(const metric_row *row, int argument) {
-    return (duckdb_string_t *)row->columns[argument].data + row->at;
+/* A text that is no class. */
+static inline tusk_text text_at(const metric_row *row, int argument) {
+    return text_of_string((const duckdb_string_t *)row->columns[argument].data + row->at);
+}
+/* A class that is text. */
+static inline tusk_text class_text_at(const metric_row *row, int argument) {
+    return ((const tusk_text *)row->columns[argument].data)[row->at];
+}
+/* Whether a class is a number that others are rounded to as well. */
+static inline bool has_rounded(const metric_row *row) {
+    return is_rounded(&row->columns[0], row->at) || is_rounded(&row->columns[1], row->at);
 }
 /* Whether the row has the argument that only some metrics take. */
 static inline bool has_more(const metric_row *row) {
@@ -84,40 +116,42 @@ static inline double weight_at(const metric_row *row) {
     return row->o->weight ? number_at(row, row->o->weight) : 1;
 }
 
-static inline bool is_text(duckdb_string_t *a, const char *text, size_t length) {
-    return length == duckdb_string_t_length(*a) && !memcmp(duckdb_string_t_data(a), text, length);
+static inline bool is_text(tusk_text a, const char *text, size_t length) {
+    return length == a.length && !memcmp(a.data, text, length);
 }
 /* The positive class that the row names, which seldom changes from row to row. */
 static inline const tusk_positive *positive_at(const metric_row *row) {
-    duckdb_string_t *name = text_at(row, row->o->positive);
-    const char *text = duckdb_string_t_data(name);
-    size_t length = duckdb_string_t_length(*name);
+    tusk_text name = text_at(row, row->o->positive);
     tusk_positive *p = row->positive;
-    if (!p->name || p->length != length || memcmp(p->name, text, length))
-        *p = tusk_positive_named(text, length);
+    if (!p->name || !is_text(name, p->name, p->length))
+        *p = tusk_positive_named(name.data, name.length);
     return p;
 }
 /* Whether a label or a prediction is the positive class that the row names: numbers and booleans
  * have the names that models give them. */
 static inline bool is_positive(const metric_row *row, int argument) {
     const tusk_positive *p = positive_at(row);
-    if (row->o->arguments[argument] != A_TEXT)
+    if (row->kinds[argument] != A_TEXT)
         return number_at(row, argument) == p->number;
-    return is_text(text_at(row, argument), p->name, p->length);
+    return is_text(class_text_at(row, argument), p->name, p->length);
+}
+/* Whether a label or a prediction can be a class; false with a sentence. */
+static inline bool is_class(const metric_row *row, int argument, char *sentence) {
+    return row->kinds[argument] == A_TEXT ||
+           tusk_is_class(number_at(row, argument), argument ? "predicted" : "label", sentence);
 }
 /* The label as a number: 1 for a positive class that is named, and 0 for the others. */
 static inline double label_at(const metric_row *row) {
     return row->o->positive ? is_positive(row, 0) : number_at(row, 0);
 }
 /* Whether a text label lacks the name of its positive class. */
-static inline bool lacks_positive(const overload *o) {
-    return o->arguments[0] == A_TEXT && o->arguments[1] == A_NUMBER && !o->positive;
+static inline bool lacks_positive(const metric_row *row) {
+    return row->kinds[0] == A_TEXT && row->kinds[1] == A_NUMBER && !row->o->positive;
 }
 
 /* Whether one argument is text and the other is not. */
-static inline bool mixes_text(const overload *o) {
-    return o->arguments[1] != A_SHARES &&
-           (o->arguments[0] == A_TEXT) != (o->arguments[1] == A_TEXT);
+static inline bool mixes_text(const metric_row *row) {
+    return row->kinds[1] != A_SHARES && (row->kinds[0] == A_TEXT) != (row->kinds[1] == A_TEXT);
 }
 
 typedef bool (*take_row)(duckdb_function_info info, duckdb_aggregate_state state,
@@ -130,25 +164,36 @@ static inline __attribute__((always_inline)) void each_row(duckdb_function_info 
                                                            duckdb_aggregate_state *states,
                                                            const void *caller, take_row take) {
     const overload *o = overload_of(info);
-    column columns[METRIC_ARGUMENTS];
     idx_t n = duckdb_data_chunk_get_size(chunk);
+    char sentence[TUSK_SENTENCE];
+    metric_chunk c;
     duckdb_aggregate_state same[CHUNK_ROWS];
     states = states_of_rows(o->database, states, n, caller, same);
     if (!states) {
         metric_refuse(info, LONE_STATE);
         return;
     }
-    for (int i = 0; i < o->n_arguments; i++)
-        columns[i] = chunk_column(chunk, (idx_t)i);
+    if (!metric_chunk_of(chunk, o, &c, sentence)) {
+        metric_refuse(info, sentence);
+        scratch_free(&c.scratch);
+        return;
+    }
     tusk_positive positive = {0};
-    metric_row row = {o, columns, 0, &positive};
-    for (; row.at < n; row.at++)
-        if (is_valid(&columns[0], row.at) && is_valid(&columns[1], row.at) &&
-            !(o->third_skips && !is_valid(&columns[o->more], row.at)) &&
-            !(o->positive && !is_valid(&columns[o->positive], row.at)) &&
-            !(o->weight && !is_valid(&columns[o->weight], row.at)) &&
-            !take(info, states[row.at], &row))
-            return;
+    metric_row row = {o, c.columns, c.kinds, 0, &positive};
+    for (; row.at < n; row.at++) {
+        if (!is_valid(&c.columns[0], row.at) || !is_valid(&c.columns[1], row.at) ||
+            (o->third_skips && !is_valid(&c.columns[o->more], row.at)) ||
+            (o->positive && !is_valid(&c.columns[o->positive], row.at)) ||
+            (o->weight && !is_valid(&c.columns[o->weight], row.at)))
+            continue;
+        if (c.rounded && has_rounded(&row)) {
+            metric_refuse(info, TUSK_ROUNDED_CLASS);
+            break;
+        }
+        if (!take(info, states[row.at], &row))
+            break;
+    }
+    scratch_free(&c.scratch);
 }
 
 /* Adds an overload with the argument kinds of `like`, and unless it is unweighted one with a
@@ -156,11 +201,6 @@ static inline __attribute__((always_inline)) void each_row(duckdb_function_info 
 bool add_overload(duckdb_aggregate_function_set set, const overload *like);
 /* Adds the overload of `like` whose third argument names the positive class. */
 bool add_positive(duckdb_aggregate_function_set set, const overload *like);
-/* Adds all overloads whose label and prediction are booleans, numbers or, if text is true,
- * text. Text paired with another kind has an overload too, which refuses its rows: otherwise
- * DuckDB would convert the other argument to text, such as 1 to '1.0'. */
-bool add_class_overloads(duckdb_aggregate_function_set set, const overload *like, bool text);
-
 bool register_sums(duckdb_connection connection, database *d);
 bool register_rankings(duckdb_connection connection, database *d);
 bool register_class_metrics(duckdb_connection connection, database *d);

@@ -15,21 +15,21 @@ static tusk_classes *classes_in(duckdb_aggregate_state state) {
 static bool class_at(const metric_row *row, int argument, tusk_class *c, char *sentence) {
     const char *name = argument ? "predicted" : "label";
     if (row->o->positive)
-        return tusk_class_number(c, is_positive(row, argument), name, sentence);
-    if (row->o->arguments[argument] != A_TEXT)
+        return is_class(row, argument, sentence) &&
+               tusk_class_number(c, is_positive(row, argument), name, sentence);
+    if (row->kinds[argument] != A_TEXT)
         return tusk_class_number(c, number_at(row, argument), name, sentence);
-    duckdb_string_t *text = text_at(row, argument);
-    return tusk_class_text(c, duckdb_string_t_data(text), duckdb_string_t_length(*text), name,
-                           sentence);
+    tusk_text text = class_text_at(row, argument);
+    return tusk_class_text(c, text.data, text.length, name, sentence);
 }
 
-static enum tusk_class_type type_of(const overload *o) {
-    if (o->positive)
+static enum tusk_class_type type_of(const metric_row *row) {
+    if (row->o->positive)
         return TUSK_BOOLEAN_CLASS;
-    if (o->arguments[0] == A_TEXT)
+    if (row->kinds[0] == A_TEXT)
         return TUSK_TEXT_CLASS;
-    return o->arguments[0] == A_BOOLEAN && o->arguments[1] == A_BOOLEAN ? TUSK_BOOLEAN_CLASS
-                                                                        : TUSK_NUMBER_CLASS;
+    return row->kinds[0] == A_BOOLEAN && row->kinds[1] == A_BOOLEAN ? TUSK_BOOLEAN_CLASS
+                                                                    : TUSK_NUMBER_CLASS;
 }
 
 static bool average_at(const metric_row *row, enum tusk_average *average, char *sentence) {
@@ -37,22 +37,21 @@ static bool average_at(const metric_row *row, enum tusk_average *average, char *
         *average = TUSK_MACRO;
         return true;
     }
-    duckdb_string_t *text = has_more(row) ? text_at(row, row->o->more) : NULL;
-    return tusk_average_of(text ? duckdb_string_t_data(text) : NULL,
-                           text ? duckdb_string_t_length(*text) : 0, average, sentence) &&
+    tusk_text text = has_more(row) ? text_at(row, row->o->more) : (tusk_text){NULL, 0};
+    return tusk_average_of(text.data, text.length, average, sentence) &&
            (!row->o->positive || tusk_one_class(*average, sentence));
 }
 
 static bool take(tusk_classes *s, const metric_row *row, char *sentence) {
     enum tusk_average average;
     tusk_class label, predicted;
-    if (!row->o->positive && mixes_text(row->o)) {
+    if (!row->o->positive && mixes_text(row)) {
         snprintf(sentence, TUSK_SENTENCE, TUSK_MIXED);
         return false;
     }
     s->weighted = row->o->weight;
     return average_at(row, &average, sentence) &&
-           tusk_classes_are(s, type_of(row->o), average, sentence) &&
+           tusk_classes_are(s, type_of(row), average, sentence) &&
            class_at(row, 0, &label, sentence) && class_at(row, 1, &predicted, sentence) &&
            tusk_classes_add(s, &label, &predicted, (tusk_counts){1, weight_at(row)}, tusk_heap,
                             sentence);
@@ -155,15 +154,15 @@ static bool register_class_metric(duckdb_connection connection, database *d,
                       .kind = metric,
                       .n_arguments = n,
                       .unweighted = n == 2 && !confusion,
-                      .arguments = {A_NUMBER, A_NUMBER, A_TEXT},
+                      .arguments = {A_CLASS, A_CLASS, A_TEXT},
                       .more = n == 3 ? 2 : 0,
                       .table = confusion ? tusk_confusion_table(false) : NULL,
                       .weighted_table = confusion ? tusk_confusion_table(true) : NULL};
-        done = done && add_class_overloads(set, &o, true);
+        done = done && add_overload(set, &o);
         o.unweighted = false;
         o.positive = o.n_arguments++;
         o.arguments[o.positive] = A_TEXT;
-        done = done && (n == 2 || add_class_overloads(set, &o, true));
+        done = done && (n == 2 || add_overload(set, &o));
     }
     done = done && duckdb_register_aggregate_function_set(connection, set) == DuckDBSuccess;
     duckdb_destroy_aggregate_function_set(&set);

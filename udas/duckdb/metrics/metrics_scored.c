@@ -23,14 +23,18 @@ static int64_t bins_of(const metric_row *row) {
 static bool scored_take(duckdb_function_info info, duckdb_aggregate_state state,
                         const metric_row *row) {
     char sentence[TUSK_SENTENCE];
-    if (lacks_positive(row->o)) {
-        metric_refuse(info, TUSK_NO_POSITIVE);
+    const tusk_ranking *ranking = tusk_ranking_of(kind_of(row->o));
+    if (lacks_positive(row)) {
+        metric_refuse(info, ranking->at_k ? TUSK_TEXT_AT_K : TUSK_NO_POSITIVE);
+        return false;
+    }
+    if (row->o->positive && !is_class(row, 0, sentence)) {
+        metric_refuse(info, sentence);
         return false;
     }
     tusk_ranked ranked = {label_at(row), number_at(row, 1), bins_of(row), weight_at(row)};
     scored_in(state)->weighted = row->o->weight;
-    if (tusk_scored_take(scored_in(state), tusk_ranking_of(kind_of(row->o)), &ranked, tusk_heap,
-                         sentence))
+    if (tusk_scored_take(scored_in(state), ranking, &ranked, tusk_heap, sentence))
         return true;
     metric_refuse(info, sentence);
     return false;
@@ -124,19 +128,20 @@ static bool register_ranking(duckdb_connection connection, database *d,
     duckdb_aggregate_function_set set =
         duckdb_create_aggregate_function_set(spelled(r->name, own, name));
     bool done = true, named = !r->at_k && !r->graded;
-    for (int n = 2; n <= (tusk_has_bins(r) ? 3 : 2); n++)
-        for (int label = A_NUMBER; label <= (named ? A_TEXT : A_BOOLEAN); label++) {
-            overload o = {.database = d,
-                          .name = r->name,
-                          .family = &RANKINGS,
-                          .kind = kind,
-                          .n_arguments = n,
-                          .arguments = {(argument_kind)label, A_NUMBER, A_WHOLE},
-                          .unweighted = (n == 2 && r->bins) || r->at_k,
-                          .more = n == 3 ? 2 : 0,
-                          .table = tusk_ranking_table(kind)};
-            done = done && add_overload(set, &o) && (!named || add_positive(set, &o));
-        }
+    for (int n = 2; n <= (tusk_has_bins(r) ? 3 : 2); n++) {
+        overload o = {.database = d,
+                      .name = r->name,
+                      .family = &RANKINGS,
+                      .kind = kind,
+                      .n_arguments = n,
+                      .arguments = {r->graded ? A_NUMBER : A_CLASS, A_NUMBER, A_WHOLE},
+                      .unweighted = (n == 2 && r->bins) || r->at_k,
+                      .more = n == 3 ? 2 : 0,
+                      .table = tusk_ranking_table(kind)};
+        done = done && add_overload(set, &o) && (!named || add_positive(set, &o));
+        o.arguments[0] = A_BOOLEAN;
+        done = done && (!r->graded || add_overload(set, &o));
+    }
     done = done && duckdb_register_aggregate_function_set(connection, set) == DuckDBSuccess;
     duckdb_destroy_aggregate_function_set(&set);
     return done;

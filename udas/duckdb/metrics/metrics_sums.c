@@ -19,11 +19,10 @@ static const tusk_metric *metric_of(const overload *o) {
 
 /* For two texts it only matters whether they are equal. */
 static tusk_judged judged_of(const metric_row *row) {
-    if (row->o->arguments[1] == A_TEXT) {
-        duckdb_string_t *predicted = text_at(row, 1);
-        return (tusk_judged){.y = 1,
-                             .p = is_text(text_at(row, 0), duckdb_string_t_data(predicted),
-                                          duckdb_string_t_length(*predicted))};
+    if (row->kinds[1] == A_TEXT) {
+        tusk_text predicted = class_text_at(row, 1);
+        return (tusk_judged){
+            .y = 1, .p = is_text(class_text_at(row, 0), predicted.data, predicted.length)};
     }
     return (tusk_judged){.y = label_at(row),
                          .p = number_at(row, 1),
@@ -32,10 +31,9 @@ static tusk_judged judged_of(const metric_row *row) {
 
 /* The label as classes are called; the text is in `own` or the vector. */
 static tusk_shares labelled(const metric_row *row, char *own) {
-    if (row->o->arguments[0] == A_TEXT) {
-        duckdb_string_t *text = text_at(row, 0);
-        return (tusk_shares){.label = duckdb_string_t_data(text),
-                             .length = duckdb_string_t_length(*text)};
+    if (row->kinds[0] == A_TEXT) {
+        tusk_text text = class_text_at(row, 0);
+        return (tusk_shares){.label = text.data, .length = text.length};
     }
     return tusk_shares_of_number(number_at(row, 0), own);
 }
@@ -63,7 +61,9 @@ static bool judge_shares(const metric_row *row, tusk_judged *judged, bool *known
 /* Reads the row; *known is false if it does not count. */
 static bool judge(const metric_row *row, tusk_judged *judged, bool *known, char *sentence) {
     *known = true;
-    if (row->o->arguments[1] != A_SHARES)
+    if (row->o->positive && !is_class(row, 0, sentence))
+        return false;
+    if (row->kinds[1] != A_SHARES)
         *judged = judged_of(row);
     else if (!judge_shares(row, judged, known, sentence))
         return false;
@@ -73,11 +73,11 @@ static bool judge(const metric_row *row, tusk_judged *judged, bool *known, char 
 
 static bool score_take(duckdb_function_info info, duckdb_aggregate_state state,
                        const metric_row *row) {
-    if (row->o->arguments[0] == A_TEXT && metric_of(row->o)->shares && lacks_positive(row->o)) {
+    if (metric_of(row->o)->shares && lacks_positive(row)) {
         metric_refuse(info, TUSK_NO_POSITIVE);
         return false;
     }
-    if (!row->o->positive && mixes_text(row->o)) {
+    if (!row->o->positive && mixes_text(row)) {
         metric_refuse(info, TUSK_MIXED);
         return false;
     }
@@ -153,19 +153,14 @@ static bool register_sum(duckdb_connection connection, database *d, enum tusk_me
     duckdb_aggregate_function_set set =
         duckdb_create_aggregate_function_set(spelled(m->name, own, name));
     bool done = true;
-    if (m->classes) {
-        done = add_class_overloads(set, &o, true);
-    } else {
-        for (int label = A_NUMBER; label <= (m->shares ? A_TEXT : A_BOOLEAN); label++) {
-            o.arguments[0] = (argument_kind)label;
-            done = done && add_overload(set, &o) && (!m->shares || add_positive(set, &o));
-        }
+    bool of_classes = m->classes || m->shares;
+    for (int label = A_NUMBER; label <= (of_classes ? A_NUMBER : A_BOOLEAN); label++) {
+        o.arguments[0] = of_classes ? A_CLASS : (argument_kind)label;
+        o.arguments[1] = m->classes ? A_CLASS : A_NUMBER;
+        done = done && add_overload(set, &o) && (!m->shares || add_positive(set, &o));
     }
     o.arguments[1] = A_SHARES;
-    for (int label = A_NUMBER; m->shares && label <= A_TEXT; label++) {
-        o.arguments[0] = (argument_kind)label;
-        done = done && add_overload(set, &o);
-    }
+    done = done && (!m->shares || add_overload(set, &o));
     done = done && duckdb_register_aggregate_function_set(connection, set) == DuckDBSuccess;
     duckdb_destroy_aggregate_function_set(&set);
     return done;

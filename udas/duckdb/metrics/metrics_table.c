@@ -2,9 +2,9 @@
 #include "metrics.h"
 
 duckdb_logical_type make_table_type(const tusk_table *table) {
-    static const duckdb_type TYPES[] = {[TUSK_NUMBER] = DUCKDB_TYPE_DOUBLE,
-                                        [TUSK_WHOLE] = DUCKDB_TYPE_BIGINT,
-                                        [TUSK_WORDS] = DUCKDB_TYPE_VARCHAR};
+    static const duckdb_type TYPES[] = {[TUSK_NUMBER_CELL] = DUCKDB_TYPE_DOUBLE,
+                                        [TUSK_WHOLE_CELL] = DUCKDB_TYPE_BIGINT,
+                                        [TUSK_TEXT_CELL] = DUCKDB_TYPE_VARCHAR};
     duckdb_logical_type types[TUSK_COLUMNS];
     const char *names[TUSK_COLUMNS];
     for (int i = 0; i < table->n_columns; i++) {
@@ -26,9 +26,9 @@ list_writer list_begin(const tusk_table *table, duckdb_vector list) {
 static void put_cell(duckdb_vector v, idx_t at, enum tusk_cell_type type, const tusk_cell *cell) {
     if (cell->null)
         set_null(v, at);
-    else if (type == TUSK_NUMBER)
+    else if (type == TUSK_NUMBER_CELL)
         ((double *)duckdb_vector_get_data(v))[at] = cell->number;
-    else if (type == TUSK_WHOLE)
+    else if (type == TUSK_WHOLE_CELL)
         ((int64_t *)duckdb_vector_get_data(v))[at] = cell->whole;
     else
         duckdb_vector_assign_string_element_len(v, at, cell->words ? cell->words : cell->own,

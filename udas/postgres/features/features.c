@@ -46,13 +46,16 @@ double read_number(Datum datum, Oid type) {
     }
 }
 
+#define EXACT "9007199254740992" /* 2^53, which the next whole number is rounded to */
+
 /* Whether the text of a numeric has more digits than a double keeps. */
 static bool loses_digits(const char *text, double x) {
     const char *point = strchr(text, '.'), *end = text + strlen(text);
     while (point && end > point && (end[-1] == '0' || end[-1] == '.'))
         end--;
     if (!point || end <= point)
-        return isfinite(x) && fabs(x) > 0x1p53;
+        return isfinite(x) && fabs(x) >= 0x1p53 &&
+               (fabs(x) > 0x1p53 || strncmp(text + (*text == '-'), EXACT, strlen(EXACT)) != 0);
     int digits = 0;
     for (; text < end; text++)
         digits += isdigit((unsigned char)*text) && (digits || *text != '0');
@@ -60,6 +63,12 @@ static bool loses_digits(const char *text, double x) {
 }
 
 double read_number_noted(Datum datum, Oid type, bool *rounded) {
+    if (type == INT8OID) {
+        int64 whole = DatumGetInt64(datum);
+        double x = (double)whole;
+        *rounded |= fabs(x) >= 0x1p53 && (__int128)x != whole;
+        return x;
+    }
     if (type != NUMERICOID)
         return read_number(datum, type);
     char *text = DatumGetCString(DirectFunctionCall1(numeric_out, datum));

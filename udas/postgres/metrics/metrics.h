@@ -22,12 +22,15 @@ row_types *types_of(FmgrInfo *site);
 bool has_row(FunctionCallInfo fcinfo);
 /* Whether the third argument of a label and a score names the positive class. */
 bool names_positive(FunctionCallInfo fcinfo);
+/* A label or a prediction as a number that is told apart from others; name: of the metric, which
+ * refuses one that was rounded. */
+double read_class(FunctionCallInfo fcinfo, int argument, Oid type, const char *name);
 /* Whether a label or a prediction is the class that the argument at `positive` names; numbers and
  * booleans have the names that models give them. */
-bool is_positive(FunctionCallInfo fcinfo, int argument, Oid type, int positive);
+bool is_positive(FunctionCallInfo fcinfo, int argument, Oid type, int positive, const char *name);
 /* Reads the row of a transition as numbers, the label as 1 where it is the positive class that is
  * named; false if it has a NULL. */
-bool read_row(FunctionCallInfo fcinfo, double *label, double *predicted);
+bool read_row(FunctionCallInfo fcinfo, const char *name, double *label, double *predicted);
 /* Whether the transition has this argument, and it is not NULL. */
 bool has_argument(FunctionCallInfo fcinfo, int argument);
 /* Reads the row's weight at that argument, 1 if there is none; false if it is NULL. */

@@ -37,13 +37,14 @@ static bool names_class(FunctionCallInfo fcinfo) {
     return types_of(fcinfo->flinfo)->fourth == TEXTOID;
 }
 
-static bool class_at(FunctionCallInfo fcinfo, int argument, Oid type, tusk_class *c,
-                     char *sentence) {
+static bool class_at(FunctionCallInfo fcinfo, const char *metric, int argument, Oid type,
+                     tusk_class *c, char *sentence) {
     const char *name = argument == A_LABEL ? "label" : "predicted";
     if (names_class(fcinfo))
-        return tusk_class_number(c, is_positive(fcinfo, argument, type, A_FOURTH), name, sentence);
+        return tusk_class_number(c, is_positive(fcinfo, argument, type, A_FOURTH, metric), name,
+                                 sentence);
     if (type != TEXTOID)
-        return tusk_class_number(c, read_number(PG_GETARG_DATUM(argument), type), name, sentence);
+        return tusk_class_number(c, read_class(fcinfo, argument, type, metric), name, sentence);
     const text *t = PG_GETARG_TEXT_PP(argument);
     return tusk_class_text(c, VARDATA_ANY(t), VARSIZE_ANY_EXHDR(t), name, sentence);
 }
@@ -76,13 +77,14 @@ static bool average_at(FunctionCallInfo fcinfo, enum tusk_class_metric metric,
 
 static bool take_row(FunctionCallInfo fcinfo, classes_state *s, double weight, char *sentence) {
     const row_types *types = types_of(fcinfo->flinfo);
+    const char *name = tusk_class_metric_name(s->metric);
     enum tusk_average average;
     tusk_class label, predicted;
     s->classes.weighted = PG_NARGS() > weight_place(fcinfo, s->metric);
     return average_at(fcinfo, s->metric, &average, sentence) &&
            tusk_classes_are(&s->classes, type_of(types), average, sentence) &&
-           class_at(fcinfo, A_LABEL, types->label, &label, sentence) &&
-           class_at(fcinfo, A_PREDICTED, types->predicted, &predicted, sentence) &&
+           class_at(fcinfo, name, A_LABEL, types->label, &label, sentence) &&
+           class_at(fcinfo, name, A_PREDICTED, types->predicted, &predicted, sentence) &&
            tusk_classes_add(&s->classes, &label, &predicted, (tusk_counts){1, weight},
                             growth_in(aggregate_context(fcinfo)), sentence);
 }

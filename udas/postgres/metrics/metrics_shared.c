@@ -11,6 +11,7 @@
 #include "utils/memutils.h"
 #include "utils/typcache.h"
 
+#include "../../scalars/metrics/metric.h"
 #include "../../scalars/metrics/shares.h"
 
 /* --- rows --- */
@@ -52,15 +53,28 @@ static const tusk_positive *positive_at(FunctionCallInfo fcinfo, int argument) {
     return &t->positive;
 }
 
-bool is_positive(FunctionCallInfo fcinfo, int argument, Oid type, int positive) {
+double read_class(FunctionCallInfo fcinfo, int argument, Oid type, const char *name) {
+    bool rounded = false;
+    double x = read_number_noted(PG_GETARG_DATUM(argument), type, &rounded);
+    if (rounded)
+        refuse_row(name, TUSK_ROUNDED_CLASS);
+    return x;
+}
+
+bool is_positive(FunctionCallInfo fcinfo, int argument, Oid type, int positive, const char *name) {
     const tusk_positive *p = positive_at(fcinfo, positive);
     Datum value = PG_GETARG_DATUM(argument);
     if (type == TEXTOID) {
         const text *t = DatumGetTextPP(value);
         return VARSIZE_ANY_EXHDR(t) == p->length && !memcmp(VARDATA_ANY(t), p->name, p->length);
     }
-    if (is_number_type(number_type(type)))
-        return read_number(value, number_type(type)) == p->number;
+    if (is_number_type(number_type(type))) {
+        char sentence[TUSK_SENTENCE];
+        double x = read_class(fcinfo, argument, number_type(type), name);
+        if (!tusk_is_class(x, argument == A_LABEL ? "label" : "predicted", sentence))
+            refuse_row(name, sentence);
+        return x == p->number;
+    }
     FmgrInfo *output = &types_of(fcinfo->flinfo)->output;
     if (!OidIsValid(output->fn_oid)) {
         Oid function;
@@ -72,17 +86,17 @@ bool is_positive(FunctionCallInfo fcinfo, int argument, Oid type, int positive) 
     return strlen(other) == p->length && !memcmp(other, p->name, p->length);
 }
 
-bool read_row(FunctionCallInfo fcinfo, double *label, double *predicted) {
+bool read_row(FunctionCallInfo fcinfo, const char *name, double *label, double *predicted) {
     if (!has_row(fcinfo))
         return false;
     const row_types *t = types_of(fcinfo->flinfo);
     if (names_positive(fcinfo)) {
         if (PG_ARGISNULL(A_THIRD))
             return false;
-        *label = is_positive(fcinfo, A_LABEL, t->label, A_THIRD);
+        *label = is_positive(fcinfo, A_LABEL, t->label, A_THIRD, name);
     } else
-        *label = read_number(PG_GETARG_DATUM(A_LABEL), t->label);
-    *predicted = read_number(PG_GETARG_DATUM(A_PREDICTED), t->predicted);
+        *label = read_class(fcinfo, A_LABEL, t->label, name);
+    *predicted = read_class(fcinfo, A_PREDICTED, t->predicted, name);
     return true;
 }
 
@@ -148,9 +162,9 @@ array_writer *array_begin(FunctionCallInfo fcinfo, const tusk_table *table) {
 
 static Datum datum_of(const tusk_cell *cell, enum tusk_cell_type type) {
     switch (type) {
-    case TUSK_NUMBER:
+    case TUSK_NUMBER_CELL:
         return Float8GetDatum(cell->number);
-    case TUSK_WHOLE:
+    case TUSK_WHOLE_CELL:
         return Int64GetDatum(cell->whole);
     default:
         return PointerGetDatum(

@@ -38,13 +38,13 @@ static bool read_shares(Jsonb *p, tusk_shares *s, bool *known, char *sentence) {
     return true;
 }
 
-static tusk_shares labelled(FunctionCallInfo fcinfo, char *own) {
+static tusk_shares labelled(FunctionCallInfo fcinfo, const char *name, char *own) {
     Oid type = types_of(fcinfo->flinfo)->label;
     if (type == TEXTOID) {
         const text *t = PG_GETARG_TEXT_PP(A_LABEL);
         return (tusk_shares){.label = VARDATA_ANY(t), .length = VARSIZE_ANY_EXHDR(t)};
     }
-    return tusk_shares_of_number(read_number(PG_GETARG_DATUM(A_LABEL), type), own);
+    return tusk_shares_of_number(read_class(fcinfo, A_LABEL, type, name), own);
 }
 
 static Datum take(FunctionCallInfo fcinfo, enum tusk_metric_kind kind) {
@@ -55,7 +55,7 @@ static Datum take(FunctionCallInfo fcinfo, enum tusk_metric_kind kind) {
     aggregate_context(fcinfo);
     if (!has_row(fcinfo) || !read_weight(fcinfo, A_THIRD, &weight))
         return give_state(fcinfo, state_at(fcinfo, A_STATE));
-    tusk_shares s = labelled(fcinfo, own);
+    tusk_shares s = labelled(fcinfo, tusk_metric_of(kind)->name, own);
     if (!read_shares(PG_GETARG_JSONB_P(A_PREDICTED), &s, &known, sentence) ||
         (known && !tusk_shares_judged(&s, &row, sentence)))
         refuse_row(tusk_metric_of(kind)->name, sentence);

@@ -3,17 +3,18 @@
  */
 #include "predict.h"
 
-#include <ctype.h>
 #include <math.h>
 
 #include "catalog/pg_type.h"
-#include "lib/stringinfo.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
 #include "utils/float.h"
 #include "utils/jsonb.h"
 #include "utils/lsyscache.h"
 #include "utils/numeric.h"
+
+#include "../../scalars/metrics/shares.h"
+#include "../../scalars/metrics/table.h"
 
 #define A_CLASS 2 /* the third argument */
 
@@ -66,21 +67,16 @@ static Datum shares_by_name(FunctionCallInfo fcinfo, enum feature_form form) {
 
 /* --- predict_proba of one class --- */
 
-/* A whole number without leading zeros and without what follows its point; NULL for other text. */
-static char *whole_number(const char *given) {
-    const char *at = given + (*given == '-'), *first = at;
-    while (isdigit((unsigned char)*at))
-        at++;
-    const char *end = at;
-    if (*at == '.')
-        for (at++; *at == '0';)
-            at++;
-    if (end == first || *at)
-        return NULL;
-    while (*first == '0' && first + 1 < end)
-        first++;
-    bool negative = *given == '-' && *first != '0';
-    return psprintf("%s%.*s", negative ? "-" : "", (int)(end - first), first);
+/* A number as models call a class of it: 1.0 is '1'. False for another text. */
+static bool number_name(const char *given, char *name) {
+    char *end;
+    if (!*given || given[strspn(given, "+-.0123456789eE")])
+        return false;
+    double number = strtod(given, &end);
+    if (*end || end == given)
+        return false;
+    tusk_name_number(number, name);
+    return true;
 }
 
 static int place_among(const class_names *names, const char *given) {
@@ -95,18 +91,6 @@ static int place_among(const class_names *names, const char *given) {
     return -1;
 }
 
-static void refuse_class(const class_names *names, const char *given) {
-    StringInfoData listed;
-    initStringInfo(&listed);
-    for (int k = 0; k < names->n; k++)
-        if (has_name(names, k))
-            appendStringInfo(&listed, "%s%s", listed.len ? ", " : "",
-                             TextDatumGetCString(names->name[k]));
-    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                    errmsg("predict_proba: class is '%s', expected one of the model's: %s", given,
-                           listed.data)));
-}
-
 /* What else a boolean class may be called: true is 1 too, and false is 0. */
 static const char *other_name(const char *given) {
     static const char *const NAMES[][2] = {{"false", "0"}, {"true", "1"}};
@@ -117,22 +101,18 @@ static const char *other_name(const char *given) {
     return NULL;
 }
 
-/* The place of a class by its name or its number; behind the last one of a model that saw one
- * class, which knows no other. */
+/* The place of a class by its name or its number; -1 where the model never saw it. */
 static int place_of(class_names *names, const char *given) {
+    char number[TUSK_CLASS_TEXT];
     if (names->asked && strcmp(names->asked, given) == 0)
         return names->place;
+    bool is_number = number_name(given, number);
     int place = place_among(names, given);
-    char *number = place < 0 ? whole_number(given) : NULL;
-    if (number)
+    if (place < 0 && is_number)
         place = place_among(names, number);
-    const char *other = place < 0 ? other_name(number ? number : given) : NULL;
+    const char *other = place < 0 ? other_name(is_number ? number : given) : NULL;
     if (other)
         place = place_among(names, other);
-    if (place < 0 && names->n == 1)
-        place = names->n;
-    if (place < 0)
-        refuse_class(names, given);
     if (names->asked)
         pfree(names->asked);
     names->asked = NULL; /* in case that there is no memory */
@@ -160,7 +140,7 @@ static Datum share_of_class(FunctionCallInfo fcinfo, enum feature_form form) {
     if (!share || !names->n || PG_ARGISNULL(A_CLASS))
         PG_RETURN_NULL();
     int place = place_of(names, asked_class(fcinfo));
-    if (place >= n)
+    if (place < 0 || place >= n)
         PG_RETURN_NULL();
     PG_RETURN_FLOAT8(share[place]);
 }

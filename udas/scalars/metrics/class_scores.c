@@ -116,12 +116,12 @@ double tusk_classes_score(const tusk_classes *s, enum tusk_class_metric metric, 
 /* --- confusion --- */
 
 static const tusk_table COUNTED = {
-    3, {{"label", TUSK_WORDS}, {"predicted", TUSK_WORDS}, {"n", TUSK_WHOLE}}};
+    3, {{"label", TUSK_TEXT_CELL}, {"predicted", TUSK_TEXT_CELL}, {"n", TUSK_WHOLE_CELL}}};
 static const tusk_table WEIGHTED = {4,
-                                    {{"label", TUSK_WORDS},
-                                     {"predicted", TUSK_WORDS},
-                                     {"n", TUSK_WHOLE},
-                                     {"weight", TUSK_NUMBER}}};
+                                    {{"label", TUSK_TEXT_CELL},
+                                     {"predicted", TUSK_TEXT_CELL},
+                                     {"n", TUSK_WHOLE_CELL},
+                                     {"weight", TUSK_NUMBER_CELL}}};
 
 const tusk_table *tusk_confusion_table(bool weighted) {
     return weighted ? &WEIGHTED : &COUNTED;

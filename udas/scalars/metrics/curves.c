@@ -328,23 +328,23 @@ static bool write_calibration(const tusk_ranks *r, int64_t bins, tusk_writer to)
 /* --- tables --- */
 
 static const tusk_table ROC = {
-    3, {{"threshold", TUSK_NUMBER}, {"tpr", TUSK_NUMBER}, {"fpr", TUSK_NUMBER}}};
+    3, {{"threshold", TUSK_NUMBER_CELL}, {"tpr", TUSK_NUMBER_CELL}, {"fpr", TUSK_NUMBER_CELL}}};
 static const tusk_table PRECISION_RECALL = {
-    3, {{"threshold", TUSK_NUMBER}, {"precision", TUSK_NUMBER}, {"recall", TUSK_NUMBER}}};
+    3, {{"threshold", TUSK_NUMBER_CELL}, {"precision", TUSK_NUMBER_CELL}, {"recall", TUSK_NUMBER_CELL}}};
 static const tusk_table LIFT = {6,
-                                {{"decile", TUSK_WHOLE},
-                                 {"n", TUSK_WHOLE},
-                                 {"positives", TUSK_WHOLE},
-                                 {"rate", TUSK_NUMBER},
-                                 {"lift", TUSK_NUMBER},
-                                 {"cumulative_gain", TUSK_NUMBER}}};
+                                {{"decile", TUSK_WHOLE_CELL},
+                                 {"n", TUSK_WHOLE_CELL},
+                                 {"positives", TUSK_WHOLE_CELL},
+                                 {"rate", TUSK_NUMBER_CELL},
+                                 {"lift", TUSK_NUMBER_CELL},
+                                 {"cumulative_gain", TUSK_NUMBER_CELL}}};
 static const tusk_table CALIBRATION = {6,
-                                       {{"bin", TUSK_WHOLE},
-                                        {"lower", TUSK_NUMBER},
-                                        {"upper", TUSK_NUMBER},
-                                        {"mean_p", TUSK_NUMBER},
-                                        {"rate", TUSK_NUMBER},
-                                        {"n", TUSK_WHOLE}}};
+                                       {{"bin", TUSK_WHOLE_CELL},
+                                        {"lower", TUSK_NUMBER_CELL},
+                                        {"upper", TUSK_NUMBER_CELL},
+                                        {"mean_p", TUSK_NUMBER_CELL},
+                                        {"rate", TUSK_NUMBER_CELL},
+                                        {"n", TUSK_WHOLE_CELL}}};
 
 const tusk_table *tusk_ranking_table(enum tusk_ranking_kind kind) {
     switch (kind) {

@@ -172,7 +172,8 @@ bool tusk_scored_take(tusk_scored *s, const tusk_ranking *r, const tusk_ranked *
         (r->at_k && !take_k(s, row->bins, sentence)))
         return false;
     if (!good_number("label", row->y, sentence) || !good_number("score", row->score, sentence) ||
-        (r->coded && !coded(s, row->y, sentence)))
+        (r->coded && !coded(s, row->y, sentence)) ||
+        (!r->graded && !tusk_is_class(row->y, "label", sentence)))
         return false;
     if (r->graded)
         return take_gain(s, row, room, sentence);

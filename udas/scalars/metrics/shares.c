@@ -80,15 +80,15 @@ static bool judged_by_one(const tusk_shares *s, tusk_judged *row) {
 bool tusk_shares_judged(const tusk_shares *s, tusk_judged *row, char *sentence) {
     if (s->n == 1)
         return judged_by_one(s, row);
-    if (!s->found) {
-        snprintf(sentence, TUSK_SENTENCE, "label is '%.*s', expected one of the %d classes of p",
-                 s->length < 100 ? (int)s->length : 100, s->label, s->n);
+    if (!s->n) {
+        snprintf(sentence, TUSK_SENTENCE, "p has no classes, expected their probabilities");
         return false;
     }
     if (!(fabs(s->sum - 1) <= ROUNDING)) {
         snprintf(sentence, TUSK_SENTENCE, "p adds up to %g, expected 1", s->sum);
         return false;
     }
-    *row = (tusk_judged){.y = 1, .p = s->own, .others = s->n > 2 ? s->squares : 0, .weight = 1};
+    bool halved = s->found && s->n == 2; /* of two classes brier is that of one */
+    *row = (tusk_judged){.y = 1, .p = s->own, .others = halved ? 0 : s->squares, .weight = 1};
     return true;
 }

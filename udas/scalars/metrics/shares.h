@@ -39,8 +39,8 @@ tusk_positive tusk_positive_named(const char *name, size_t length);
 
 /* Tells a class; false with a sentence if p is not a probability. */
 bool tusk_shares_add(tusk_shares *s, const char *name, size_t length, double p, char *sentence);
-/* The row as metrics take it, with a weight of 1; false with a sentence unless the label is one of
- * the classes and the probabilities add up to 1. */
+/* The row as metrics take it, with a weight of 1; a label that is none of the classes has the
+ * probability 0. False with a sentence unless the probabilities add up to 1. */
 bool tusk_shares_judged(const tusk_shares *s, tusk_judged *row, char *sentence);
 
 #endif

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum tusk_cell_type { TUSK_NUMBER, TUSK_WHOLE, TUSK_WORDS };
+enum tusk_cell_type { TUSK_NUMBER_CELL, TUSK_WHOLE_CELL, TUSK_TEXT_CELL };
 
 #define TUSK_COLUMNS 6
 #define TUSK_CLASS_TEXT 32 /* longest text of a number, in bytes */
