@@ -385,6 +385,7 @@ def invalid_models(groups: Groups, request: Request[Any, Any], why: Sequence[str
         task.name,
         n_rows=np.zeros(n, np.int64),
         n_skipped=groups["n_rows"] + groups["n_skipped"],
+        n_features=np.zeros(n, np.int64),  # those of rows that came first depend on their order
         intercept=np.full(n, math.nan),
         loss=np.full(n, math.nan),
         status=INVALID,

@@ -166,7 +166,7 @@ def test_two_classes_have_names_and_probabilities_too(client: Client) -> None:
         ("predict_proba(m, ARRAY[1, 2, 3], 9)", "predict_proba: class is '9', expected one of the model's: 1, 2, 5"),
         ("predict(m, ARRAY[1, 2])", "the model has 3 features, row has 2"),
         ("predict_class(l, ARRAY[1, 2, 3])", "predict_class: model is 'linear', which has no classes"),
-        ("predict_probas(l, ARRAY[1, 2, 3])", "predict_probas: model is 'linear', only 'logistic' models give probabilities"),
+        ("predict_probas(l, ARRAY[1, 2, 3])", "predict_probas: model is 'linear', which gives no probabilities"),
     ],
 )  # fmt: skip
 def test_answers_that_there_are_not(client: Client, call: str, sentence: str) -> None:
