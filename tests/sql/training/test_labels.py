@@ -230,6 +230,14 @@ def test_a_field_of_a_column_is_another_column(con: duckdb.DuckDBPyConnection) -
         tuskml.train(con, "linear", source="t", label="s.b", features=["S.b + 1", "a"])
 
 
+def test_a_column_with_a_point_in_its_name_is_another_column(post: psycopg.Connection) -> None:
+    post.execute('CREATE TABLE t AS SELECT i % 7 AS b, 2 * (i % 7) + i % 3 AS "a.b", i % 5 AS a FROM generate_series(0, 59) AS r(i)')  # fmt: skip
+    call = "SELECT status FROM train('t', 'linear', 'a.b', ARRAY['b', 'a'])"
+    assert post.execute(call).fetchall() == [("ok",)]
+    with pytest.raises(psycopg.Error, match=r"features has the label 'a\.b' itself"):
+        post.execute(call.replace("ARRAY['b'", "ARRAY['a.b'"))
+
+
 @pytest.mark.parametrize("task", ["logistic", "svm", "sparse_logistic", *CLASSIFIERS])
 @pytest.mark.parametrize("kind", ["list", "row"])
 def test_zero_has_no_sign_as_a_class(db: Database, task: str, kind: str) -> None:
