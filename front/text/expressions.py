@@ -1,7 +1,7 @@
 """Names and SQL expressions that a caller gives as text: which is which, and their parts."""
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 
 from tuskml.errors import DataError
 
@@ -132,7 +132,7 @@ def column_named(text: str, columns: Iterable[str], fold: bool = True) -> str | 
     return alike[0] if len(alike) == 1 else None
 
 
-def plain_form(text: str, columns: Sequence[str]) -> str:
+def plain_form(text: str, columns: Collection[str]) -> str:
     """An expression without what moves or scales its values all alike, or leaves them nearly the
     same: casts, an alias, the table's name, quotes, parentheses, and numbers that are added or
     that it is multiplied by.
@@ -158,7 +158,7 @@ class Affine:
     What is read has a core, the column's name or a NUMERAL, or is None: something else.
     """
 
-    def __init__(self, tokens: list[str], columns: Sequence[str]) -> None:
+    def __init__(self, tokens: list[str], columns: Collection[str]) -> None:
         self.tokens, self.columns, self.at = tokens, columns, 0
 
     def core(self) -> str | None:
