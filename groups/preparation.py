@@ -332,6 +332,26 @@ def refuse_options(request: Request[Any, Any], *features: str) -> None:
         name = "time_by" if how.in_time else "fold_by"
         if (why := idle(DEALING[name], options, known)) is not None:
             raise OptionError(why)
+    refuse_two_uses(options, how)
+
+
+def refuse_two_uses(options: Options, how: HeldOut | None) -> None:
+    """OptionError for a column that one option takes for words or categories, and another for
+    neither: the first would change nothing."""
+    others: dict[str, Sequence[str | None]] = {
+        "categories": options.categories or (),
+        "cluster": (options.cluster,),
+    }
+    if how is not None:
+        others["time_by" if how.in_time else "fold_by"] = (how.column,)
+    for option in ("text", "categories"):
+        others.pop(option, None)
+        for other, names in others.items():
+            both = [name for name in getattr(options, option) or () if name in names]
+            if both:
+                raise OptionError(
+                    f"options '{option}' and '{other}' both name '{both[0]}', expected one of them"
+                )
 
 
 def kinds_of(prepared: Texts, listed: str) -> tuple[str, ...]:
@@ -385,6 +405,7 @@ def invalid_models(groups: Groups, request: Request[Any, Any], why: Sequence[str
         task.name,
         n_rows=np.zeros(n, np.int64),
         n_skipped=groups["n_rows"] + groups["n_skipped"],
+        n_features=np.zeros(n, np.int64),  # those of rows that came first depend on their order
         intercept=np.full(n, math.nan),
         loss=np.full(n, math.nan),
         status=INVALID,

@@ -99,7 +99,7 @@ def refuse_leaks(
 
     def form(text: str) -> str:
         column = column_named(text, scope.columns)
-        name = plain_form(text) if column is None else column
+        name = plain_form(text, scope.columns) if column is None else column
         return column_named(name, scope.columns) or name
 
     own = form(label)

@@ -132,17 +132,19 @@ def column_named(text: str, columns: Iterable[str], fold: bool = True) -> str | 
     return alike[0] if len(alike) == 1 else None
 
 
-def plain_form(text: str) -> str:
+def plain_form(text: str, columns: Collection[str]) -> str:
     """An expression without what moves or scales its values all alike, or leaves them nearly the
     same: casts, an alias, the table's name, quotes, parentheses, and numbers that are added or
     that it is multiplied by.
+
+    columns: the names of columns, before which no table's name stands: `s.b` is a field of `s`.
     """
     tokens = [
         token[0] if token[0].startswith(('"', "'")) else token[0].lower()
         for token in TOKEN.finditer(renamed(text.strip())[0])
         if token.lastgroup != "comment" and token[0].strip()
     ]
-    core = Affine(tokens).core()
+    core = Affine(tokens, columns).core()
     return core if core else " ".join(tokens)
 
 
@@ -156,8 +158,8 @@ class Affine:
     What is read has a core, the column's name or a NUMERAL, or is None: something else.
     """
 
-    def __init__(self, tokens: list[str]) -> None:
-        self.tokens, self.at = tokens, 0
+    def __init__(self, tokens: list[str], columns: Collection[str]) -> None:
+        self.tokens, self.columns, self.at = tokens, columns, 0
 
     def core(self) -> str | None:
         """The core of all tokens."""
@@ -207,9 +209,12 @@ class Affine:
             while self.at < len(self.tokens) and self.tokens[self.at][0] in ".0123456789":
                 self.at += 1
             return NUMERAL
+        parts = [unquoted(token)]
         while self.take("."):
-            token = self.take() or ""
-        return unquoted(token)
+            parts.append(unquoted(self.take() or ""))
+        while parts[1:] and column_named(parts[0], self.columns) is None:
+            del parts[0]  # a table, or its schema
+        return ".".join(parts)
 
     def type(self) -> bool:
         """Passes over the name of a type."""

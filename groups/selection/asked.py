@@ -137,7 +137,7 @@ def tasks_in(task: str, given: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The tasks that compete, each with the options that are its own alone, `task` among them."""
     listed = given.get("tasks")
     if task != ANY_TASK:
-        if listed is not None:
+        if "tasks" in given:
             raise OptionError(
                 f"option 'tasks' is for task '{ANY_TASK}', and the task is '{task}': expected "
                 f"train_model('{ANY_TASK}', ...), or no option 'tasks'"
@@ -265,8 +265,8 @@ def how_of(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def judged_by(settings: Mapping[str, Any], name: str) -> Any:
     """The value of one of the options in JUDGED. Raises OptionError."""
-    given = settings.get(name)
-    return JUDGED[name].default if given is None else value_of(JUDGED[name], given)
+    option = JUDGED[name]
+    return value_of(option, settings[name]) if name in settings else option.default
 
 
 def metric_for(candidates: Sequence[Candidate], given: str | None) -> tuple[str, float]:

@@ -171,9 +171,10 @@ def integer(low: int, high: int) -> Kind:
 
     def parse(value: Any) -> int:
         number = _number(value)
-        if number != int(number) or not low <= number <= high:
+        whole = value if isinstance(value, int) else int(number)
+        if number != whole or not low <= whole <= high:
             raise ValueError
-        return int(number)
+        return whole
 
     return Kind(f"a whole number from {low} to {high}", parse)
 
@@ -284,7 +285,7 @@ def _classes(value: Any) -> tuple[float, float]:
     low, high = (float(one) if isinstance(one, bool) else _number(one) for one in value)
     if low >= high:
         raise ValueError
-    return low, high
+    return low + 0.0, high + 0.0  # -0 is 0
 
 
 @dataclass(frozen=True)

@@ -182,6 +182,10 @@ CREATE OR REPLACE TEMP MACRO tuskml_similar_items(model, to_item, n := 10, exclu
 -- The text of a field that is JSON; NULL where a damaged model has another text there.
 CREATE OR REPLACE TEMP MACRO _tusk_json(given) AS CASE WHEN json_valid(given) THEN given END;
 
+-- A model of a group that nothing could be fitted to keeps no fit, trials or path, though its training was to: it has no rows of them.
+CREATE OR REPLACE TEMP MACRO _tusk_was_fitted(status) AS
+    coalesce(status NOT IN ('invalid rows', 'one class', 'out of range'), true);
+
 -- How well a model fits, of one that was trained with {"fit": true}.
 CREATE OR REPLACE TEMP MACRO _tusk_fit_number(options, name) AS
     CASE WHEN json_extract(options, '$.deviance') IS NOT NULL THEN CAST(json_extract(options, '$.' || name) AS DOUBLE)
@@ -195,7 +199,8 @@ _tusk_found AS (
            _tusk_fit_number(_tusk_json(_tusk_m.options), 'deviance') AS _tusk_deviance,
            _tusk_fit_number(_tusk_json(_tusk_m.options), 'null_deviance') AS _tusk_null_deviance,
            _tusk_fit_number(_tusk_json(_tusk_m.options), 'dispersion') AS _tusk_dispersion
-    FROM _tusk_given WHERE _tusk_m IS NOT NULL)
+    FROM _tusk_given WHERE _tusk_m IS NOT NULL
+        AND (_tusk_was_fitted(_tusk_m.status) OR json_extract(_tusk_json(_tusk_m.options), '$.deviance') IS NOT NULL))
 SELECT _tusk_n AS n, _tusk_p AS parameters, _tusk_likelihood AS log_likelihood, _tusk_deviance AS deviance,
        _tusk_null_deviance AS null_deviance, 2 * _tusk_p - 2 * _tusk_likelihood AS aic,
        _tusk_p * ln(_tusk_n) - 2 * _tusk_likelihood AS bic,
@@ -214,6 +219,7 @@ CREATE OR REPLACE TEMP MACRO tuskml_model_terms(model) AS TABLE
 WITH _tusk_given AS (SELECT _tusk_model(model) AS _tusk_m),
 _tusk_tested AS (
     SELECT _tusk_m, 0 AS _tusk_likelihood, _tusk_terms(_tusk_json(_tusk_m.options)) AS _tusk_tests FROM _tusk_given WHERE _tusk_m IS NOT NULL
+        AND (_tusk_was_fitted(_tusk_m.status) OR json_extract(_tusk_json(_tusk_m.options), '$.terms') IS NOT NULL)
     UNION ALL SELECT _tusk_m, 1, CAST(json_extract(_tusk_json(_tusk_m.options), '$.ratios') AS DOUBLE[][]) FROM _tusk_given WHERE _tusk_m IS NOT NULL),
 _tusk_one AS (SELECT _tusk_m, _tusk_likelihood, unnest(_tusk_tests) AS _tusk_t, unnest(range(len(_tusk_tests))) AS _tusk_i FROM _tusk_tested)
 SELECT coalesce(json_extract_string(_tusk_json(_tusk_m.preparation), '$.columns[' || _tusk_i || '].name'), _tusk_m.features[_tusk_i + 1], 'x' || (_tusk_i + 1)) AS term,
@@ -228,7 +234,8 @@ WITH _tusk_given AS (SELECT _tusk_model(model) AS _tusk_m),
 _tusk_kept AS (
     SELECT CASE WHEN json_exists(_tusk_json(_tusk_m.trials), '$.trials') THEN _tusk_m.trials
                 ELSE error('model_trials: the model is of no search, train it with a list of values for an option') END AS _tusk_trials
-    FROM _tusk_given WHERE _tusk_m IS NOT NULL),
+    FROM _tusk_given WHERE _tusk_m IS NOT NULL
+        AND (_tusk_was_fitted(_tusk_m.status) OR json_exists(_tusk_json(_tusk_m.trials), '$.trials'))),
 _tusk_tried AS (
     SELECT unnest(json_extract(_tusk_trials, '$.trials[*]')) AS _tusk_t, unnest(range(CAST(json_array_length(_tusk_trials, '$.trials') AS BIGINT))) AS _tusk_i,
            CAST(json_extract(_tusk_trials, '$.chosen') AS BIGINT) AS _tusk_chosen, json_extract(_tusk_trials, '$.held_out') AS _tusk_held
@@ -258,7 +265,8 @@ _tusk_kept AS (
     SELECT CASE WHEN json_exists(_tusk_json(_tusk_m.trials), '$.path') THEN _tusk_m.trials
                 ELSE error('model_path: the model is of no path, train it by lasso, elastic_net or sparse_logistic '
                            || 'without the option "lambda"') END AS _tusk_trials
-    FROM _tusk_given WHERE _tusk_m IS NOT NULL),
+    FROM _tusk_given WHERE _tusk_m IS NOT NULL
+        AND (_tusk_was_fitted(_tusk_m.status) OR json_exists(_tusk_json(_tusk_m.trials), '$.path'))),
 _tusk_steps AS (
     SELECT unnest(json_extract(_tusk_trials, '$.path[*]')) AS _tusk_t, unnest(range(CAST(json_array_length(_tusk_trials, '$.path') AS BIGINT))) AS _tusk_i,
            CAST(json_extract(_tusk_trials, '$.chosen') AS BIGINT) AS _tusk_chosen
@@ -317,11 +325,12 @@ CREATE OR REPLACE TEMP MACRO _tusk_expressions(features) AS
               to_json(features), '/' || replace(replace(_tusk_name, '~', '~0'), '/', '~1')))
          ELSE [to_json(features)->>'$'] END;
 -- A column by its name alone, without a cast, the table's name, quotes and parentheses; another expression without spaces.
-CREATE OR REPLACE TEMP MACRO _tusk_plain(term) AS coalesce(nullif(regexp_extract(lower(term),
-    '^[\s(]*(?:cast\s*\(\s*)?(?:[\w$]+\s*\.\s*|"[^"]+"\s*\.\s*)*"?([\w$]+)"?(?:[\s)]*|\s+as\s+[\w\s]+(?:\([\d,\s]+\))?\s*\)[\s)]*)(?:::\s*[\w\s]+(?:\([\d,\s]+\))?[\s)]*)*$', 1), ''),
-    regexp_replace(lower(term), '\s', '', 'g'));
-CREATE OR REPLACE TEMP MACRO _tusk_has_label(features, label) AS
-    list_contains(list_transform(_tusk_expressions(features), lambda _tusk_term_: _tusk_plain(_tusk_term_)), _tusk_plain(label));
+-- What stands before a point is a column with fields, unless it is the table, the last name of the source.
+CREATE OR REPLACE TEMP MACRO _tusk_plain(term, source) AS regexp_replace(regexp_replace(coalesce(nullif(regexp_extract(lower(term),
+    '^[\s(]*(?:cast\s*\(\s*)?((?:[\w$]+\s*\.\s*|"[^"]+"\s*\.\s*)*"?[\w$]+"?)(?:[\s)]*|\s+as\s+[\w\s]+(?:\([\d,\s]+\))?\s*\)[\s)]*)(?:::\s*[\w\s]+(?:\([\d,\s]+\))?[\s)]*)*$', 1), ''),
+    lower(term)), '["\s]', '', 'g'), '^(.*\.)?' || regexp_escape(regexp_extract(lower(source), '([\w$]+)"?\s*$', 1)) || '\.', '');
+CREATE OR REPLACE TEMP MACRO _tusk_has_label(features, label, source) AS
+    list_contains(list_transform(_tusk_expressions(features), lambda _tusk_term_: _tusk_plain(_tusk_term_, source)), _tusk_plain(label, source));
 
 -- A training on a table, a query or files ('''trips.parquet''') whose label and features are SQL as text. The features are
 -- a list of columns, a STRUCT of names with expressions, or one expression that is an array, a row or sparse(...). It
@@ -329,7 +338,7 @@ CREATE OR REPLACE TEMP MACRO _tusk_has_label(features, label) AS
 -- but one SELECT. Where the options allow it, _tusk_rounds writes a statement that reads some row groups, or trains on a
 -- cluster; of a list whose columns are not all numbers, one by name.
 CREATE OR REPLACE TEMP MACRO tuskml_train(source, task, label, features, options := '', weight := '', "offset" := '', group_by := []) AS TABLE
-FROM query(CASE WHEN _tusk_has_label(features, label)
+FROM query(CASE WHEN _tusk_has_label(features, label, source)
                 THEN error('train: features has the label ''' || label || ''' itself, expected columns to predict it from')
                 WHEN _tusk_keys(group_by) = '[]' THEN 'SELECT unnest(_tusk_trained) FROM ('
                 ELSE 'SELECT * RENAME (_tusk_trained AS model) FROM (' END || coalesce(

@@ -100,6 +100,8 @@ BY_TASK: Mapping[str, Mapping[str, Any]] = {
     "mlp": {"schedule": "cosine"},
     "sparse_logistic": {"alpha": 0.4},
 }
+LINEAR = {"algorithm": "bgd", "schedule": "constant"}
+"""The same of all linear models, of values that go together."""
 QUICK: Mapping[str, Mapping[str, Any]] = {
     "gbdt": {
         "trees": 12,
@@ -135,7 +137,8 @@ def choices(option: Option) -> list[str]:
 
 def value_of(task: str, option: Option) -> Any:
     """A value that is not the default."""
-    given = {**VALUES, **BY_TASK.get(task, {})}[option.name]
+    linear = LINEAR if task_named(task).name in learner_of(task_named("linear")).tasks else {}
+    given = {**VALUES, **linear, **BY_TASK.get(task, {})}[option.name]
     return choices(option)[-1] if given is None else given
 
 
@@ -213,7 +216,8 @@ def tries(task: str, kinds: Iterator[str] | tuple[str, ...] = tuple(FEATURES)) -
     for option in learner_of(task_named(task)).options.by_name.values():
         for beside in besides(option, task):
             for kind in kinds:
-                yield Try(task, kind, option.name, beside)
+                if (option.name, kind) != ("invalid", WORDS):  # no word is invalid
+                    yield Try(task, kind, option.name, beside)
 
 
 def tasks() -> list[str]:
@@ -242,7 +246,7 @@ Model = dict[str, Any]
 def trained(con: duckdb.DuckDBPyConnection, one: Try, options: Mapping[str, Any]) -> Model | str:
     """The model without what says how it was made, or why there is none."""
     given = json.dumps(options).replace("'", "''")
-    weight = ", sign(i)" if one.rows == "spoiled" else ""
+    weight = ", sign(i)" if one.rows == "spoiled" and one.task != "lda" else ""
     call = f"train_model('{one.task}', {one.label}, {FEATURES[one.kind]}, '{given}'{weight})"
     try:
         ((model,),) = con.execute(f"SELECT {call} FROM {one.rows}").fetchall()

@@ -195,6 +195,12 @@ static uint8_t extras_given(const tusk_extras *e) {
     return (uint8_t)((e->weight ? TUSK_WEIGHTS : 0) | (e->offset ? TUSK_OFFSETS : 0));
 }
 
+/* -0 becomes 0, which is the same class. */
+static void put_labels(double *out, const double *y, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        out[i] = y[i] + 0.0;
+}
+
 static void put_extras(const tusk_block *b, const tusk_segment *s, uint32_t row,
                        const tusk_extras *e, int64_t from, size_t n) {
     if (e->weight)
@@ -243,7 +249,7 @@ int tusk_append_dense(tusk_memory *memory, tusk_block *b, const tusk_dense_rows 
         uint32_t fits = s->cap_rows - s->n_rows;
         size_t take = n < fits ? (size_t)n : fits;
         memcpy((char *)tusk_dense_values(s) + s->n_rows * row, x, take * row);
-        memcpy(tusk_labels(s) + s->n_rows, y, take * 8);
+        put_labels(tusk_labels(s) + s->n_rows, y, take);
         if (b->extras)
             put_extras(b, s, s->n_rows, &rows->extras, y - rows->y, take);
         s->n_rows += (uint32_t)take;
@@ -329,7 +335,7 @@ static int append_entries(tusk_memory *memory, tusk_block *b, const tusk_entries
     size_t size = tusk_value_size(b->kind);
     if (size)
         memcpy((char *)tusk_sparse_values(s) + s->nnz * size, row->values, (size_t)row->n * size);
-    tusk_labels(s)[s->n_rows] = y;
+    put_labels(tusk_labels(s) + s->n_rows, &y, 1);
     if (b->extras)
         put_extras(b, s, s->n_rows, &row->extras, 0, 1);
     s->nnz += (uint32_t)row->n;

@@ -26,6 +26,11 @@ AS 'MODULE_PATHNAME', 'tuskml_note' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION tuskml._tuskml_p_value(statistic float8, freedom float8) RETURNS float8
 AS 'MODULE_PATHNAME', 'tuskml_p_value' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
+-- A model of a group that nothing could be fitted to keeps no fit, trials or path, though its training was to: it has no rows of them.
+CREATE FUNCTION tuskml._tuskml_was_fitted(status text) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$ SELECT coalesce(status NOT IN ('invalid rows', 'one class', 'out of range'), true) $$;
+
 -- How well a model fits, of one that was trained with {"fit": true}.
 CREATE FUNCTION tuskml.model_fit(model tuskml_model)
 RETURNS TABLE (n float8, parameters float8, log_likelihood float8, deviance float8, null_deviance float8, aic float8,
@@ -34,7 +39,7 @@ LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp A
 DECLARE
     kept jsonb := (model).options::jsonb;
 BEGIN
-    IF (model).task IS NULL THEN
+    IF (model).task IS NULL OR (kept->>'deviance' IS NULL AND NOT tuskml._tuskml_was_fitted((model).status)) THEN
         RETURN;
     END IF;
     n := kept->>'weight';
@@ -64,7 +69,7 @@ DECLARE
     kept jsonb := (model).options::jsonb->'terms';
     columns jsonb := (model).preparation::jsonb->'columns';
 BEGIN
-    IF (model).task IS NULL THEN
+    IF (model).task IS NULL OR (kept IS NULL AND NOT tuskml._tuskml_was_fitted((model).status)) THEN
         RETURN;
     END IF;
     IF kept IS NULL THEN
@@ -91,7 +96,7 @@ LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp A
 DECLARE
     kept jsonb := (model).trials::jsonb;
 BEGIN
-    IF (model).task IS NULL THEN
+    IF (model).task IS NULL OR (kept->'trials' IS NULL AND NOT tuskml._tuskml_was_fitted((model).status)) THEN
         RETURN;
     END IF;
     IF kept->'trials' IS NULL THEN
@@ -123,7 +128,7 @@ LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp A
 DECLARE
     kept jsonb := (model).trials::jsonb;
 BEGIN
-    IF (model).task IS NULL THEN
+    IF (model).task IS NULL OR (kept->'path' IS NULL AND NOT tuskml._tuskml_was_fitted((model).status)) THEN
         RETURN;
     END IF;
     IF kept->'path' IS NULL THEN

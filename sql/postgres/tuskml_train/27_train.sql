@@ -54,6 +54,7 @@ CREATE FUNCTION tuskml._tuskml_train_sql(source regclass, task text, label text,
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     terms text[];
+    plain text[];
     columns text[];
     by_name jsonb := tuskml._tuskml_by_name(given);
     mark text;
@@ -63,15 +64,16 @@ BEGIN
         RAISE EXCEPTION 'train: source, task, label or features is missing, expected a table, a task and SQL expressions'
             USING ERRCODE = 'null_value_not_allowed';
     END IF;
-    IF EXISTS (SELECT FROM unnest(features) AS t (term) WHERE tuskml._tuskml_plain(t.term) = tuskml._tuskml_plain(label)) THEN
-        RAISE EXCEPTION 'train: features has the label ''%'' itself, expected columns to predict it from', label
-            USING ERRCODE = 'invalid_parameter_value';
-    END IF;
-    SELECT array_agg(CASE WHEN a.attname IS NULL THEN format(E'(%s\n)', t.term) ELSE quote_ident(t.term) END ORDER BY t.place)
-    INTO terms
+    SELECT array_agg(CASE WHEN a.attname IS NULL THEN format(E'(%s\n)', t.term) ELSE quote_ident(t.term) END ORDER BY t.place),
+           array_agg(coalesce(a.attname::text, tuskml._tuskml_plain(t.term)) ORDER BY t.place)
+    INTO terms, plain
     FROM unnest(label || features || coalesce(weight, '1') || coalesce("offset", '0')) WITH ORDINALITY AS t (term, place)
     LEFT JOIN pg_catalog.pg_attribute AS a
         ON a.attrelid = source AND a.attname::text = t.term AND a.attnum > 0 AND NOT a.attisdropped;
+    IF plain[1] = ANY (plain[2:cardinality(terms) - 2]) THEN
+        RAISE EXCEPTION 'train: features has the label ''%'' itself, expected columns to predict it from', label
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
     columns := terms[2:cardinality(terms) - 2];
     x := tuskml._tuskml_features_sql(tuskml._tuskml_types(source, columns), columns, features, by_name);
     -- Columns that are no features belong in the row too.

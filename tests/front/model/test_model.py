@@ -284,7 +284,7 @@ def test_rows_that_do_not_fit_are_refused(late: Model, X: Any, message: str) -> 
 
 def test_probabilities_are_for_logistic_only(trips) -> None:
     model = train(trips, "linear", label="fare", **GIVEN)
-    with pytest.raises(DataError, match="only 'logistic' models give probabilities"):
+    with pytest.raises(DataError, match="which gives no probabilities"):
         model.predict_proba([[1, 2]])
 
 

@@ -72,7 +72,7 @@ def test_the_response_of_an_own_task_is_that_of_the_cpu(con, standing_in, respon
     expected = inverse(x @ np.array(model.coef) + model.intercept)
     for given in (x, standing_in.to_device(x)):
         assert np.allclose(model.predict(given, device="gpu"), expected, rtol=1e-12)
-    with pytest.raises(DataError, match="only 'logistic' models give probabilities"):
+    with pytest.raises(DataError, match="which gives no probabilities"):
         model.predict_proba(x, device="gpu")
 
 

@@ -23,6 +23,7 @@ PUBLIC_HELPERS = {
     "tuskml._tuskml_has_terms(text)": "model_summary asks it of a task; a text in, a truth value out",
     "tuskml._tuskml_has_centres(text)": "model_summary asks it of a task; a text in, a truth value out",
     "tuskml._tuskml_is_of_trees(text)": "tree_dump asks it of a task; a text in, a truth value out",
+    "tuskml._tuskml_was_fitted(text)": "model_fit asks it of a status; a text in, a truth value out",
     "tuskml._tuskml_is_tested_by_t(text)": "model_summary asks it of a task; a text in, a truth value out",
     'tuskml._tuskml_predict_columns(tuskml_model,text[],"any")': "the planner calls it for predict, if the caller may call that; columns in, the answer out",
     'tuskml._tuskml_predict_proba_columns(tuskml_model,text[],"any")': "the planner calls it for predict_proba, if the caller may call that; columns in, the answer out",

@@ -165,7 +165,7 @@ def test_two_classes_have_names_and_probabilities_too(client: Client) -> None:
         ("decision(m, ARRAY[1, 2, 3])", "the model has more than two classes"),
         ("predict(m, ARRAY[1, 2])", "the model has 3 features, row has 2"),
         ("predict_class(l, ARRAY[1, 2, 3])", "predict_class: model is 'linear', which has no classes"),
-        ("predict_probas(l, ARRAY[1, 2, 3])", "predict_probas: model is 'linear', only 'logistic' models give probabilities"),
+        ("predict_probas(l, ARRAY[1, 2, 3])", "predict_probas: model is 'linear', which gives no probabilities"),
     ],
 )  # fmt: skip
 def test_answers_that_there_are_not(client: Client, call: str, sentence: str) -> None:

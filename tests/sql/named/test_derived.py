@@ -264,6 +264,24 @@ def test_gaps_are_filled_alike_in_training_and_prediction(
             {"interactions": [["c", "z"]]},
             "option 'interactions' names 'z', expected one of: x, c, k",
         ),
+        (
+            {"text": ["c"], "categories": ["c"]},
+            "options 'text' and 'categories' both name 'c', expected one of them",
+        ),
+        ({"text": ["c"], "cluster": "c"}, "options 'text' and 'cluster' both name 'c', expected"),
+        (
+            {"categories": ["k"], "fold_by": "k"},
+            "options 'categories' and 'fold_by' both name 'k', expected one of them",
+        ),
+        (
+            {"categories": ["x", "k"], "time_by": "k", "l2": [0.1, 1]},
+            "options 'categories' and 'time_by' both name 'k', expected one of them",
+        ),
+        ({"fold_by": None}, "option 'fold_by' is null, expected a name such as"),
+        ({"time_by": "k", "gap": None}, "option 'gap' is null, expected a number of at least 0"),
+        ({"l2": [0.1, 1], "metric": None}, "option 'metric' is null, expected 'log_loss'"),
+        ({"folds": None}, "option 'folds' is null, expected a whole number from 2 to 100"),
+        ({"tasks": None}, "option 'tasks' is for task 'auto'"),
     ],
 )
 def test_names_that_are_refused(table: Client, options: dict[str, Any], sentence: str) -> None:

@@ -189,7 +189,7 @@ CASES = {
     ),
     "probability of a number": (
         f"SELECT predict_proba({MODEL}, [1.0, 2.0])",
-        "predict_proba: model is 'linear', only 'logistic' models give probabilities; use decision()",
+        "predict_proba: model is 'linear', which gives no probabilities; use decision()",
     ),
     "negative id to predict": (
         f"SELECT predict({MODEL}, sparse([-1], [2.0]::DOUBLE[]))",

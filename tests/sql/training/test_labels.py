@@ -9,6 +9,9 @@ import duckdb
 import psycopg
 import pytest
 
+import tuskml
+from tuskml.errors import DataError
+
 ROWS = """
 CREATE {temp} TABLE t AS SELECT CAST(i AS INTEGER) AS i, CAST(i % 4 AS INTEGER) AS g,
 CAST(i % 3 AS DOUBLE PRECISION) AS a, CAST((i * 7) % 5 AS DOUBLE PRECISION) AS b
@@ -212,3 +215,43 @@ def test_the_table_form_refuses_the_label_by_its_text(db: Database, feature: str
     with pytest.raises((duckdb.Error, psycopg.Error), match="features has the label 'b' itself"):
         db.session.execute(call)
     db.session.execute(call.replace(f"$${feature}$$", "'b + i'"))
+
+
+def test_a_field_of_a_column_is_another_column(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE TABLE t AS SELECT i % 7 AS b, {'b': 2 * (i % 7) + i % 3, 'a': 1} AS s, i % 5 AS a FROM range(60) AS r(i)")  # fmt: skip
+    for label, features in (("s.b", ["b", "a"]), ("b", ["s.b", "a"])):
+        listed = ", ".join(f"'{one}'" for one in features)
+        found = con.execute(f"SELECT status FROM train('t', 'linear', '{label}', [{listed}])")
+        assert found.fetchall() == [("ok",)]
+        assert tuskml.train(con, "linear", source="t", label=label, features=features).status == "ok"  # fmt: skip
+    with pytest.raises(duckdb.Error, match=r"features has the label 's\.b' itself"):
+        con.execute("FROM train('t', 'linear', 's.b', ['\"s\".b', 'a'])")
+    with pytest.raises(DataError, match=r"features has the label 's\.b' itself"):
+        tuskml.train(con, "linear", source="t", label="s.b", features=["S.b + 1", "a"])
+
+
+def test_a_column_with_a_point_in_its_name_is_another_column(post: psycopg.Connection) -> None:
+    post.execute('CREATE TABLE t AS SELECT i % 7 AS b, 2 * (i % 7) + i % 3 AS "a.b", i % 5 AS a FROM generate_series(0, 59) AS r(i)')  # fmt: skip
+    call = "SELECT status FROM train('t', 'linear', 'a.b', ARRAY['b', 'a'])"
+    assert post.execute(call).fetchall() == [("ok",)]
+    with pytest.raises(psycopg.Error, match=r"features has the label 'a\.b' itself"):
+        post.execute(call.replace("ARRAY['b'", "ARRAY['a.b'"))
+
+
+@pytest.mark.parametrize("task", ["logistic", "svm", "sparse_logistic", *CLASSIFIERS])
+@pytest.mark.parametrize("kind", ["list", "row"])
+def test_zero_has_no_sign_as_a_class(db: Database, task: str, kind: str) -> None:
+    x = db.list("a", "b") if kind == "list" else db.row(a="a", b="b")
+    given = FEW.get(task, {}) | ({"objective": "gini" if task == "random_forest" else "logistic"} if task in CLASSIFIERS else {})  # fmt: skip
+    label = "CASE WHEN i % 5 < 2 THEN CAST('-0' AS double precision) WHEN i % 5 = 2 THEN 0 ELSE 1 END"  # fmt: skip
+    ((names, classes),) = db.ask(
+        "(m).class_names, CAST((m).classes AS text)", task, label, x, **given
+    )
+    assert names == ["0", "1"]
+    assert "-" not in classes
+
+
+def test_zero_has_no_sign_in_sparse_rows(db: Database) -> None:
+    x = f"sparse({db.list('0', '1')}, {db.list('a', 'b')})"
+    label = "CASE WHEN i % 5 < 2 THEN CAST('-0' AS double precision) ELSE 1 END"
+    assert db.ask("(m).class_names", "logistic", label, x) == [(["0", "1"],)]

@@ -317,3 +317,11 @@ def test_long_options_give_a_short_sentence(db: duckdb.DuckDBPyConnection) -> No
 
 def test_null_options_are_no_options(db: duckdb.DuckDBPyConnection) -> None:
     assert db.execute(train("NULL")).fetchall()[0][0]["n_rows"] == 3
+
+
+def test_a_seed_that_a_double_rounds_is_refused(db: duckdb.DuckDBPyConnection) -> None:
+    for seed in (2**53 + 1, 2**53 + 2, 10**30):
+        assert f"option 'seed' is {seed}, expected" in sentence(
+            db, train(f"'{{\"seed\": {seed}}}'")
+        )
+    assert db.execute(train(f"'{{\"seed\": {2**53}}}'")).fetchone() is not None

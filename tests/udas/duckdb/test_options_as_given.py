@@ -83,6 +83,9 @@ def test_a_struct_is_its_json(
         ("{'l2': 'nan'::DOUBLE}", '{"l2": "nan"}'),
         ("{'l3': 1}", '{"l3": 1}'),
         ("NULL::STRUCT(l2 INTEGER)", ""),
+        ("MAP {}", "{}"),
+        ("{'seed': 9007199254740993}", '{"seed": 9007199254740993}'),
+        ("{'seed': 18446744073709551615::UBIGINT}", '{"seed": 18446744073709551615}'),
     ],
 )
 def test_other_shapes(rows: duckdb.DuckDBPyConnection, sql: str, text: str, features: str) -> None:

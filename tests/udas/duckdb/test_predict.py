@@ -274,12 +274,12 @@ def test_the_margin_of_a_row_does_not_depend_on_its_neighbours(con):
         ),
         (
             f"predict_proba({model('svm')}, [1.0, 2.0, 3.0])",
-            "predict_proba: model is 'svm', only 'logistic' models give probabilities; "
+            "predict_proba: model is 'svm', which gives no probabilities; "
             r"use decision\(\)",
         ),
         (
             f"predict_proba({model('linear')}, [1.0, 2.0, 3.0])",
-            "predict_proba: model is 'linear', only 'logistic'",
+            "predict_proba: model is 'linear', which gives no probabilities",
         ),
         (
             f"predict({model('ica')}, [1.0, 2.0, 3.0])",

@@ -1,6 +1,7 @@
 /* Options as a STRUCT or a MAP, which become the JSON text that the trainer reads. */
 #include "options.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -131,7 +132,7 @@ static bool is_text_key(duckdb_logical_type map) {
     duckdb_logical_type key = duckdb_map_type_key_type(map);
     duckdb_type id = duckdb_get_type_id(key);
     duckdb_destroy_logical_type(&key);
-    return id == DUCKDB_TYPE_VARCHAR;
+    return id == DUCKDB_TYPE_VARCHAR || id == DUCKDB_TYPE_SQLNULL; /* of MAP {} */
 }
 
 static void put_enum(writer *w, duckdb_logical_type type, const void *data, idx_t row) {
@@ -159,6 +160,12 @@ static void put_scalar(writer *w, duckdb_vector v, duckdb_logical_type type, idx
             put_text(w, duckdb_string_t_data(s), duckdb_string_t_length(*s));
     } else if (id == DUCKDB_TYPE_ENUM) {
         put_enum(w, type, data, row);
+    } else if (id == DUCKDB_TYPE_BIGINT || id == DUCKDB_TYPE_UBIGINT) {
+        char digits[24]; /* all of them, of which a double may round the last */
+        int n = id == DUCKDB_TYPE_BIGINT
+                    ? snprintf(digits, sizeof digits, "%" PRId64, ((const int64_t *)data)[row])
+                    : snprintf(digits, sizeof digits, "%" PRIu64, ((const uint64_t *)data)[row]);
+        put(w, digits, (size_t)n);
     } else {
         double x;
         w->failed |= !number_of_any(type, data, row, &x);

@@ -24,6 +24,7 @@ typedef struct coherence_state {
     Size length, room;
 } coherence_state;
 
+/* NULL of a model without topics. */
 static coherence_state *new_state(FunctionCallInfo fcinfo) {
     MemoryContext context = aggregate_context(fcinfo);
     coherence_state *s = MemoryContextAllocZero(context, sizeof *s);
@@ -31,7 +32,7 @@ static coherence_state *new_state(FunctionCallInfo fcinfo) {
     s->measure = TUSK_C_V;
     s->site = new_topic_site(context);
     if (!expect_model(s->site, PG_GETARG_DATUM(A_MODEL), NAME))
-        refuse_topics(NAME, NULL, TUSK_NEEDS_PAYLOAD);
+        return NULL;
     char sentence[TUSK_SENTENCE];
     const tusk_topics *t = &s->site->topics;
     if (PG_NARGS() > A_MEASURE && !PG_ARGISNULL(A_MEASURE)) {
@@ -72,9 +73,9 @@ Datum tuskml_coherence_add(PG_FUNCTION_ARGS) {
             PG_RETURN_NULL();
         PG_RETURN_POINTER(s);
     }
-    if (!s)
-        s = new_state(fcinfo);
-    else if (!is_model_of(s->site, PG_GETARG_DATUM(A_MODEL)))
+    if (!s && !(s = new_state(fcinfo)))
+        PG_RETURN_NULL();
+    if (!is_model_of(s->site, PG_GETARG_DATUM(A_MODEL)))
         refuse_topics(NAME, NULL, TUSK_OTHER_MODEL);
     if (takes_words(fcinfo, s->site, A_TOKENS, NAME)) {
         tusk_document d = read_document(&s->site->reader, PG_GETARG_DATUM(A_TOKENS), NAME);

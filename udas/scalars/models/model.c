@@ -116,7 +116,7 @@ static bool check_answer(const tusk_payload_view *v, enum tusk_answer answer, co
         snprintf(sentence, TUSK_SENTENCE,
                  kind->either ? "model is '%.*s' of numbers, only models of classes give "
                                 "probabilities; use predict()"
-                              : "model is '%.*s', only 'logistic' models give probabilities; "
+                              : "model is '%.*s', which gives no probabilities; "
                                 "use decision()",
                  length, name);
         return false;

@@ -104,7 +104,6 @@ uint32_t tusk_top_words(const tusk_topics *topics, uint32_t n, tusk_top_word *ou
 /* The text of a word, or of its id, which is written into `number`. */
 tusk_text tusk_topic_term(const tusk_topics *topics, uint32_t id, char number[16]);
 
-#define TUSK_NEEDS_PAYLOAD "the model has no payload, which has the topics"
 #define TUSK_TAKES_TOKENS \
     "tokens are neither a list of words such as ['a', 'b'] nor sparse(ids, counts)"
 #define TUSK_WORDS_NOT_IDS \
