@@ -85,7 +85,8 @@ def test_a_file_that_cannot_be_written(
 @pytest.mark.parametrize("kind", SAVERS)
 def test_a_pipe_stays_one(models: Path, tmp_path: Path, kind: str) -> None:
     """So do /dev/null and /dev/stdout."""
-    plain, pipe, read = tmp_path / "plain", tmp_path / "pipe", []
+    plain, pipe = tmp_path / "plain", tmp_path / "pipe"
+    read: list[bytes] = []
     SAVERS[kind](models, plain)
     os.mkfifo(pipe)
     reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()), daemon=True)
