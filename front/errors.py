@@ -1,6 +1,8 @@
 """The exceptions of tuskml. A message is one sentence: what was given and what is allowed."""
 
 import difflib
+import errno
+import os
 import re
 from collections.abc import Iterable
 from typing import Any
@@ -67,6 +69,36 @@ class StoreError(TuskError):
     """A stored model that cannot be read or written, or a store that another process has open."""
 
     sqlstate = "58030"
+
+
+OF_SYSTEM = {
+    errno.EMFILE: ("53000", "raise the limit of open files, ulimit -n"),
+    errno.ENFILE: ("53000", "raise the limit of open files, fs.file-max"),
+    errno.ENOSPC: ("53100", "free space on the disk"),
+    errno.EDQUOT: ("53100", "free space within the quota of the disk"),
+    errno.EFBIG: ("53100", "raise the limit of the size of files, ulimit -f"),
+    errno.ENOMEM: ("53200", "free memory"),
+    errno.EIO: ("58030", "look at the disk"),
+    errno.EACCES: ("42501", "give the account of the process rights to it"),
+    errno.EPERM: ("42501", "give the account of the process rights to it"),
+    errno.EROFS: ("42501", "mount the file system for writing"),
+}
+"""What the system may refuse anywhere, by errno: PostgreSQL's SQLSTATE, and what to do."""
+
+
+def refused_by_system(error: BaseException) -> int:
+    """Returns the errno in OF_SYSTEM if the system refused a file, otherwise 0.
+
+    An import that fails so has it in its text.
+    """
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.errno if error.errno in OF_SYSTEM else 0
+    if isinstance(error, ImportError | OSError):  # as loading a library fails
+        text = str(error)
+        if "failed to map segment" in text:
+            return errno.ENOMEM
+        return next((number for number in OF_SYSTEM if os.strerror(number) in text), 0)
+    return 0
 
 
 def nearest(given: str, allowed: Iterable[str]) -> str:

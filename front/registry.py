@@ -20,6 +20,7 @@ takes the connections that `tuskml.train` takes.
 
 import datetime
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -133,6 +134,9 @@ def register(
             f"name has {len(name):,} characters, expected at most {MOST_NAME}: {name[:20]!r}..."
         )
     rows = [(group_key(key), model) for key, model in batch.items() if model is not None]
+    several = [text for text, n in Counter(text for text, _ in rows).items() if n > 1]
+    if several:
+        raise DataError(f"models has several groups of the key {several[0]!r}, expected one")
     if not rows:
         raise DataError(f"there is no model to register as {name!r}: no group has one")
     with _registry(connection) as database:
@@ -160,7 +164,7 @@ def register(
 
 
 def group_key(key: Any) -> str:
-    """The registry's key of a group: its values as text, joined by `/`.
+    """The registry's key of a group: its values as text, joined by `/`. DataError for NULL.
 
     >>> group_key(("AA", 7)), group_key("AA"), group_key(("a/b", "c"))
     ('AA/7', 'AA', 'a\\\\/b/c')
@@ -171,6 +175,11 @@ def group_key(key: Any) -> str:
 
 
 def _as_text(value: Any) -> str:
+    if value is None:
+        raise DataError(
+            "the key of a group is NULL, expected values: leave the group out, or name it by "
+            "coalesce"
+        )
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)

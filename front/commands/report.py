@@ -18,6 +18,7 @@ from tuskml.databases.duckdb import DuckDB
 from tuskml.databases.opening import opened
 from tuskml.databases.script import run
 from tuskml.errors import DataError
+from tuskml.model.file import save
 from tuskml.model.model import FIELDS, LATER
 from tuskml.text.expressions import quoted, split
 
@@ -101,7 +102,7 @@ def show_report(given: argparse.Namespace) -> None:
         source=f"{what}{where}",
         scores=scores,
     )
-    given.output.write_text(text, encoding="utf-8")
+    save(text, given.output)
     size = len(text.encode())
     if given.json:
         facts = {"page": str(given.output), "groups": len(groups), "bytes": size}

@@ -101,12 +101,14 @@ def duration(text: str) -> float:
 def show_stores(given: argparse.Namespace) -> None:
     """Runs the action and prints what it found. A model that is not sound is a StoreError."""
     from tuskml.kvstore import StoreRoot
+    from tuskml.kvstore.roots.names import expanded
 
-    if given.root is not None and given.action != "import" and not given.root.is_dir():
+    place = None if given.root is None else expanded(given.root)
+    if place is not None and given.action != "import" and not place.is_dir():
         raise StoreError(
-            f"--root is {given.root}, which does not exist: expected the folder of the stores"
+            f"--root is {place}, which does not exist: expected the folder of the stores"
         )
-    root = StoreRoot(given.root)
+    root = StoreRoot(place)
     found = _collect(root, given) if given.action == "gc" else _run(root, given)
     lines = [_json(facts) for facts in found]
     if given.json:

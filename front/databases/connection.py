@@ -44,9 +44,10 @@ def connect(
 
     path: a file, or ":memory:"; config: `read_only`, and DuckDB's settings such as
     `memory_limit="4GB"` or `threads=8`; store_root: the directory of models with the option
-    `store`; by default the environment's TUSKML_STORE_ROOT, or the user's data folder; executor:
-    where `tuskml.train` on this connection trains groups of Parquet files, unless it is told
-    otherwise: "ray", the address of a Ray cluster, or "threads"; cluster: the same.
+    `store`, which may begin with ~; by default the environment's TUSKML_STORE_ROOT, or the user's
+    data folder; executor: where `tuskml.train` on this connection trains groups of Parquet files,
+    unless it is told otherwise: "ray", the address of a Ray cluster, or "threads"; cluster: the
+    same.
 
     >>> con = connect(threads=2)
     >>> con.execute("SELECT accuracy(a, b) FROM (VALUES (1, 1), (0, 1)) t(a, b)").fetchone()
@@ -122,8 +123,10 @@ def set_store_root(
 
     Not by SQL: the program that opens the database is not bound by `lock_configuration`.
     """
+    from tuskml.kvstore.roots.names import expanded  # slow to import
+
     account = connection.execute("SELECT _tusk_account()").fetchall()[0][0]
-    where = os.fsencode(Path(path).absolute())
+    where = os.fsencode(expanded(path).absolute())
     if len(where) >= PATH_BYTES or not library.tusk_set_root(ctypes.c_int64(account), where):
         raise StoreError(f"store_root has {len(where)} bytes, a path has fewer than {PATH_BYTES}")
 

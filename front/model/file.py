@@ -55,11 +55,19 @@ def read(text: str | bytes) -> dict[str, Any]:
 
 
 def save(text: str, path: Path) -> None:
-    """Writes a file, which appears when it is complete. DataError where it cannot be written."""
+    """Writes a file, which appears when it is complete. DataError where it cannot be written.
+
+    What is there and no plain file, such as /dev/stdout or a pipe, is written to.
+    """
     partial = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
     try:
+        if path.exists() and not path.is_file():
+            path.write_text(text, encoding="utf-8")
+            return
         with partial.open("x", encoding="utf-8") as file:  # not through a link that lies there
             file.write(text)
+            file.flush()
+            os.fsync(file.fileno())  # before it takes the place of one that is whole
         os.replace(partial, path)
     except OSError as error:
         raise DataError(f"{path} cannot be written: {error.strerror}") from error

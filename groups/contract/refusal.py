@@ -4,23 +4,13 @@ A callback from C has no caller that an exception could reach: what leaves it is
 answer is whatever lay in a register. So what is here must not fail, whatever the error is.
 """
 
-import errno
-import os
 from typing import Any
 
-from tuskml.errors import TuskError, memory_for
+from tuskml.errors import OF_SYSTEM, TuskError, memory_for, refused_by_system
 
 ROOM = 1000
 """Bytes of a sentence."""
 FAILED, NO_MEMORY, INTERRUPTED = "38000", "53200", "57014"
-OF_SYSTEM = {
-    errno.EMFILE: ("53000", "raise the limit of open files, ulimit -n"),
-    errno.ENFILE: ("53000", "raise the limit of open files, fs.file-max"),
-    errno.ENOSPC: ("53100", "free space on the disk"),
-    errno.ENOMEM: (NO_MEMORY, "free memory"),
-    errno.EIO: ("58030", "look at the disk"),
-}
-"""What the system may refuse anywhere, by errno: PostgreSQL's SQLSTATE, and what to do."""
 LAST_RESORT = b"the training failed, and so did saying why"
 
 
@@ -32,7 +22,7 @@ def sentence(error: BaseException) -> str:
         return _of_memory(_text(error))
     if isinstance(error, TuskError):
         return _text(error)
-    if number := _of_system(error):
+    if number := _refused(error):
         return f"{_text(error)}: {OF_SYSTEM[number][1]}"
     return f"internal error, {type(error).__name__}: {_text(error)}"
 
@@ -42,16 +32,11 @@ def _is_of_memory(error: BaseException) -> bool:
     return isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryException"
 
 
-def _of_system(error: BaseException) -> int:
-    """Its errno if the system refused a file, or 0. An import that fails so has it in its text."""
-    if isinstance(error, OSError) and error.errno is not None:
-        return error.errno if error.errno in OF_SYSTEM else 0
-    if isinstance(error, ImportError | OSError):  # as loading a library fails
-        text = _text(error)
-        if "failed to map segment" in text:
-            return errno.ENOMEM
-        return next((number for number in OF_SYSTEM if os.strerror(number) in text), 0)
-    return 0
+def _refused(error: BaseException) -> int:
+    try:
+        return refused_by_system(error)
+    except Exception:  # of an error that cannot be shown
+        return 0
 
 
 def _of_memory(text: str) -> str:
@@ -74,7 +59,7 @@ def state(error: BaseException) -> str:
         return NO_MEMORY
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
-    if number := _of_system(error):
+    if number := _refused(error):
         return OF_SYSTEM[number][0]
     found = getattr(error, "sqlstate", FAILED) if isinstance(error, TuskError) else FAILED
     fits = isinstance(found, str) and len(found) == 5 and found.isascii() and found.isalnum()

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from tuskml.errors import StoreError
+from tuskml.errors import OF_SYSTEM, StoreError, refused_by_system
 from tuskml.kvstore.native import crc32c
 
 MAGIC = b"TUSKREC\x01"
@@ -30,9 +30,12 @@ Record = dict[str, Any]
 
 
 def failed(doing: str, error: OSError) -> StoreError:
-    """What the operating system refused, in one sentence."""
+    """What the operating system refused, in one sentence, and its SQLSTATE."""
     where = f" {error.filename}" if error.filename else ""
-    return StoreError(f"{doing}{where} failed: {error.strerror or error}")
+    found = StoreError(f"{doing}{where} failed: {error.strerror or error}")
+    if number := refused_by_system(error):
+        found.sqlstate = OF_SYSTEM[number][0]
+    return found
 
 
 @contextmanager

@@ -66,11 +66,25 @@ def default_root() -> Path:
     return Path(os.fsdecode(buffer.value))
 
 
-def make_root(given: "Path | str | None") -> Path:
-    """The root's real path, made if it is not there."""
-    path = Path(given) if given is not None else default_root()
+def expanded(given: Path | str) -> Path:
+    """A root as it is given, with the home directory in place of ~; StoreError if it is none."""
+    text = os.fspath(given)
+    if not text or "\0" in text:
+        raise StoreError(f"a stores' root is the path of a directory, got {text[:100]!r}")
+    try:
+        return Path(text).expanduser()
+    except RuntimeError as error:  # no such account, or no home directory
+        raise StoreError(f"the stores' root {text[:100]!r} names no directory: {error}") from None
+
+
+def make_root(given: Path | str | None) -> Path:
+    """The root's real path, made if it is not there; given: may begin with ~."""
+    path = expanded(given) if given is not None else default_root()
     with reporting("opening the stores' root"):
         if not path.is_dir():
+            above = next(p for p in path.absolute().parents if os.path.lexists(p))
+            if not above.is_dir():
+                raise StoreError(f"{above} is not a directory")
             path.parent.mkdir(parents=True, exist_ok=True)
             make_directory(path)
         return path.resolve(strict=True)

@@ -18,6 +18,7 @@ from tuskml.kvstore.roots.names import Reference
 from tuskml.kvstore.roots.root import BLOCK, StoreRoot
 from tuskml.kvstore.roots.versions import Version
 from tuskml.kvstore.sealed.sealed import SealedModel
+from tuskml.kvstore.sealed.sealing import ended
 from tuskml.kvstore.working.database import LEAST_MEMORY
 from tuskml.kvstore.working.features import pairs_of
 from tuskml.kvstore.working.working import ModelStore
@@ -151,13 +152,14 @@ class NumberedRoot(StoreRoot):
 
     def _named(self, pairs: Pairs, several: int) -> Iterator[tuple[Ids, Weights]]:
         """Renames pairs by id; of several weights per feature, the intercept's come first."""
-        for numbers, weights in pairs:
-            if several == 1:
-                yield self._ids[numbers], weights
-                continue
-            features, which = numbers // several - 1, numbers % several
-            ids = np.where(features < 0, 0, self._ids[np.maximum(features, 0)] + 1)
-            yield ids * several + which, weights
+        with ended(pairs):
+            for numbers, weights in pairs:
+                if several == 1:
+                    yield self._ids[numbers], weights
+                    continue
+                features, which = numbers // several - 1, numbers % several
+                ids = np.where(features < 0, 0, self._ids[np.maximum(features, 0)] + 1)
+                yield ids * several + which, weights
 
     def _checksum(self) -> int:
         return zlib.crc32(self._ids.tobytes())

@@ -18,7 +18,7 @@ import hashlib
 import json
 import os
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,6 +57,18 @@ class Sealed:
     dimension: int
     nonzero: int
     size: int
+
+
+@contextmanager
+def ended(pairs: Pairs) -> Iterator[None]:
+    """Ends a generator however the context ends: one that waits at a `yield` keeps what it holds,
+    such as the gate of a store, for as long as an error's traceback refers to it.
+    """
+    try:
+        yield
+    finally:
+        if isinstance(pairs, Generator):
+            pairs.close()
 
 
 @contextmanager
@@ -108,7 +120,7 @@ def _write(
     index: bytes,
     metadata: Record,
 ) -> Sealed:
-    with closing(Entries(path.parent)) as entries:
+    with ended(pairs), closing(Entries(path.parent)) as entries:
         blocks = _Blocks(_Hashed(file), model_dtype(dtype), entries)
         for ids, weights in pairs:
             blocks.add(ids, weights)

@@ -16,7 +16,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from tuskml.errors import StoreError
+from tuskml.errors import OF_SYSTEM, StoreError
 from tuskml.kvstore import native
 from tuskml.kvstore.files.locks import raise_if_interrupted
 from tuskml.kvstore.native import CORRUPT, ERROR_BYTES, NO_MEMORY, Array, Ids, Weights, address
@@ -239,10 +239,12 @@ def raise_error(path: Path, code: int, text: "ctypes.Array[ctypes.c_char]") -> N
     if code == CORRUPT:
         raise StoreError(f"the store {path} is damaged: {reason}")
     if NO_SPACE in reason:
-        raise StoreError(
+        full = StoreError(
             f"the disk of the store {path} is full: free space there, or give stores another "
             "root (in DuckDB tuskml_set_store_root, in PostgreSQL tuskml.store_root)"
         )
+        full.sqlstate = OF_SYSTEM[errno.ENOSPC][0]
+        raise full
     raise StoreError(f"the store {path} failed: {reason}")
 
 

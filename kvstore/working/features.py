@@ -1,6 +1,7 @@
 """A working store's weights by feature id, and back: between partitions and sealed files."""
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import numpy as np
 
@@ -26,12 +27,13 @@ def pairs_of(store: ModelStore) -> Iterator[Pair]:
     frequent = of_weights(store.index.features, store.several)
     known = store.weights(frequent)
     done = 0  # frequent features that have had their turn
-    for keys, starts, values in store.scan(store.index.n_partitions):
-        ids, weights = _rare(store, keys, starts, values)
-        if len(ids):
-            end = int(np.searchsorted(frequent, ids[-1]))
-            yield _merged(ids, weights, frequent[done:end], known[done:end])
-            done = end
+    with closing(store.scan(store.index.n_partitions)) as scan:
+        for keys, starts, values in scan:
+            ids, weights = _rare(store, keys, starts, values)
+            if len(ids):
+                end = int(np.searchsorted(frequent, ids[-1]))
+                yield _merged(ids, weights, frequent[done:end], known[done:end])
+                done = end
     stored = _not_zero(known[done:])
     yield frequent[done:][stored], known[done:][stored]
 

@@ -3,7 +3,7 @@
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
@@ -230,10 +230,11 @@ class ModelStore:
             raise StoreError(f"{len(keys)} features cannot have {len(weights)} deltas")
         self.add(distinct, first, slots[order], weights[order])
 
-    def scan(self, first: int = 0) -> Iterator[tuple[Ids, Ids, Weights]]:
+    def scan(self, first: int = 0) -> Generator[tuple[Ids, Ids, Weights], None, None]:
         """(keys, starts, values) of what was written, by rising key from `first` on, in parts.
 
-        Of the moment when the scan begins. Checkpoints wait for its end.
+        Of the moment when the scan begins. Checkpoints wait for its end, so that whoever may fail
+        on the way closes it.
         """
         most = max(1 << 18, LARGEST_PARTITION // self.dtype.itemsize)
         with self._using() as database:

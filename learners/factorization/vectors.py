@@ -10,6 +10,7 @@ nobody needs.
 """
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 
 import numpy as np
@@ -89,17 +90,18 @@ def pairs_of_vectors(
     unit[: int(shape.biases)] = deviation
     width = max(1, layout.per_key * shape.stride)
     most = max(1, PART // width)
-    for keys, _, values in store.scan():
-        for first in range(0, len(keys), most):
-            part = keys[first : first + most]
-            numbers = values[first * width : (first + len(part)) * width]
-            if layout.per_key:
-                ids, vectors = _of_vectors(part, numbers, layout, first_item)
-                yield ids, (vectors * unit).astype(dtype).ravel()
-            else:
-                rows, places = np.divmod(part, shape.stride)
-                ids = _numbered(rows, shape, first_item) * shape.width + places
-                yield ids, (numbers * unit[places]).astype(dtype)
+    with closing(store.scan()) as scan:
+        for keys, _, values in scan:
+            for first in range(0, len(keys), most):
+                part = keys[first : first + most]
+                numbers = values[first * width : (first + len(part)) * width]
+                if layout.per_key:
+                    ids, vectors = _of_vectors(part, numbers, layout, first_item)
+                    yield ids, (vectors * unit).astype(dtype).ravel()
+                else:
+                    rows, places = np.divmod(part, shape.stride)
+                    ids = _numbered(rows, shape, first_item) * shape.width + places
+                    yield ids, (numbers * unit[places]).astype(dtype)
 
 
 def _of_vectors(

@@ -213,9 +213,20 @@ def bytes_of_all(index: IndexMap, several: int = 1) -> int:
     )
 
 
-@functools.lru_cache(maxsize=16)
 def cost_of(root: Path, most: int = 1 << 23, writes: bool = False) -> Cost:
-    """What a request costs there, measured once a process; as in `measure_store`."""
+    """What a request costs there, measured once a process; as in `measure_store`.
+
+    The usual cost where the tens of megabytes that this takes cannot be written: the model may
+    need less, and otherwise its own store says what is wrong.
+    """
+    try:
+        return _measured(root, most, writes)
+    except StoreError:
+        return WARM_LEVELDB
+
+
+@functools.lru_cache(maxsize=16)
+def _measured(root: Path, most: int, writes: bool) -> Cost:
     return measure_store(root, most=most, writes=writes)
 
 

@@ -54,7 +54,9 @@ CREATE OR REPLACE TEMP MACRO tuskml_register_model(
 ) AS TABLE
 WITH _tusk_asked AS (SELECT model_name AS _tusk_name, recipe AS _tusk_recipe, as_version AS _tusk_version)
 SELECT _tusk_name AS name,
-       CASE WHEN count(*) OVER (PARTITION BY _tusk_s._tusk_group) > 1
+       CASE WHEN _tusk_s._tusk_group IS NULL
+            THEN error('register_model: the group of a model is NULL, expected text (a model without groups has the group '''')')
+            WHEN count(*) OVER (PARTITION BY _tusk_s._tusk_group) > 1
             THEN error('register_model: the source has several models of '
                        || CASE WHEN _tusk_s._tusk_group = '' THEN 'no group' ELSE 'the group ''' || _tusk_s._tusk_group || '''' END
                        || ', expected one: in_group is an expression that tells the groups apart, in_group := ''city''')

@@ -82,3 +82,46 @@ def test_a_database_of_models(small_disk: Path, tally: Tally) -> None:
         file.unlink()
     assert tally.wrong == 0
     assert refused > 0
+
+
+TRAININGS = {
+    "weights that travel": """train_model('logistic', i % 7 < 3, sparse([i * 37 % 50000, i * 91 % 50000], [1.0, 0.5]),
+        '{"store": "a", "algorithm": "hogbatch", "max_iter": 2, "l2": 1e-4}')""",
+    "a key for each feature": """train_model('logistic', i % 7 < 3, sparse([i * 37 % 9000, i * 91 % 9000], [1.0, 0.5]),
+        '{"store": "a", "algorithm": "hogbatch", "max_iter": 2, "l2": 1e-4, "partition": 0}')""",
+    "factorization": """train_model('matrix_factorization', i % 7, [i % 2000, i % 1999],
+        '{"store": "a", "max_iter": 2, "rank": 8}')""",
+}
+
+
+@pytest.mark.measured_costs
+@pytest.mark.parametrize("name", TRAININGS)
+def test_trainings_in_a_store(small_disk: Path, tally: Tally, name: str) -> None:
+    """They end, wherever space ends, and leave what was there; the costs of a store cannot be
+    measured on a disk as small as this one.
+    """
+    root, asked = StoreRoot(small_disk / "stores"), TRAININGS[name]
+    with tuskml.connect(store_root=root.path, threads=2) as con:
+        train, old = (
+            f"SELECT ({asked}).store FROM range(10000) t(i)",
+            asked.replace('"a"', '"old"'),
+        )
+        con.execute(f"CREATE TABLE kept AS SELECT {old} AS m FROM range(10000) t(i)")
+        x = "[3, 5]" if name == "factorization" else "sparse([37, 91], [1.0, 2.0])"
+        predicted = con.execute(f"SELECT decision(m, {x}) FROM kept").fetchall()
+        refused = 0
+        for leave in range(0, 600_000, 600_000 // (5 * times(20))):
+            tally.tried += 1
+            ballast = fill(small_disk, leave)
+            try:
+                con.execute(train).fetchall()
+            except duckdb.Error as error:
+                refused += 1
+                tally.wrong += "internal error" in str(error) or "\n" in str(error)
+            assert con.execute(f"SELECT decision(m, {x}) FROM kept").fetchall() == predicted
+            assert "a" not in root.names() or root.working("a") == []
+            assert not list(small_disk.rglob(".*"))
+            ballast.unlink()
+        assert con.execute(train).fetchone()[0].startswith("a@")
+    assert tally.wrong == 0
+    assert refused > 0

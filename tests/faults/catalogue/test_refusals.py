@@ -15,6 +15,11 @@ STATES = {
     errno.ENOSPC: "53100",
     errno.ENOMEM: "53200",
     errno.EIO: "58030",
+    errno.EDQUOT: "53100",
+    errno.EFBIG: "53100",
+    errno.EACCES: "42501",
+    errno.EPERM: "42501",
+    errno.EROFS: "42501",
 }
 
 

@@ -88,6 +88,17 @@ def test_models_by_group(place: Any) -> None:
     ]
 
 
+def test_keys_that_name_no_group(place: Any) -> None:
+    """NULL is no name, as in SQL, and no two groups have one name."""
+    one = place.fit()
+    for key in (None, ("a", None)):
+        with pytest.raises(DataError, match="the key of a group is NULL, expected values"):
+            registry.register(place.connection, "city", {"None": one, key: one})
+    with pytest.raises(DataError, match="several groups of the key '1', expected one"):
+        registry.register(place.connection, "city", {1: one, "1": one})
+    assert registry.register(place.connection, "city", {"None": one, "": one}) == 1
+
+
 def test_a_rollback_undoes_the_last_deployment_only(place: Any) -> None:
     connection = place.connection
     models = place.fit(group_by="city")

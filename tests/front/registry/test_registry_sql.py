@@ -51,6 +51,8 @@ def test_duckdb_registers_one_model_a_group(make_place: Callable[[str], Any]) ->
         place.sql(register.format(""))
     with pytest.raises(Exception, match="has several models of the group '1', expected one"):
         place.sql(register.format(", in_group := '(city > 0)::INT'"))
+    with pytest.raises(Exception, match="the group of a model is NULL, expected text"):
+        place.sql(register.format(", in_group := 'nullif(city, 1)'"))
     assert place.sql("SELECT count(*) FROM tuskml.models") == [(0,)]
     place.sql(register.format(", in_group := 'city'"))
     assert place.sql("SELECT count(*) FROM tuskml.models") == [(3,)]

@@ -78,7 +78,7 @@ def test_stored_models_show_what_they_asked_of_their_store(tmp_path: Path, monke
         (["--models", "FROM models WHERE false"], "FROM models WHERE false has no models"),
         (["--group-by", "week"], "--group-by names column 'week', which table models does not"),
         (["--script", "no-such.sql"], "no-such.sql: No such file"),
-        (["--output", "/no/such/folder.html"], "/no/such/folder.html: No such file"),
+        (["--output", "/no/such/folder.html"], "/no/such/folder.html cannot be written"),
     ],
 )
 def test_what_is_wrong_is_one_sentence(report: Path, capsys, given: list, message: str) -> None:

@@ -54,6 +54,32 @@ def test_an_unknown_name(stores: StoreRoot) -> None:
         stores.open("ads")
 
 
+def test_roots_that_are_no_directory(tmp_path: Path) -> None:
+    """Nothing is made in their place, such as a folder named as far as a zero byte."""
+    (tmp_path / "file").write_text("")
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "nowhere").symlink_to("gone")
+    for given in ("", f"{tmp_path}/a\0b", "~no such account/a"):
+        with pytest.raises(StoreError, match="stores' root"):
+            StoreRoot(given)
+    for name in ("file", "file/a", "file/a/b", "loop", "loop/a", "nowhere"):
+        with pytest.raises(StoreError, match="is not a directory"):
+            StoreRoot(tmp_path / name)
+    with pytest.raises(StoreError, match="File name too long"):
+        StoreRoot(tmp_path / ("a" * 300))
+    assert {path.name for path in tmp_path.iterdir()} == {"file", "loop", "nowhere"}
+
+
+def test_a_root_below_the_home_directory(tmp_path: Path, monkeypatch) -> None:
+    """As shells and DuckDB understand it."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    StoreRoot("~/a").publish_weights("m", np.ones(1))
+    assert StoreRoot(tmp_path / "a").names() == ["m"]
+    assert main(["store", "list", "--root", "~/a"]) in (0, None)
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
 @pytest.mark.parametrize("part", ["", "sealed", "versions", "work"])
 def test_links_are_not_followed(stores: StoreRoot, tmp_path: Path, part: str) -> None:
     stores.publish_weights("m", np.ones(1))

@@ -95,6 +95,35 @@ def test_names_count(pg: psycopg.Connection) -> None:
     pg.execute("RESET tuskml.model_limit")
 
 
+@pytest.mark.parametrize("character", ['"', "\\", "\n", "\t", "a"])
+@pytest.mark.parametrize("named", ["levels", "classes"])
+def test_characters_that_copy_escapes(pg: psycopg.Connection, character: str, named: str) -> None:
+    """COPY, by which pg_dump writes, adds backslashes to what `model::text` has."""
+    pg.execute("SELECT predict(NULL::tuskml_model, ARRAY[1.0])")
+    call = {
+        "levels": "train_model('linear', i::float8, r) AS m FROM generate_series(1, 100) AS t(i), "
+        "LATERAL (SELECT repeat({0}, {1}) || i % 20 AS k) AS r",
+        "classes": "train_model('logistic', repeat({0}, {1}) || i % 5, ARRAY[i::float8]) AS m "
+        "FROM generate_series(1, 100) AS t(i)",
+    }[named]
+    passed, refused = 0, 0
+    for length in (10, 100, 230, 300, 1600, 25_600):
+        pg.execute("RESET tuskml.model_limit")
+        asked = "SELECT " + call.format("'" + character + "'", length)
+        with pg.cursor().copy(f"COPY ({asked}) TO STDOUT") as rows:
+            written = sum(len(bytes(row)) for row in rows)
+        pg.execute(f"SET tuskml.model_limit = {LIMIT}")
+        if written > LIMIT * 1024:
+            with pytest.raises(psycopg.errors.ProgramLimitExceeded, match="as text is more than"):
+                pg.execute(asked)
+            refused += 1
+        elif written < LIMIT * 1024 / 2:
+            pg.execute(asked)
+            passed += 1
+    pg.execute("RESET tuskml.model_limit")
+    assert (refused > 0, passed > 0) == (True, True)
+
+
 def test_payloads(pg: psycopg.Connection) -> None:
     """A payload that SQL makes anew has the same limit."""
     pg.execute("SELECT predict(NULL::tuskml_model, ARRAY[1.0])")

@@ -101,15 +101,32 @@ static void put_NUMBERS(field *f, tusk_lists l, int64 i) {
 #define NUMBER_TEXT 25
 
 /* A model's bytes and characters: its row is one value, and pg_dump, COPY and casts make one text
- * of it, in which bytes are pairs of digits. */
+ * of it, in which bytes are pairs of digits. COPY, as pg_dump uses it, writes one more backslash
+ * for each, and one before an end of line. */
 typedef struct model_size {
     uint64 bytes, characters;
 } model_size;
 
+/* Of a text that takes so many characters for a quotation mark and for a backslash. */
+static uint64 text_characters(const char *text, uint64 n, int quotation, int backslash) {
+    uint64 characters = n;
+    for (uint64 k = 0; k < n; k++)
+        if (text[k] == '"')
+            characters += quotation - 1;
+        else if (text[k] == '\\')
+            characters += backslash - 1;
+        else
+            characters += (unsigned char)text[k] < ' ';
+    return characters;
+}
+
 static void add_TEXT(model_size *to, tusk_strings s, int64 i) {
-    uint64 n = s.code[i] < 0 ? 0 : strlen(s.pool[s.code[i]]);
+    if (s.code[i] < 0)
+        return;
+    const char *text = s.pool[s.code[i]];
+    uint64 n = strlen(text);
     to->bytes += n;
-    to->characters += 2 * n; /* quotation marks are doubled */
+    to->characters += text_characters(text, n, 2, 4) + 3; /* within a row */
 }
 
 static void add_TEXTS(model_size *to, tusk_names s, int64 i) {
@@ -117,7 +134,7 @@ static void add_TEXTS(model_size *to, tusk_names s, int64 i) {
          s.code[i] >= 0 && k < s.begin[s.code[i] + 1]; k++) {
         uint64 n = strlen(s.pool[k]);
         to->bytes += n + 2 * sizeof(int32);
-        to->characters += 4 * n + 5; /* within an array within a row */
+        to->characters += text_characters(s.pool[k], n, 6, 8) + 5; /* an array within a row */
     }
 }
 
