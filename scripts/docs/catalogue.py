@@ -127,7 +127,8 @@ def duckdb_functions() -> dict[str, Function]:
         name = name if twice else spelled
         behind_macro = kind == "scalar" and name in macros  # the same, for connections without
         refuses = types[:2] in MIXED and types[2:] in ([], ["VARCHAR"])
-        if behind_macro or refuses or "ANY" in types or "ANY[]" in types:
+        refuses |= {"ANY", "ANY[]"} & set(types) != set() and not takes_any_label(name, kind)
+        if behind_macro or refuses:
             continue
         shown = tuple(readable(t or "") for t in types), readable(result or "")
         if name.startswith(BEHIND):
@@ -142,6 +143,11 @@ def duckdb_functions() -> dict[str, Function]:
             found[name].comment = found[name].comment or plain_comment(comment)
             typed(found[name], hidden.get(name, []), given.count(":="))
     return found
+
+
+def takes_any_label(name: str, kind: str) -> bool:
+    """Whether an argument of any type is one of a metric, and does not only refuse a call."""
+    return kind == "aggregate" and name not in ("train_model", "explain_training")
 
 
 def typed(macro: Function, hidden: list[tuple[tuple[str, ...], str]], optional: int) -> None:
@@ -165,7 +171,7 @@ def macro_scripts() -> list[str]:
 
 def readable(kind: str) -> str:
     """The long types by their names in the manual."""
-    plain = kind.replace('"', "")
+    plain = kind.replace('"', "").replace("ANY", "any type")
     if plain.startswith("STRUCT(task VARCHAR"):
         return "model"
     if plain.startswith("STRUCT(indices"):

@@ -329,8 +329,10 @@ static bool write_calibration(const tusk_ranks *r, int64_t bins, tusk_writer to)
 
 static const tusk_table ROC = {
     3, {{"threshold", TUSK_NUMBER_CELL}, {"tpr", TUSK_NUMBER_CELL}, {"fpr", TUSK_NUMBER_CELL}}};
-static const tusk_table PRECISION_RECALL = {
-    3, {{"threshold", TUSK_NUMBER_CELL}, {"precision", TUSK_NUMBER_CELL}, {"recall", TUSK_NUMBER_CELL}}};
+static const tusk_table PRECISION_RECALL = {3,
+                                            {{"threshold", TUSK_NUMBER_CELL},
+                                             {"precision", TUSK_NUMBER_CELL},
+                                             {"recall", TUSK_NUMBER_CELL}}};
 static const tusk_table LIFT = {6,
                                 {{"decile", TUSK_WHOLE_CELL},
                                  {"n", TUSK_WHOLE_CELL},

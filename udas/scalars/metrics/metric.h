@@ -78,7 +78,7 @@ double tusk_score_give(const tusk_score *s, const tusk_metric *m, bool *null);
 #define TUSK_TEXT_AT_K "label is text, " TUSK_CODING ", such as label = 'yes'"
 
 /* Numbers that are names of classes are told apart or refused. */
-#define TUSK_ROUNDED_CLASS                                                                  \
+#define TUSK_ROUNDED_CLASS                                                                   \
     "label or predicted has more digits than a double keeps, expected at most 15, or text, " \
     "since others are rounded and would become the same class"
 
