@@ -10,6 +10,7 @@ from tuskml.learners.clusters.options import OPTIONS, ClusterOptions
 from tuskml.learners.explaining.text import written
 from tuskml.learners.learner import Facts, Groups, Learner, Request
 from tuskml.learners.models import Models
+from tuskml.learners.offsets import refuse_offsets
 from tuskml.learners.options.table import OptionTable
 from tuskml.learners.tasks import Task, built_in, in_table
 
@@ -44,7 +45,8 @@ class Clusters(Learner):
     def explain(
         self, groups: Groups, request: Request[Task, ClusterOptions], memory: int = 0
     ) -> Iterator[str]:
-        training.refuse_rows(groups, request)
+        refuse_offsets(groups, request.task.name)
+        training.refuse_wide(groups, training.rules_of(request.options))
         for group in np.split(groups, len(groups)):
             yield written(outcome.explain(group, request), request.options.format)
 

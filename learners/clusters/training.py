@@ -46,29 +46,40 @@ def train(
     rules = rules_of(request.options)
     mark = passes.cancel_mark()
     with renumbered(groups, memory, mark) as seen, passes.watching_sigint():
-        refuse_wide(groups, rules, seen, memory)
+        refuse_long(groups, rules, seen, memory)
+        refuse_wide(groups, rules)
         for places in together(seen.groups, rules):
             models = train_together(seen.groups[places], request, rules, memory)
             models = models.numbered(places[models.group])
             yield from restored(models, seen, groups, memory, wider)
 
 
-def refuse_wide(groups: NDArray[np.void], rules: Rules, seen: Renumbered, memory: int) -> None:
-    """MemoryError or DataError where the centres of the widest group are too many numbers.
+def refuse_long(groups: NDArray[np.void], rules: Rules, seen: Renumbered, memory: int) -> None:
+    """MemoryError where the centres of a group are more numbers than a model may have.
 
     A training takes several times as many, so it does not begin then.
     """
-    sizes = rules.numbers(groups["dim"].astype(np.int64), groups["n_rows"].astype(np.int64))
-    widest = int(sizes.argmax())
-    size, width = int(sizes[widest]), int(groups["dim"][widest])
-    occur = len(seen.ids[widest]) if widest in seen.ids else width
-    refuse_too_long(size, occur, size, memory, FEWER)
+    size, widest = most_numbers(groups, rules)
+    width = int(groups["dim"][widest])
+    refuse_too_long(size, len(seen.ids.get(widest, range(width))), size, memory, FEWER)
+
+
+def refuse_wide(groups: NDArray[np.void], rules: Rules) -> None:
+    """DataError where the centres of a group are too many numbers for SQL."""
+    size, widest = most_numbers(groups, rules)
     if size > MOST:
         raise DataError(
-            f"a group has {width:,} features, whose centres have {size:,} numbers, "
-            f"'kmeans' takes at most {MOST:,}: expected fewer 'clusters', "
+            f"a group has {groups['dim'][widest]:,} features, whose centres have {size:,} "
+            f"numbers, 'kmeans' takes at most {MOST:,}: expected fewer 'clusters', "
             "or fewer ids, as hash_features makes"
         )
+
+
+def most_numbers(groups: NDArray[np.void], rules: Rules) -> tuple[int, int]:
+    """How many numbers the centres of a group have at most, and the group's place."""
+    sizes = rules.numbers(groups["dim"].astype(np.int64), groups["n_rows"].astype(np.int64))
+    widest = int(sizes.argmax())
+    return int(sizes[widest]), widest
 
 
 def rules_of(options: ClusterOptions) -> Rules:
