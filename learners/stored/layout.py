@@ -220,13 +220,14 @@ def cost_of(root: Path, most: int = 1 << 23, writes: bool = False) -> Cost:
     need less, and otherwise its own store says what is wrong.
     """
     try:
-        return _measured(root, most, writes)
+        return measured_cost(root, most, writes)
     except StoreError:
         return WARM_LEVELDB
 
 
 @functools.lru_cache(maxsize=16)
-def _measured(root: Path, most: int, writes: bool) -> Cost:
+def measured_cost(root: Path, most: int, writes: bool) -> Cost:
+    """The same; StoreError where it cannot be measured."""
     return measure_store(root, most=most, writes=writes)
 
 
