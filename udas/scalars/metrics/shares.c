@@ -30,7 +30,10 @@ static const char *name_of_boolean(double x) {
 
 tusk_shares tusk_shares_of_number(double label, char *own) {
     tusk_name_number(label, own);
-    return (tusk_shares){.label = own, .length = strlen(own), .other = name_of_boolean(label)};
+    return (tusk_shares){.label = own,
+                         .length = strlen(own),
+                         .other = name_of_boolean(label),
+                         .too_large = !(fabs(label) < WHOLE)};
 }
 
 static bool is_named(const char *name, size_t length, const char *text) {
@@ -78,6 +81,11 @@ static bool judged_by_one(const tusk_shares *s, tusk_judged *row) {
 }
 
 bool tusk_shares_judged(const tusk_shares *s, tusk_judged *row, char *sentence) {
+    if (s->too_large) {
+        snprintf(sentence, TUSK_SENTENCE,
+                 "label is %s, expected a number below 2^53 in size, or text", s->label);
+        return false;
+    }
     if (s->n == 1)
         return judged_by_one(s, row);
     if (!s->n) {

@@ -15,6 +15,7 @@ typedef struct tusk_shares {
     const char *label; /* text, as the classes are called */
     size_t length;
     const char *other; /* what else the class may be called; NULL: nothing */
+    bool too_large;    /* a number that shares its double with others */
     int n;
     bool found;
     double own;     /* the label's probability */
