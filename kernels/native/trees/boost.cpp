@@ -107,8 +107,6 @@ private:
             start(*held_, boost_.held[index_], *out);
             held_->measure_as(rows_);
         }
-        if (from)
-            rows_.tell_by_margins();
         if (draws())
             keys_ = rows_.keys();
         return TK_OK;

@@ -183,8 +183,6 @@ public:
     std::vector<uint64_t> keys() const {
         return with_contents([](const Contents &rows) { return row_keys(rows); });
     }
-    // Rows that are equal in their bins may differ in the margins of trees of before.
-    void tell_by_margins() { by_margins_ = true; }
     // The keys that keys_of(Contents) makes of what rows are drawn by.
     template <class KeysOf> std::vector<uint64_t> with_contents(KeysOf keys_of) const {
         std::vector<double> y(n()), weight(weighted() ? n() : 0);
@@ -192,7 +190,7 @@ public:
         if (weighted())
             copy_weights(group_, weight.data());
         return keys_of(Contents{codes_.data(), y.data(), weighted() ? weight.data() : nullptr, n(),
-                                group_.dim, by_margins_ ? margins(0) : nullptr, outputs_});
+                                group_.dim});
     }
 
 private:
@@ -231,7 +229,6 @@ private:
     const double *classes_;
     int64_t outputs_;
     bool grows_ = false, estimated_ = false;
-    bool by_margins_ = false;
     Units units_{};
     ClassLosses softmax_;
     Charged<uint8_t> codes_, columns_;

@@ -42,7 +42,7 @@ namespace {
 
 constexpr int LAST_BITS = 20; // of a double's 52, in which rounding by other units may show
 
-// A share without its last bits.
+// A share of at least 0 without its last bits.
 uint64_t word_of(double share) {
     uint64_t word;
     std::memcpy(&word, &share, sizeof word);
@@ -60,9 +60,6 @@ std::vector<uint64_t> content_keys(const Contents &rows, const Scales &scales) {
         double weight = rows.weights ? rows.weights[i] / scales.most : 1;
         if (weight != 1) // so that equal weights change nothing
             hash = mixed(hash ^ mixed(word_of(weight)));
-        for (int64_t k = 0; rows.margins && k < rows.outputs; k++)
-            hash =
-                mixed(hash ^ mixed(word_of(range > 0 ? rows.margins[k * rows.n + i] / range : 0)));
         const uint8_t *row = rows.codes + (size_t)i * rows.d;
         for (int32_t f = 0; f < rows.d; f += 8) {
             uint64_t word = 0;

@@ -25,14 +25,12 @@ inline uint64_t seed_of(uint64_t seed, uint64_t iteration) {
 std::vector<int32_t> draw_features(int32_t d, double share, uint64_t seed);
 
 // Rows as their bins, labels and weights say what they contain. codes: (n, d); labels: (n,);
-// weights: (n,) or NULL; margins: (outputs, n) by the trees of before, or NULL.
+// weights: (n,) or NULL.
 struct Contents {
     const uint8_t *codes;
     const double *labels, *weights;
     int64_t n;
     int32_t d;
-    const double *margins = nullptr;
-    int64_t outputs = 0;
 };
 // The units of the labels and weights of a group: its least and greatest label, and its largest
 // weight.

@@ -192,10 +192,10 @@ def boosted_by_parts(
     parted.extent["least"], parted.extent["greatest"] = weights[:, 3].min(), weights[:, 4].max()
     parted.base = base_of(parted, total)
     losses: list[float] = []
+    if parted.draws:
+        parted.draw()
     loss = base_loss = parted.loss("start", parted.base, *of_forest(targets.started))
     parted.held.clear()
-    if parted.draws:  # rows that are told apart by their margins too
-        parted.draw()
     with closing(Grower(boost, bins)) as grower:
         while np.isfinite(loss) and len(losses) < rules.trees:
             for _ in range(targets.outputs):

@@ -59,8 +59,6 @@ public:
 
     int start(const double *base, const tk_started *from) {
         start(rows_, group_, base, from);
-        if (from)
-            rows_.tell_by_margins();
         if (held_)
             start(*held_, held_group_, base, from);
         return cancelled(cancel_mark_) ? TK_CANCELLED : TK_OK;

@@ -105,7 +105,9 @@ def test_the_trees_are_those_of_rows_in_one_place(
 def test_trees_go_on_from_those_of_a_model(
     con: duckdb.DuckDBPyConnection, source: str, more: dict[str, Any]
 ) -> None:
-    """As in one place, where the trees of before come first, also on rows that are drawn."""
+    """As in one place: the trees of before come first. Of rows that are equal in their bins, and
+    that these trees tell apart, a part may draw others.
+    """
     given = {k: v for k, v in GIVEN.items() if k not in ("executor", "placement", "group_by")}
     before = tuskml.train(con, "gbdt", **given | {"source": "rows"} | more)
     given = GIVEN | {"source": source, "warm_start": before} | more
@@ -114,7 +116,10 @@ def test_trees_go_on_from_those_of_a_model(
         assert model is not None
         assert found[key].intercept == model.intercept
         assert len(model.coef) > len(before.coef)
-        assert found[key].coef == model.coef
+        if "row_fraction" in more:
+            assert found[key].loss == pytest.approx(model.loss, rel=0.02)
+        else:
+            assert found[key].coef == model.coef
 
 
 @pytest.mark.parametrize("n", [1, 2, 4])
