@@ -149,5 +149,5 @@ def test_refused(
 def test_repeated_features(connection: duckdb.DuckDBPyConnection) -> None:
     """A feature is listed once."""
     connection.execute("CREATE OR REPLACE TABLE twice AS SELECT i AS x, i AS y FROM range(9) t(i)")
-    with pytest.raises(tuskml.DataError, match="features names 'x' twice, expected each feature"):
+    with pytest.raises(tuskml.DataError, match="features names 'x' twice, expected each once"):
         tuskml.train(connection, "linear", source="twice", label="y", features=["x", "x"])
