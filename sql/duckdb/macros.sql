@@ -52,17 +52,6 @@ CREATE OR REPLACE TEMP MACRO tuskml_predict
     (model, features) AS _tusk_predict(_tusk_payload(model), features),
     (model_name, in_group, features) AS _tusk_three('predict', model_name);
 
--- What else a boolean class may be called: true is 1 too, and false is 0.
-CREATE OR REPLACE TEMP MACRO _tusk_other_name(given) AS
-    CASE given WHEN 'true' THEN '1' WHEN 'false' THEN '0' WHEN '1' THEN 'true' WHEN '0' THEN 'false' END;
--- A number as models call a class of it: 1.0 is '1'; NULL for a text that is no number.
-CREATE OR REPLACE TEMP MACRO _tusk_number_name(number) AS
-    CASE WHEN abs(number) < 9007199254740992 AND number = trunc(number) THEN CAST(CAST(number AS BIGINT) AS VARCHAR)
-         ELSE CAST(number AS VARCHAR) END;
--- The place of a class in a model's list of them, by its name or its number; NULL where the model never saw it.
-CREATE OR REPLACE TEMP MACRO _tusk_place(names, given, number_name) AS
-    coalesce(nullif(list_position(names, given), 0), nullif(list_position(names, number_name), 0),
-             nullif(list_position(names, _tusk_other_name(coalesce(number_name, given))), 0));
 -- A class as text. What no label can be is refused.
 CREATE OR REPLACE TEMP MACRO _tusk_class_text(class_name) AS
     CASE WHEN regexp_matches(typeof(class_name), '^(DATE|TIME|INTERVAL|BLOB|BIT$|STRUCT|MAP|UNION|VARIANT|GEOMETRY)|\[\d*\]$')
@@ -72,8 +61,7 @@ CREATE OR REPLACE TEMP MACRO _tusk_class_text(class_name) AS
 -- The probability of one class.
 CREATE OR REPLACE TEMP MACRO _tusk_class_proba(model, features, class_name) AS
     list_extract(_tusk_predict_probas(_tusk_payload(model), features),
-                 _tusk_place(struct_extract(model, 'class_names'), _tusk_class_text(class_name),
-                             _tusk_number_name(try_cast(_tusk_class_text(class_name) AS DOUBLE))));
+                 _tusk_class_place(struct_extract(model, 'class_names'), _tusk_class_text(class_name)));
 
 -- The class by its name. Without a list of names DuckDB would not ask for a place in it, and a model of numbers would not be refused.
 CREATE OR REPLACE TEMP MACRO tuskml_predict_class(model, features) AS
@@ -445,11 +433,6 @@ CREATE OR REPLACE TEMP MACRO _tusk_given_sql(source, model, label, features, gro
     || 'features := _tusk_model_given.features, _tusk_of_lists := _tusk_model_given.preparation IS NULL, _tusk_probable := _tusk_model_given.class_names IS NOT NULL '
     || 'AND _tusk_model_given.task <> ''svm'' AND coalesce(json_extract_string(_tusk_model_given.options, ''$.response''), ''logistic'') = ''logistic'')) '
     || 'AS _tusk_m FROM _tusk_given WHERE _tusk_model_given IS NOT NULL GROUP BY _tusk_g), ';
--- A label as a class of a model: booleans are 0 and 1, unless they are its names.
-CREATE OR REPLACE TEMP MACRO _tusk_class_of(names, label) AS
-    CASE WHEN list_contains(names, label) THEN label
-         WHEN list_contains(names, _tusk_other_name(label)) THEN _tusk_other_name(label)
-         ELSE regexp_replace(label, '\.0+$', '') END;
 -- The loss of a row: by the probability of its class, by whether the class is right, or by the squared error.
 CREATE OR REPLACE TEMP MACRO _tusk_row_loss(_tusk_m, _tusk_answer, label) AS
     CASE WHEN _tusk_m._tusk_probable THEN -ln(CASE WHEN _tusk_answer < 1e-15 THEN 1e-15 ELSE _tusk_answer END)
@@ -457,9 +440,9 @@ CREATE OR REPLACE TEMP MACRO _tusk_row_loss(_tusk_m, _tusk_answer, label) AS
 CREATE OR REPLACE TEMP MACRO _tusk_loss_sql(features) AS
     '_tusk_row_loss(_tusk_m, ' || _tusk_answer_sql(features,
         -- a class that the model never saw has the probability 0, unless features are NULL
-        'CASE WHEN _tusk_m._tusk_probable THEN coalesce(tuskml_predict_proba(_tusk_m, %, _tusk_class_of(_tusk_m.class_names, CAST(_tusk_y AS VARCHAR))), '
+        'CASE WHEN _tusk_m._tusk_probable THEN coalesce(tuskml_predict_proba(_tusk_m, %, CAST(_tusk_y AS VARCHAR)), '
         || '0 * tuskml_predict_proba(_tusk_m, %, _tusk_m.class_names[1]))'
-        || ' WHEN _tusk_m.class_names IS NOT NULL THEN CAST(CAST(tuskml_predict_class(_tusk_m, %) = _tusk_class_of(_tusk_m.class_names, CAST(_tusk_y AS VARCHAR)) AS INTEGER) AS DOUBLE)'
+        || ' WHEN _tusk_m.class_names IS NOT NULL THEN CAST(CAST(tuskml_predict_class(_tusk_m, %) = coalesce(_tusk_m.class_names[_tusk_class_place(_tusk_m.class_names, CAST(_tusk_y AS VARCHAR))], CAST(_tusk_y AS VARCHAR)) AS INTEGER) AS DOUBLE)'
         || ' ELSE tuskml_predict(_tusk_m, %) END') || ', _tusk_y)';
 -- The columns after feature j took its values from the row d.
 CREATE OR REPLACE TEMP MACRO _tusk_permuted_sql(features) AS

@@ -70,6 +70,7 @@ bool register_metrics(duckdb_connection connection, database *d);
 bool register_hash_features(duckdb_connection connection);
 bool register_sparse_ids(duckdb_connection connection);
 bool register_distribution(duckdb_connection connection);
+bool register_class_place(duckdb_connection connection);
 bool register_summary(duckdb_connection connection);
 bool register_sparse(duckdb_connection connection);
 bool register_payload(duckdb_connection connection);

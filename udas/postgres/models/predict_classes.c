@@ -67,52 +67,20 @@ static Datum shares_by_name(FunctionCallInfo fcinfo, enum feature_form form) {
 
 /* --- predict_proba of one class --- */
 
-/* A number as models call a class of it: 1.0 is '1'. False for another text. */
-static bool number_name(const char *given, char *name) {
-    char *end;
-    if (!*given || given[strspn(given, "+-.0123456789eE")])
-        return false;
-    double number = strtod(given, &end);
-    if (*end || end == given)
-        return false;
-    tusk_name_number(number, name);
-    return true;
-}
-
-static int place_among(const class_names *names, const char *given) {
-    size_t length = strlen(given);
-    for (int k = 0; k < names->n; k++) {
-        if (!has_name(names, k))
-            continue;
-        const text *name = DatumGetTextPP(names->name[k]);
-        if (VARSIZE_ANY_EXHDR(name) == length && memcmp(VARDATA_ANY(name), given, length) == 0)
-            return k;
-    }
-    return -1;
-}
-
-/* What else a boolean class may be called: true is 1 too, and false is 0. */
-static const char *other_name(const char *given) {
-    static const char *const NAMES[][2] = {{"false", "0"}, {"true", "1"}};
-    for (int k = 0; k < 2; k++)
-        for (int i = 0; i < 2; i++)
-            if (strcmp(given, NAMES[k][i]) == 0)
-                return NAMES[k][1 - i];
-    return NULL;
+static const char *name_at(int64_t k, size_t *length, const void *of) {
+    const class_names *names = of;
+    if (!has_name(names, (int)k))
+        return NULL;
+    const text *name = DatumGetTextPP(names->name[k]);
+    *length = VARSIZE_ANY_EXHDR(name);
+    return VARDATA_ANY(name);
 }
 
 /* The place of a class by its name or its number; -1 where the model never saw it. */
 static int place_of(class_names *names, const char *given) {
-    char number[TUSK_CLASS_TEXT];
     if (names->asked && strcmp(names->asked, given) == 0)
         return names->place;
-    bool is_number = number_name(given, number);
-    int place = place_among(names, given);
-    if (place < 0 && is_number)
-        place = place_among(names, number);
-    const char *other = place < 0 ? other_name(is_number ? number : given) : NULL;
-    if (other)
-        place = place_among(names, other);
+    int place = (int)tusk_class_place(given, strlen(given), names->n, name_at, names);
     if (names->asked)
         pfree(names->asked);
     names->asked = NULL; /* in case that there is no memory */

@@ -40,6 +40,56 @@ static bool is_named(const char *name, size_t length, const char *text) {
     return length == strlen(text) && !memcmp(name, text, length);
 }
 
+/* A text of a number as models call a class of it: 1.0 is '1'. False for another text. */
+static bool number_name(const char *given, size_t length, char name[TUSK_CLASS_TEXT]) {
+    char text[TUSK_CLASS_TEXT * 2], *end;
+    if (!length || length >= sizeof text)
+        return false;
+    memcpy(text, given, length);
+    text[length] = 0;
+    if (text[strspn(text, "+-.0123456789eE")])
+        return false;
+    double number = strtod(text, &end);
+    if (*end || end == text)
+        return false;
+    tusk_name_number(number, name);
+    return true;
+}
+
+/* What else a boolean class may be called: true is 1 too, and false is 0. */
+static const char *other_name(const char *given, size_t length) {
+    static const char *const NAMES[][2] = {{"false", "0"}, {"true", "1"}};
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < 2; i++)
+            if (is_named(given, length, NAMES[k][i]))
+                return NAMES[k][1 - i];
+    return NULL;
+}
+
+int64_t tusk_class_place(const char *given, size_t given_length, int64_t n,
+                         const char *(*name)(int64_t k, size_t *length, const void *names),
+                         const void *names) {
+    char number[TUSK_CLASS_TEXT];
+    bool is_number = number_name(given, given_length, number);
+    const char *second = is_number ? number : NULL;
+    const char *third =
+        is_number ? other_name(number, strlen(number)) : other_name(given, given_length);
+    const struct {
+        const char *text;
+        size_t length;
+    } called[] = {{given, given_length},
+                  {second, second ? strlen(second) : 0},
+                  {third, third ? strlen(third) : 0}};
+    for (int i = 0; i < 3; i++)
+        for (int64_t k = 0; called[i].text && k < n; k++) {
+            size_t length;
+            const char *text = name(k, &length, names);
+            if (text && length == called[i].length && !memcmp(text, called[i].text, length))
+                return k;
+        }
+    return -1;
+}
+
 tusk_positive tusk_positive_named(const char *name, size_t length) {
     char text[TUSK_CLASS_TEXT * 2], *end;
     tusk_positive found = {name, length, NAN};
