@@ -27,8 +27,9 @@ MEANINGS = {
     "early stop": "the loss of the rows held out by `validation` stopped falling; the best "
     "weights are kept",
     "not compared": "a search: no candidate could be judged by rows that were held out, as in "
-    "groups of a few rows, or of one value of `fold_by`, so none was chosen: the model is that of "
-    "the simplest candidate (fewest leaves or units, strongest penalty, then by the alphabet), "
+    "groups of a few rows, of one value of `fold_by`, or of labels that `metric` does not take "
+    "(`model_trials` says why), so none was chosen: the model is that of the simplest "
+    "candidate (fewest leaves or units, strongest penalty, then by the alphabet), "
     "and `chosen` in `model_trials` is NULL; or the column of `fold_by` or `time_by`, or `gap`, "
     "left a training with `validation` no row to hold out, or none to train on meanwhile: the "
     "model is of all rows, without early stopping",

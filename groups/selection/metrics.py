@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import DataError, OptionError, one_of
+from tuskml.errors import OptionError, one_of
 from tuskml.groups.contract.emission import Emission
 from tuskml.groups.selection.candidates import Candidate
 from tuskml.kernels.library import Floats, cancel_mark, library, pointer, raise_if_cancelled
@@ -125,13 +125,35 @@ def judged(
     held: NDArray[np.void],
     metric: tuple[str, float],
     threads: int,
-) -> Floats:
-    """The metric of each model by the rows of its group, (n,); NaN where they do not determine it.
+) -> tuple[Floats, dict[int, str]]:
+    """The metric of each model by the rows of its group, (n,), NaN where they do not determine it;
+    and by place why the metric cannot judge a model, as it does not take the group's labels.
 
     database: its library; held: GROUP of shape (n,), in the order of the models; metric: its name
-    and parameter. Raises DataError where it is not one of such models, and Interrupted.
+    and parameter. Raises Interrupted.
     """
     out = np.full(len(held), np.nan)
+    why = _judge(database, models, held, metric, threads, out)
+    if why is None:
+        return out, {}
+    if len(held) == 1:
+        return out, {0: why}
+    found: dict[int, str] = {}
+    for some in np.array_split(np.arange(len(held)), 2):
+        out[some], refused = judged(database, models.of(some), held[some], metric, threads)
+        found |= {int(some[place]): text for place, text in refused.items()}
+    return out, found
+
+
+def _judge(
+    database: ctypes.CDLL,
+    models: Models,
+    held: NDArray[np.void],
+    metric: tuple[str, float],
+    threads: int,
+    out: Floats,
+) -> str | None:
+    """Fills out (n,) with the metrics; why one of the models has none, or None."""
     emission, why = Emission(models), Refusal()
     mark, (name, parameter) = cancel_mark(), metric
     cancels = ctypes.cast(library().tk_cancel_count, ctypes.c_void_p)
@@ -142,6 +164,4 @@ def judged(
     done = judge(*given, ctypes.c_void_p(pointer(out)), ctypes.byref(why))
     if done < 0:
         raise_if_cancelled(mark)
-    if not done:
-        raise DataError(f"option 'metric' is '{name}': {why.text}")
-    return out
+    return None if done else why.text

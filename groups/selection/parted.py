@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from tuskml.errors import DataError
 from tuskml.groups.parted import trained_by_parts
 from tuskml.groups.selection.asked import Search
 from tuskml.groups.selection.metrics import judged
@@ -248,6 +249,8 @@ def judgement(library: ctypes.CDLL, rows: PartRows, message: bytes) -> bytes:
         plan="",
     )
     asked = header["metric"], header["parameter"]
-    found = judged(library, models, held, asked, header["threads"])
+    found, why = judged(library, models, held, asked, header["threads"])
+    if why:
+        raise DataError(f"option 'metric' is '{asked[0]}': {why[0]}")
     weight = Pass(held, 0, None, None, True, 1).labels()["weight"]
     return packed({}, [np.array([found[0], weight[0]])])

@@ -236,8 +236,9 @@ class Running:
                 models = self._trained(part, number, sets, places)
                 at = places[models.group]
                 asked = trials.search.metric, trials.search.parameter
-                metric = judged(self.library, models, sets.held()[at], asked, threads)
+                metric, why = judged(self.library, models, sets.held()[at], asked, threads)
                 trials.put(number, folds[at % n], at // n, models, metric)
+                trials.refuse(number, folds[at % n], at // n, why)
 
     @staticmethod
     def _trained(part: Prepared, number: int, sets: Sets, places: NDArray[np.intp]) -> Models:

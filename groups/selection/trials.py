@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -80,6 +80,17 @@ class Trials:
         self.status[candidate, fold, places] = codes[models.status.code]
         self.status[candidate, fold[lacking], places[lacking]] = self.code(NO_METRIC)
         self.curves.put(candidate, fold, places, models)
+
+    def refuse(
+        self,
+        candidate: int,
+        fold: NDArray[np.intp],
+        places: NDArray[np.intp],
+        why: Mapping[int, str],
+    ) -> None:
+        """Notes of some of these trials why the metric does not judge them."""
+        for k, text in why.items():
+            self.status[candidate, fold[k], places[k]] = self.code(f"{NO_METRIC}: {text}")
 
     def stop(self, some: NDArray[np.bool_]) -> None:
         """Notes candidates (C, G) that are not tried on the folds that they were not tried on."""
