@@ -98,7 +98,7 @@ def further(
         ):
             raise Inexpressible
         return [f"'{average}'"]
-    return [f"{given['alpha']!r}::DOUBLE"] if function == "pinball" else []
+    return [f"{given['alpha']!r}::float8"] if function == "pinball" else []
 
 
 def shadow(name: str, kind: str, function: str) -> None:
