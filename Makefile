@@ -56,7 +56,7 @@ nightly: $(READY)-nightly postgres-packages browser-packages
 	@$(MAKE) sanitize-learners PYTEST_ARGS=
 
 # Suites of others through SQL in both databases, and a table of what agrees and what differs and why. R is the
-# oracle on its own data sets; scikit-learn's tests ask SQL for each metric and each linear fit. Takes half an hour.
+# oracle on its own data sets; scikit-learn's tests ask SQL for each metric and each fit. Takes a quarter of an hour.
 foreign: $(READY)-test postgres-packages
 	@scripts/foreign_packages.sh
 	@$(ONE_THREAD) $(BIN)/pytest -m foreign -q $(or $(PYTEST_ARGS),tests/foreign)
