@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuskml.errors import OptionError, one_of
+from tuskml.errors import DataError, OptionError, one_of
 from tuskml.groups.contract.emission import Emission
 from tuskml.groups.selection.candidates import Candidate
 from tuskml.kernels.library import Floats, cancel_mark, library, pointer, raise_if_cancelled
@@ -106,6 +106,10 @@ def refuse_metric(candidates: Sequence[Candidate], metric: str) -> None:
 # Models judged by rows that were held out, with the arithmetic of SQL's metrics in C.
 
 
+OUT_OF_MEMORY = "out of memory"
+"""What the library says then."""
+
+
 class _Judging(ctypes.Structure):
     """`tusk_judging` (`udas/scalars/judging/judge.h`)."""
 
@@ -130,7 +134,7 @@ def judged(
     and by place why the metric cannot judge a model, as it does not take the group's labels.
 
     database: its library; held: GROUP of shape (n,), in the order of the models; metric: its name
-    and parameter. Raises Interrupted.
+    and parameter. Raises DataError if memory is out, and Interrupted.
     """
     out = np.full(len(held), np.nan)
     why = _judge(database, models, held, metric, threads, out)
@@ -164,4 +168,6 @@ def _judge(
     done = judge(*given, ctypes.c_void_p(pointer(out)), ctypes.byref(why))
     if done < 0:
         raise_if_cancelled(mark)
+    if not done and why.text == OUT_OF_MEMORY:  # which no group is to blame for
+        raise DataError(f"option 'metric' is '{name}': {why.text}")
     return None if done else why.text

@@ -4,9 +4,16 @@
 
 import json
 from collections.abc import Callable
+from ctypes import c_int
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
+
+from tuskml.errors import DataError
+from tuskml.groups.selection import metrics
+from tuskml.kernels.structures import GROUP
 
 pytestmark = pytest.mark.fault(family="bad input by name")
 
@@ -145,6 +152,24 @@ def test_a_group_whose_labels_a_metric_does_not_take_is_not_compared(ask: Ask, c
     told = [{fold["status"] for one in its["trials"] for fold in one["folds"]} for its in trials]
     assert all(NOT_TAKEN[call] in status for status in told[0])
     assert told[1] <= {"ok", "no metric"}
+
+
+def test_no_group_is_to_blame_where_memory_is_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the labels are refused with is a reason of their group; this ends the statement."""
+    told = b"label is 0"
+
+    def judge(*given: Any) -> int:
+        given[4]._obj.sentence = told
+        return 0
+
+    monkeypatch.setattr(metrics, "Emission", lambda models: SimpleNamespace(struct=c_int()))
+    library: Any = SimpleNamespace(tusk_judge=judge)
+    models: Any = None
+    asked = library, models, np.zeros(1, GROUP), ("auc", 0.0), 1
+    assert metrics.judged(*asked)[1] == {0: "label is 0"}
+    told = b"out of memory"
+    with pytest.raises(DataError, match="option 'metric' is 'auc': out of memory"):
+        metrics.judged(*asked)
 
 
 def test_auto_needs_tasks(ask: Ask) -> None:
