@@ -40,56 +40,6 @@ static bool is_named(const char *name, size_t length, const char *text) {
     return length == strlen(text) && !memcmp(name, text, length);
 }
 
-/* A text of a number as models call a class of it: 1.0 is '1'. False for another text. */
-static bool number_name(const char *given, size_t length, char name[TUSK_CLASS_TEXT]) {
-    char text[TUSK_CLASS_TEXT * 2], *end;
-    if (!length || length >= sizeof text)
-        return false;
-    memcpy(text, given, length);
-    text[length] = 0;
-    if (text[strspn(text, "+-.0123456789eE")])
-        return false;
-    double number = strtod(text, &end);
-    if (*end || end == text)
-        return false;
-    tusk_name_number(number, name);
-    return true;
-}
-
-/* What else a boolean class may be called: true is 1 too, and false is 0. */
-static const char *other_name(const char *given, size_t length) {
-    static const char *const NAMES[][2] = {{"false", "0"}, {"true", "1"}};
-    for (int k = 0; k < 2; k++)
-        for (int i = 0; i < 2; i++)
-            if (is_named(given, length, NAMES[k][i]))
-                return NAMES[k][1 - i];
-    return NULL;
-}
-
-int64_t tusk_class_place(const char *given, size_t given_length, int64_t n,
-                         const char *(*name)(int64_t k, size_t *length, const void *names),
-                         const void *names) {
-    char number[TUSK_CLASS_TEXT];
-    bool is_number = number_name(given, given_length, number);
-    const char *second = is_number ? number : NULL;
-    const char *third =
-        is_number ? other_name(number, strlen(number)) : other_name(given, given_length);
-    const struct {
-        const char *text;
-        size_t length;
-    } called[] = {{given, given_length},
-                  {second, second ? strlen(second) : 0},
-                  {third, third ? strlen(third) : 0}};
-    for (int i = 0; i < 3; i++)
-        for (int64_t k = 0; called[i].text && k < n; k++) {
-            size_t length;
-            const char *text = name(k, &length, names);
-            if (text && length == called[i].length && !memcmp(text, called[i].text, length))
-                return k;
-        }
-    return -1;
-}
-
 tusk_positive tusk_positive_named(const char *name, size_t length) {
     char text[TUSK_CLASS_TEXT * 2], *end;
     tusk_positive found = {name, length, NAN};
@@ -103,6 +53,43 @@ tusk_positive tusk_positive_named(const char *name, size_t length) {
         if (is_named(name, length, name_of_boolean(k)))
             found.number = k;
     return found;
+}
+
+static int64_t place_among(const char *given, size_t given_length, int64_t n, tusk_class_name name,
+                           const void *names) {
+    for (int64_t k = 0; k < n; k++) {
+        size_t length;
+        const char *text = name(k, &length, names);
+        if (text && length == given_length && !memcmp(text, given, length))
+            return k;
+    }
+    return -1;
+}
+
+/* Whether a text is a number in digits, or the name of a boolean. */
+static bool is_number_or_boolean(const char *given, size_t length) {
+    for (int k = 0; k < 2; k++)
+        if (is_named(given, length, name_of_boolean(k)))
+            return true;
+    size_t digits = 0;
+    while (digits < length && given[digits] && strchr("+-.0123456789eE", given[digits]))
+        digits++;
+    return length && digits == length;
+}
+
+int64_t tusk_class_place(const char *given, size_t length, int64_t n, tusk_class_name name,
+                         const void *names) {
+    int64_t place = place_among(given, length, n, name, names);
+    if (place >= 0 || !is_number_or_boolean(given, length))
+        return place;
+    char text[TUSK_CLASS_TEXT];
+    double number = tusk_positive_named(given, length).number;
+    if (isnan(number))
+        return -1;
+    tusk_name_number(number, text);
+    place = place_among(text, strlen(text), n, name, names);
+    const char *boolean = name_of_boolean(number);
+    return place >= 0 || !*boolean ? place : place_among(boolean, strlen(boolean), n, name, names);
 }
 
 bool tusk_shares_add(tusk_shares *s, const char *name, size_t length, double p, char *sentence) {

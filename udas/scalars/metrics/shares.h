@@ -29,11 +29,12 @@ tusk_shares tusk_shares_of_number(double label, char *own);
 /* The first of these names. text has TUSK_CLASS_TEXT bytes. */
 void tusk_name_number(double x, char *text);
 
-/* The place of a class in a model's list of names, by its name or its number, as 1.0 is '1' and
- * true is 1 too; -1 where the model never saw it. name(k, length, names) is a name's text, or
- * NULL. */
-int64_t tusk_class_place(const char *given, size_t given_length, int64_t n,
-                         const char *(*name)(int64_t k, size_t *length, const void *names),
+/* The k-th name of a model's classes, or NULL. */
+typedef const char *(*tusk_class_name)(int64_t k, size_t *length, const void *names);
+
+/* The place of a class among n names of a model's classes, by its name or its number, as 1.0 is
+ * '1' and true is 1 too; -1 where the model never saw it. */
+int64_t tusk_class_place(const char *given, size_t length, int64_t n, tusk_class_name name,
                          const void *names);
 
 /* The name of a positive class, and the number that it reads as, 1 for 'true' and 0 for 'false';
