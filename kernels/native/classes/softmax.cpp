@@ -103,7 +103,7 @@ int64_t find_classes(const tusk_group &group, int64_t most, double *label, doubl
         }
     }
     std::copy(found.begin(), found.end(), label);
-    for (Sum &count : counts)
+    for (const Sum &count : counts)
         *rows++ = count.value();
     return (int64_t)found.size();
 }

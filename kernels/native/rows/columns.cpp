@@ -31,7 +31,7 @@ bool drop_rare(Column &c, const std::vector<bool> &kept) {
 
 void fill_gaps(Column &c, const Seen &seen) {
     c.n_missing = seen.missing;
-    c.fill = seen.n ? ExactSum(seen.sum).value() / (double)seen.n : 0;
+    c.fill = seen.n ? seen.sum.value() / (double)seen.n : 0;
 }
 
 // The most frequent level that stays.

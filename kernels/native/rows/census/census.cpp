@@ -150,7 +150,7 @@ std::string bytes_of(const tk_census &census) {
     for (const ColumnCounts &c : census.columns) {
         write(out, c.missing);
         write(out, c.n);
-        write(out, ExactSum(c.sum).digits());
+        write(out, c.sum.digits());
         write(out, (uint64_t)c.count.size());
         for (const auto &[key, n] : c.count) {
             write_text(out, key);

@@ -49,10 +49,11 @@ public:
         int64_t words[WORDS];
         double wild;
     };
-    Digits digits() {
-        carry();
+    Digits digits() const {
+        ExactSum own = *this;
+        own.carry();
         Digits out;
-        std::memcpy(out.words, words_, sizeof words_);
+        std::memcpy(out.words, own.words_, sizeof words_);
         out.wild = wild_;
         return out;
     }
@@ -68,19 +69,20 @@ public:
     }
 
     // The sum, rounded in a way that depends on it alone.
-    double value() {
+    double value() const {
         if (wild_ != 0)
             return wild_;
-        carry();
-        bool negative = words_[WORDS - 1] < 0;
+        ExactSum own = *this;
+        own.carry();
+        bool negative = own.words_[WORDS - 1] < 0;
         if (negative) {
-            for (int64_t &word : words_)
+            for (int64_t &word : own.words_)
                 word = -word;
-            carry();
+            own.carry();
         }
         double sum = 0;
         for (int32_t i = 0; i < WORDS; i++)
-            sum += std::ldexp((double)words_[i], 32 * i - 1074);
+            sum += std::ldexp((double)own.words_[i], 32 * i - 1074);
         return negative ? -sum : sum;
     }
 
