@@ -128,16 +128,15 @@ class Call:
             emission = Emission(models.numbered(at_places))
             self.library.tusk_emit_models(self.pointer, ctypes.byref(emission.struct))
 
-    def note_labels(self, some: "Some") -> None:
-        """Notes where labels lose their digits, before their rows are freed."""
-        if self.batch.labels == NUMBERS and len(some.places):
-            rounded = [self.rounded_label(place) for place in some.places.tolist()]
-            self.lost[some.places] = lost_labels(some.groups, np.array(rounded))
-
-    def rounded_label(self, place: int) -> bool:
-        """Whether a label of the group at a place is a number that was rounded."""
-        one = self.remarks.get(place)
-        return one is not None and any(rounded.column == LABEL for rounded in one.rounded)
+    def note_labels(self, some: "Some", requests: Sequence[Request[Any, Any]]) -> None:
+        """Notes where labels lose their digits, before their rows are freed. Those of classes are
+        told apart, or refused."""
+        numbers = any(not learner_of(one.task).classifies(one) for one in requests)
+        if numbers and self.batch.labels == NUMBERS and len(some.places):
+            rounded = np.zeros(len(self.groups), bool)
+            for place, one in self.remarks.items():
+                rounded[place] = any(where.column == LABEL for where in one.rounded)
+            self.lost[some.places] = lost_labels(some.groups, rounded[some.places])
 
     def emit_texts(self, places: Places, texts: Iterable[str]) -> None:
         """Returns a text for each of these places in the batch."""
@@ -291,7 +290,7 @@ def answer_search(call: Call, some: Some, search: Search) -> None:
     dealt = search.dealt
     requests = [Request(one.task, one.options, held_out=dealt) for one in search.candidates]
     some = answer_flaws(call, some, requests)
-    call.note_labels(some)
+    call.note_labels(some, requests)
     groups = some.groups
     if not len(groups):
         return
@@ -319,7 +318,7 @@ def answer_search(call: Call, some: Some, search: Search) -> None:
 def answer_request(call: Call, some: Some, request: Request[Any, Any]) -> None:
     """Models of the groups, or their plans."""
     some = answer_flaws(call, some, [request])
-    call.note_labels(some)
+    call.note_labels(some, [request])
     groups = some.groups
     if not len(groups):
         return
