@@ -1,13 +1,12 @@
 """Files of models and reports: whole or as before, and nothing else is left."""
 
 import os
-import resource
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from short_files import short_files
 
 import tuskml
 from tuskml.commands.cli import main
@@ -17,17 +16,6 @@ pytestmark = pytest.mark.fault(family="full disks")
 
 LIMIT = 500
 """Bytes of a file, fewer than any of these."""
-
-
-@contextmanager
-def short_files() -> Iterator[None]:
-    """The system refuses to write more than LIMIT bytes into a file."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (LIMIT, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +59,7 @@ def test_a_file_that_cannot_be_written(
     save(models, path)
     before = path.read_bytes()
     assert len(before) > LIMIT
-    with short_files():
+    with short_files(LIMIT):
         try:
             save(models, path)
             told = capsys.readouterr().err  # as a command says it

@@ -1,12 +1,10 @@
 """A version that cannot be written: the training's store is free, and so is all it holds."""
 
-import resource
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from short_files import short_files
 
 from tuskml.errors import StoreError
 from tuskml.kvstore import ModelStore, StoreRoot
@@ -20,17 +18,6 @@ N = 40_000
 """Weights, whose seal is longer than LIMIT."""
 LIMIT = 1 << 16
 """Bytes of a file."""
-
-
-@contextmanager
-def short_files() -> Iterator[None]:
-    """The system refuses to write more than LIMIT bytes into a file."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (LIMIT, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def filled(root: StoreRoot, index: IndexMap) -> ModelStore:
@@ -51,7 +38,7 @@ def test_a_store_whose_version_failed(stores: StoreRoot, name: str, numbered: bo
     """It is removed at once, and a later training publishes."""
     root = NumberedRoot(stores, 3 * np.arange(N)) if numbered else stores
     store = filled(root, INDICES[name])
-    with short_files(), pytest.raises(StoreError, match="File too large") as failed:
+    with short_files(LIMIT), pytest.raises(StoreError, match="File too large") as failed:
         root.publish(store)
     assert failed.value.sqlstate == "53100"
     store.discard()  # while the traceback keeps the generators of the way

@@ -4,7 +4,6 @@ predictions, so that one group never fails a query of all."""
 # ruff: noqa: E501, SQL is read better on one line
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -61,21 +60,9 @@ class Source:
         )
 
 
-@pytest.fixture(scope="module")
-def there(cluster: Any) -> Iterator[Source]:
-    cluster.create_database("never_seen")
-    with cluster.connect("never_seen") as session:
-        yield Source(session, True)
-    cluster.drop_database("never_seen")
-
-
-@pytest.fixture(params=["here", "there"])
-def source(request: pytest.FixtureRequest) -> Source:
-    if request.param == "here":
-        return Source(request.getfixturevalue("con"), False)
-    found = request.getfixturevalue("there")
-    assert isinstance(found, Source)
-    return found
+@pytest.fixture
+def source(session: tuple[str, Any]) -> Source:
+    return Source(session[1], session[0] == "post")
 
 
 @pytest.mark.parametrize("storage", STORAGES)

@@ -4,7 +4,6 @@ whatever the task, the storage and the type, and nowhere else."""
 # ruff: noqa: E501, SQL is read better on one line
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -54,21 +53,9 @@ class Trainer:
         return str(self.session.execute(sql).fetchall()[0][0])
 
 
-@pytest.fixture(scope="module")
-def there(cluster: Any) -> Iterator[Trainer]:
-    cluster.create_database("rounded_labels")
-    with cluster.connect("rounded_labels") as session:
-        yield Trainer(session, True)
-    cluster.drop_database("rounded_labels")
-
-
-@pytest.fixture(params=["here", "there"])
-def trainer(request: pytest.FixtureRequest) -> Trainer:
-    if request.param == "here":
-        return Trainer(request.getfixturevalue("con"), False)
-    found = request.getfixturevalue("there")
-    assert isinstance(found, Trainer)
-    return found
+@pytest.fixture
+def trainer(session: tuple[str, Any]) -> Trainer:
+    return Trainer(session[1], session[0] == "post")
 
 
 NEAR = "(9007199254740993 + i * i % 11)::bigint"
