@@ -120,10 +120,11 @@ QUICK: Mapping[str, Mapping[str, Any]] = {
 OF_LEVELS = ("max_cat_threshold", "max_cat_to_onehot", "cat_smooth", "cat_l2")
 MORE: Mapping[tuple[str, str], Mapping[str, Any]] = {
     ("gbdt", "patience"): {"trees": 60, "learning_rate": 0.9},
-    ("mlp", "patience"): {"max_iter": 60, "learning_rate": 0.3},
+    ("mlp", "patience"): {"max_iter": 60, "learning_rate": 0.8},
     ("fm", "patience"): {"max_iter": 60, "learning_rate": 0.05},
 }
 """What lets an option show, beside what it needs."""
+NO_WORD_IS_INVALID = ("invalid", WORDS)
 CLASSES = ("logistic", "svm", "squared_hinge", "sparse_logistic")
 OF_COUNTS = ("poisson", "negative_binomial")
 NOT_COMPARED = ("seconds", "options", "payload", "store")
@@ -216,7 +217,7 @@ def tries(task: str, kinds: Iterator[str] | tuple[str, ...] = tuple(FEATURES)) -
     for option in learner_of(task_named(task)).options.by_name.values():
         for beside in besides(option, task):
             for kind in kinds:
-                if (option.name, kind) != ("invalid", WORDS):  # no word is invalid
+                if (option.name, kind) != NO_WORD_IS_INVALID:
                     yield Try(task, kind, option.name, beside)
 
 

@@ -14,6 +14,7 @@ import pytest
 from option_tries import (
     BY_TASK,
     FEATURES,
+    NO_WORD_IS_INVALID,
     ROWS,
     SPOILED,
     VALUES,
@@ -143,7 +144,8 @@ def beside_choices(task: str) -> Iterator[Try]:
     for name in ("objective", "algorithm", "feedback", "schedule"):
         for choice in choices(table[name]) if name in table else ():
             for option in table:
-                if option != name and not ("speculate" in table and option in KNOWN):
+                known = "speculate" in table and option in KNOWN
+                if option != name and (option, kind) != NO_WORD_IS_INVALID and not known:
                     yield Try(task, kind, option, {name: choice})
 
 
