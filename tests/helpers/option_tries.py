@@ -77,7 +77,7 @@ VALUES: Mapping[str, Any] = {
     "min_bin_rows": 40,
     "min_count": 7, "min_gain": 300.0, "missing": "level", "momentum": 0.3, "monotone": [-1, 0, 1],
     "num_leaves": 2, "objective": None, "one_standard_error": True, "optimize_interval": 3,
-    "other_rate": 0.4, "partition": 0, "path": {"length": 4, "folds": 3}, "patience": 2,
+    "other_rate": 0.4, "partition": 0, "path": {"length": 4, "folds": 3}, "patience": 1,
     "positive": True, "quantile": 0.83, "rank": 2, "resume": True, "row_fraction": 0.5,
     "sampler": "sequential", "schedule": None, "scheduler": "rotation", "seed": 7,
     "sharing": "push", "sparse_embeddings": True, "speculate": {"sample": 50}, "standardize": True,
@@ -120,7 +120,7 @@ QUICK: Mapping[str, Mapping[str, Any]] = {
 OF_LEVELS = ("max_cat_threshold", "max_cat_to_onehot", "cat_smooth", "cat_l2")
 MORE: Mapping[tuple[str, str], Mapping[str, Any]] = {
     ("gbdt", "patience"): {"trees": 60, "learning_rate": 0.9},
-    ("mlp", "patience"): {"max_iter": 60, "learning_rate": 0.8},
+    ("mlp", "patience"): {"max_iter": 90, "learning_rate": 0.08},
     ("fm", "patience"): {"max_iter": 60, "learning_rate": 0.05},
 }
 """What lets an option show, beside what it needs."""
