@@ -3,6 +3,7 @@
 # ruff: noqa: E501, SQL is read better on one line
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import duckdb
@@ -241,6 +242,15 @@ def test_nan_is_a_null_where_rows_are_skipped(db: Database) -> None:
         assert {one["n_rows"] for one in found.values()} == {N_ROWS}
 
 
+@pytest.fixture(scope="module")
+def duckdb_alone() -> Iterator[Database]:
+    """One connection for all examples: opening one takes longer than an example."""
+    import tuskml
+
+    with tuskml.connect() as connection:
+        yield Database("duck", connection)
+
+
 @settings(deadline=None)
 @given(
     bad=st.sets(st.integers(0, 59), min_size=1, max_size=20),
@@ -249,24 +259,22 @@ def test_nan_is_a_null_where_rows_are_skipped(db: Database) -> None:
     kind=st.sampled_from(["list", "row", "sparse"]),
     task=st.sampled_from(["linear", "quantile", "lasso"]),
 )
-def test_any_rows_may_be_bad(bad: set[int], where: str, value: str, kind: str, task: str) -> None:
+def test_any_rows_may_be_bad(
+    duckdb_alone: Database, bad: set[int], where: str, value: str, kind: str, task: str
+) -> None:
     """What is skipped is exactly the bad rows, whichever they are."""
-    import tuskml
-
-    con = tuskml.connect()
-    db = Database("duck", con)
     wrong = f"CASE WHEN i IN ({', '.join(map(str, bad))}) THEN '{value}'::DOUBLE ELSE {{}} END"
     names = {"label": "y", "first": "a", "second": "b", "weight": "1.0 + i % 2"}
     plain, spoiled = dict(names), names | {where: wrong.format(names[where])}
 
     def trained(given: dict[str, str], rows: str) -> dict[int, Any]:
         if kind == "row":
-            features = db.row(a=given["first"], b=given["second"], c="c")
+            features = duckdb_alone.row(a=given["first"], b=given["second"], c="c")
         else:
-            make = db.list if kind == "list" else db.sparse
+            make = duckdb_alone.list if kind == "list" else duckdb_alone.sparse
             features = make(given["first"], given["second"])
         options = {"invalid": "skip"} | ({"lambda": 0.1} if task == "lasso" else {})
-        return db.models(
+        return duckdb_alone.models(
             call(task, given["label"], features, options, f", {given['weight']}"),
             f"i < 60 AND {rows}",
         )
