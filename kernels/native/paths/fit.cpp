@@ -88,8 +88,12 @@ void Fit::start() {
         std::fill(u_.begin(), u_.end(), 0.0);
     Penalty none{0, 0, !!rules_.spec->positive};
     Sizes size = sizes(u_, none);
+    double squares = 0; // of the derivatives, by the rows' weights
+    for (int64_t i = 0; i < n_; i++)
+        squares += a_[i] > 0 ? t_[i] * t_[i] / a_[i] : 0;
+    double least = UNCORRELATED * std::sqrt(squares);
     for (int64_t j = 0; j < d_; j++)
-        if (!is_free(j))
+        if (!is_free(j) && size[j] > least * (reach_[j] + std::abs(centre_[j] * scale_[j])))
             l1_before_ = std::max(l1_before_, size[j]);
 }
 

@@ -30,6 +30,8 @@ struct Rules {
 constexpr double START = 1e-2;  // share of the tolerance for weights without a penalty
 constexpr double EXACT = 1e-14; // share of a loss that rounding leaves
 
+constexpr double UNCORRELATED = 1e-14; // correlation up to which a feature has none but rounding's
+
 // Whether features without a penalty explain the labels but for what their own fit leaves. Then
 // nothing is left for others, and the loss without them becomes one that tolerances can be shares
 // of. constant: the loss of the best constant.

@@ -38,7 +38,9 @@ def fitted(x, y, blocks, penalties, kind=KINDS[0], loss=SQUARED, weight=None, **
     chosen = {"alpha": 1.0, "tolerance": 1e-11, "max_epochs": 10**6} | how
     length = chosen.pop("length", None) or len(penalties)
     rules = Rules(loss, length, penalties=penalties and tuple(penalties), **chosen)
-    points, weights = fit(rows, rules, None, 0, np.array([blocks], np.int32))
+    points, weights = fit(
+        rows, rules, None, 0, None if blocks is None else np.array([blocks], np.int32)
+    )
     return points[0], weights[0]
 
 
@@ -182,3 +184,20 @@ def test_a_large_block_does_not_take_the_square_of_its_size():
                     np.zeros((1, d), np.int32))  # fmt: skip
     assert np.isfinite(points[0]["objective"]).all()
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("loss", [SQUARED, LOGISTIC])
+@pytest.mark.parametrize("blocks", [None, np.zeros(1, np.int32)])
+@pytest.mark.parametrize("standardize", [False, True])
+def test_what_rounding_leaves_is_no_correlation(kind, loss, blocks, standardize):
+    """The mean of the feature is the same for both labels: nothing is left for a penalty."""
+    x, y = np.array([[-1.0], [-1.75], [-1.375]]), np.array([0.0, 0.0, 1.0])
+    exact = [(0, 1), (0.125, 4), (1024, 2**-10), (-7.5, 2**20)]
+    for shift, unit in exact + [(0.1, 1 / 3), (1e3, 1e-3)] * kind.endswith("64"):
+        points, weights = fitted(
+            (x + shift) * unit, y, blocks, None, kind, loss, length=5, ratio=0.01,
+            standardize=standardize, tolerance=1e-9,
+        )  # fmt: skip
+        assert (points["epochs"] <= 1).all()
+        assert not any(weights.dense(k, 1).any() for k in range(5))

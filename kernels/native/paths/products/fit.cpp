@@ -48,9 +48,13 @@ ProductFit::ProductFit(const Sums &sums, int64_t without, const Rules &rules)
     double shift = sums.shift[sums.labels()] + mean_;
     bool same = null_ <= SAME * shift * shift; // the labels are the same but for rounding
     same |= explained;
-    for (int64_t j = 0; j < d_; j++)
-        if (!free_[j] && !same)
-            largest_ = std::max(largest_, none.size(covariances_.numbers[j]));
+    double of_labels = labels_ + mean_ * mean_;
+    for (int64_t j = 0; j < d_; j++) {
+        double centre = centre_[j] * scale_[j], size = none.size(covariances_.numbers[j]);
+        double squares = covariances_.curvature[j] + centre * centre;
+        if (!free_[j] && !same && size > UNCORRELATED * std::sqrt(squares * of_labels))
+            largest_ = std::max(largest_, size);
+    }
 }
 
 // Centres and scales, and how much the labels vary. all: whether it is the fit of all rows.
