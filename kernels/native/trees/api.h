@@ -166,12 +166,12 @@ typedef struct tk_bins {
     const uint8_t *missing, *by_level;
     int64_t features;
 } tk_bins;
-/* Of the rows of all parts: the sum of their weights and the largest one, that sum of held-out
- * rows, and the largest derivative and curvature, of which one that is not finite ends boosting.
- * room: how many times as much as itself a row may add, 1 where rows are not drawn by their
- * gradients. least, greatest: of the labels, by whose range rows are drawn. */
+/* Of the rows of all parts: the sum of their weights, the largest one and their unit, that sum of
+ * held-out rows, and the largest derivative and curvature, of which one that is not finite ends
+ * boosting. room: how many times as much as itself a row may add, 1 where rows are not drawn by
+ * their gradients. least, greatest: of the labels, by whose range rows are drawn. */
 typedef struct tk_extent {
-    double total, most, held, derivative, curvature, room, least, greatest;
+    double total, most, unit, held, derivative, curvature, room, least, greatest;
 } tk_extent;
 /* Rows whose code is at most `bin`, or is `also`, go left, or those of a set of codes. */
 typedef struct tk_side {
@@ -187,8 +187,11 @@ typedef struct tk_part_split {
     uint64_t set[4];
 } tk_part_split;
 
-/* What the weights of a group's rows add up to, and the largest one. out: (2,). */
+/* What the weights of a group's rows add up to, the largest one, and the unit that they are whole
+ * multiples of, 0: there is none. out: (3,). */
 TK_API void tk_weights(const tusk_group *group, double *out);
+/* The unit that units (n,) of several parts are whole multiples of, 0: there is none. */
+TK_API double tk_common_unit(const double *units, int64_t n);
 /* The least and the greatest label of a group's rows. out: (2,). */
 TK_API void tk_range_of_labels(const tusk_group *group, double *out);
 /* out: (d,) 1: some values of a feature are missing. */

@@ -18,14 +18,14 @@
 namespace tusk {
 namespace {
 
-// The rules for one group, whose leaves have their least rows and curvature.
+// The rules for one group, whose leaves have their least rows and curvature, for scaled weights.
 tk_boost rules_of(const tk_boost &boost, const tusk_group &group) {
-    tk_boost own = boost;
+    Labels labels{&group, boost.objective, 1, 0, weights_of(group)};
+    tk_boost own = scaled(boost, labels.weights.scale());
     if (!own.min_child_rows)
         own.min_child_rows = tk_child_rows(group.n_rows);
     if (boost.min_child_hessian >= 0)
         return own;
-    Labels labels{&group, boost.objective, 1, 0, weights_of(group)};
     double unit = labels.weights.total / (double)group.n_rows;
     if (boost.objective == TK_POISSON_TREES)
         unit *= std::min(sum_of_labels(labels) / labels.weights.total, 1.0);
@@ -183,7 +183,7 @@ private:
         };
         LeafValue own(lacking);
         Tree tree;
-        Rule rule{&boost_, rows_.units()};
+        Rule rule{&boost_, rows_.units(), rows_.scale()};
         int code =
             near_ && near_->pack(rule, rows.addends)
                 ? near_->grow(features, which_.data(), n, rows_.margins(k), &tree)

@@ -257,7 +257,7 @@ int Grower<Cell>::grow(const Rule &rule, const Rows &rows, const std::vector<int
     if (margins)
         add_values(margins);
     if (out)
-        write_tree(made_, bins_, out);
+        write_tree(made_, bins_, rule_->scale, out);
     return TK_OK;
 }
 

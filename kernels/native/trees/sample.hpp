@@ -180,6 +180,7 @@ public:
     bool has_own_values() const { return y_.data() && labels_.objective == TK_QUANTILE_TREES; }
     const uint8_t *codes() const { return codes_.data(); }
     const Units &units() const { return units_; }
+    double scale() const { return labels_.weights.scale(); }
     std::vector<uint64_t> keys() const {
         return with_contents([](const Contents &rows) { return row_keys(rows); });
     }

@@ -9,6 +9,13 @@
 
 namespace tusk {
 
+tk_boost scaled(const tk_boost &boost, double scale) {
+    tk_boost own = boost;
+    for (double *one : {&own.l1, &own.l2, &own.cat_l2, &own.min_child_hessian, &own.min_gain})
+        *one /= scale;
+    return own;
+}
+
 double Rule::shrunk(double gradient) const {
     double size = std::fabs(gradient) - boost->l1;
     return size > 0 ? std::copysign(size, gradient) : 0;

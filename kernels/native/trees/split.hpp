@@ -34,10 +34,16 @@ struct Limits {
 // leaf whose rows are all alike would be split.
 constexpr double NOISE = 1e-12;
 
-// The rules that a split must keep, and what sums stand for.
+// The rules for weights in a scale (`Weights`): those of a caller, whose penalties, gains and
+// least curvatures are in the caller's weights.
+tk_boost scaled(const tk_boost &boost, double scale);
+
+// The rules that a split must keep, and what sums stand for, both in scaled weights. scale: what a
+// scaled weight of 1 is for the caller.
 struct Rule {
     const tk_boost *boost;
     Units units;
+    double scale;
 
     double gradient(const Sum &s) const { return (double)s.gradient * units.gradient; }
     double curvature(const Sum &s) const { return (double)s.curvature * units.curvature; }

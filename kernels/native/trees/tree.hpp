@@ -48,8 +48,9 @@ struct Made {
     double value = 0;
 };
 
-// Writes a tree whose root is made[0], its nodes in preorder.
-void write_tree(const std::vector<Made> &made, const Bins &bins, Tree *out);
+// Writes a tree whose root is made[0], its nodes in preorder. scale: of the rule, in whose weights
+// gains are found.
+void write_tree(const std::vector<Made> &made, const Bins &bins, double scale, Tree *out);
 
 // What a split sends left, without the set of a category.
 inline Side side_of(const Split &split, const Bins &bins) {

@@ -30,7 +30,7 @@ from tuskml.kernels.parts.sharded import ShardedPass
 from tuskml.kernels.trees.boosting import GINI, Forest, Rules, Targets, boost_of
 from tuskml.kernels.trees.parted.asking import NOTHING, Asking, summed
 from tuskml.kernels.trees.parted.bagged_part import APART, CODED, PLACED, STARTED
-from tuskml.kernels.trees.parted.binning import Bins, bins_of
+from tuskml.kernels.trees.parted.binning import Bins, bins_of, measure_weights
 from tuskml.kernels.trees.parted.summed import Grower
 from tuskml.kernels.trees.parted.trees import Tree, as_bytes, of_trees
 from tuskml.kernels.trees.structures import EXTENT, Growing
@@ -61,9 +61,9 @@ class Bagged(Asking):
         self.n_rows, self.stage = int(rows.groups["n_rows"][0]), CODED
         self.total = float(summed(list(weights[:, 0])))
         self.extent = np.zeros(1, EXTENT)
-        self.extent["total"], self.extent["most"] = MOST_DRAWN * self.total, weights[:, 1].max()
+        self.extent["total"] = MOST_DRAWN * self.total
+        measure_weights(self.extent, weights)
         self.extent["room"], self.extent["curvature"] = 1, 1
-        self.extent["least"], self.extent["greatest"] = weights[:, 3].min(), weights[:, 4].max()
         self.places = list[NDArray[np.uint32]]()
         self.means = self.widest = np.zeros(0)
 

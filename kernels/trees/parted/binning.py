@@ -52,18 +52,18 @@ class Bins:
 
 def about(rows: Pass, arrays: list[Any], given: Mapping[str, Any], beside: Beside) -> list[Array]:
     """A part's answer: which features lack values (d,); the sum of the weights, the largest one,
-    the sum of those of held-out rows, and the least and the greatest label (5,); and of each
-    category its levels and how many rows they have.
+    their unit, the sum of those of held-out rows, and the least and the greatest label (6,); and
+    of each category its levels and how many rows they have.
     """
     rows, held = held_apart(rows, arrays, given["hold"], beside)
     group = address_of(rows.groups)
-    gaps, weights = np.zeros(rows.n_features, np.uint8), np.zeros(5)
+    gaps, weights = np.zeros(rows.n_features, np.uint8), np.zeros(6)
     if held is not None:
         library().tk_weights(address_of(held.groups), pointer(weights))
-        weights[2] = weights[0]
+        weights[3] = weights[0]
     library().tk_gaps(group, pointer(gaps))
     library().tk_weights(group, pointer(weights))
-    library().tk_range_of_labels(group, pointer(weights[3:]))
+    library().tk_range_of_labels(group, pointer(weights[4:]))
     found: list[Array] = [gaps, weights]
     for feature in given["categories"]:
         counts = np.zeros(MOST_LEVEL + 1, np.int64)
@@ -97,10 +97,21 @@ def values(rows: Pass, arrays: list[Any], given: Mapping[str, Any], beside: Besi
     return found
 
 
+def measure_weights(extent: NDArray[np.void], weights: Floats) -> None:
+    """Fills in the largest weight, the unit of weights and the range of labels of all parts.
+
+    weights: (P, 6), as `about` answers.
+    """
+    extent["most"] = weights[:, 1].max()
+    units = np.ascontiguousarray(weights[weights[:, 0] > 0, 2])
+    extent["unit"] = library().tk_common_unit(pointer(units), len(units))
+    extent["least"], extent["greatest"] = weights[:, 4].min(), weights[:, 5].max()
+
+
 def bins_of(
     rows: ShardedPass, rules: Rules, targets: Targets, hold: Hold | None
 ) -> tuple[Bins, Floats]:
-    """Bins of the rows of all parts, and what each part said of weights and labels, (P, 5)."""
+    """Bins of the rows of all parts, and what each part said of weights and labels, (P, 6)."""
     boost, d = boost_of(rules, targets), rows.n_features
     flags = None if targets.categorical is None else targets.categorical[0]
     categories = [] if flags is None else np.flatnonzero(flags).tolist()

@@ -32,7 +32,7 @@ from tuskml.kernels.trees.boosting import (
 )
 from tuskml.kernels.trees.parted.asked_ranks import constant, leaf_quantiles, one_side, renewed
 from tuskml.kernels.trees.parted.asking import NOTHING, Asking, summed
-from tuskml.kernels.trees.parted.binning import Bins, bins_of
+from tuskml.kernels.trees.parted.binning import Bins, bins_of, measure_weights
 from tuskml.kernels.trees.parted.holding import Hold
 from tuskml.kernels.trees.parted.ranks import share_of
 from tuskml.kernels.trees.parted.summed import Grower
@@ -186,10 +186,9 @@ def boosted_by_parts(
     bins, weights = bins_of(rows, rules, targets, hold)
     boost = boost_of(rules, targets)
     parted = Parted(rows, rules, targets, bins, hold)
-    total, held = (float(one) for one in summed(list(weights[:, [0, 2]])))
-    parted.extent["total"], parted.extent["most"] = total, weights[:, 1].max()
-    parted.extent["held"] = held
-    parted.extent["least"], parted.extent["greatest"] = weights[:, 3].min(), weights[:, 4].max()
+    total, held = (float(one) for one in summed(list(weights[:, [0, 3]])))
+    parted.extent["total"], parted.extent["held"] = total, held
+    measure_weights(parted.extent, weights)
     parted.base = base_of(parted, total)
     losses: list[float] = []
     if parted.draws:

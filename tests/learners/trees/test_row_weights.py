@@ -112,6 +112,28 @@ def test_the_unit_of_weights_does_not_matter(size: float) -> None:
     assert margins(one, x) == pytest.approx(margins(other, x), abs=1e-4)
 
 
+@pytest.mark.parametrize("name", OBJECTIVES)
+@pytest.mark.parametrize("size", [7.0, 1e-12, 1 / 3, 1e9])
+def test_units_decide_between_no_equal_gains(name: str, size: float) -> None:
+    """Few rows of few values, so that many splits gain the same: weights and labels in another
+    unit have the same trees, bit for bit but for the values of leaves."""
+    objective = OBJECTIVES[name]
+    for seed in range(6):
+        x, y = drawn(objective, 60, seed)
+        y = y if objective in (LOGISTIC, POISSON, SOFTMAX) else np.round(4 * y) / 4
+        weight = np.random.default_rng(seed).integers(1, 5, len(y)) / 4
+        rules = LOOSE | {"objective": objective, "trees": 20, "min_child_hessian": 0.0}
+        first = grown(x, y, weight=weight, **rules)
+        assert len(first.nodes) > 100
+        variants = [(y, weight * size, 1.0)]
+        if objective == SQUARED and size > 1:  # whose labels are as exact
+            variants.append((y * size, weight, size))
+        for label, other, unit in variants:
+            found = grown(x, label, weight=other, **rules)
+            assert found.nodes["feature"].tolist() == first.nodes["feature"].tolist()
+            np.testing.assert_allclose(margins(found, x), unit * margins(first, x), rtol=1e-9)
+
+
 def test_weights_without_a_finite_sum_train_nothing() -> None:
     x, y = drawn(SQUARED, 100)
     forest = grown(x, y, weight=np.full(100, 1e308))

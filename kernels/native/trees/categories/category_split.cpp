@@ -48,8 +48,9 @@ public:
         levels.erase(std::remove_if(levels.begin(), levels.end(), few), levels.end());
         if (levels.empty())
             return;
+        double smooth = boost_.cat_smooth / rule_.scale;
         for (Level &one : levels)
-            one.order = rule_.gradient(one.sum) / (rule_.curvature(one.sum) + boost_.cat_smooth);
+            one.order = rule_.gradient(one.sum) / (rule_.curvature(one.sum) + smooth);
         std::stable_sort(levels.begin(), levels.end(),
                          [](const Level &a, const Level &b) { return a.order < b.order; });
         auto n = (int64_t)levels.size();

@@ -15,9 +15,10 @@ namespace {
 class Bagging {
 public:
     explicit Bagging(const Bagged &job)
-        : job_(job), boost_(job.boost), group_(job.pass.groups[job.group]),
+        : job_(job), group_(job.pass.groups[job.group]), weights_(weights_of(group_)),
+          boost_(scaled(job.boost, weights_.scale())),
           classes_(boost_.classes ? boost_.classes + job.group * boost_.n_classes : nullptr),
-          outputs_(classes_ ? boost_.n_classes : 1), weights_(weights_of(group_)) {}
+          outputs_(classes_ ? boost_.n_classes : 1) {}
 
     int run(Forest *out) {
         const uint8_t *by_level = categories();
@@ -145,9 +146,9 @@ private:
         std::iota(all.begin(), all.end(), 0);
         grower.draw_features_by(seed_of(seed, k));
         Tree tree;
-        int code =
-            grower.grow(Rule{&boost_, units}, Rows{codes_.data(), addends_.data(), &bins_}, all,
-                        Order{which_.data(), scratch_.data(), n}, nullptr, nullptr, &tree);
+        int code = grower.grow(Rule{&boost_, units, weights_.scale()},
+                               Rows{codes_.data(), addends_.data(), &bins_}, all,
+                               Order{which_.data(), scratch_.data(), n}, nullptr, nullptr, &tree);
         if (!code)
             tell(tree, k);
         out->trees.push_back(std::move(tree));
@@ -189,11 +190,11 @@ private:
     }
 
     const Bagged &job_;
-    const tk_boost &boost_; // its learning rate is 1 / trees
     const tusk_group &group_;
+    Weights weights_;
+    tk_boost boost_; // for scaled weights; its learning rate is 1 / trees
     const double *classes_;
     int64_t outputs_;
-    Weights weights_;
     Bins bins_;
     std::vector<double> mean_; // of each output
     Charged<uint8_t> codes_;

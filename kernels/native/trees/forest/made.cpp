@@ -29,13 +29,13 @@ void write_leaf(const Made &m, Tree *out) {
     out->side.push_back(Side{});
 }
 
-void write_split(const Made &m, const Bins &bins, Tree *out) {
+void write_split(const Made &m, const Bins &bins, double scale, Tree *out) {
     const Split &split = m.split;
     double value = split.by_level ? write_set(split, bins, out)
                                   : bins.bound[bins.first[split.feature] + split.bin];
     int64_t missing = split.by_level ? TK_BY_LEVEL : split.missing_left;
     out->nodes.push_back(tk_node{value, split.feature, -1, missing});
-    out->gain.push_back((float)split.gain);
+    out->gain.push_back((float)(split.gain * scale));
     out->side.push_back(side_of(split, bins));
     if (!split.by_level)
         return;
@@ -46,7 +46,7 @@ void write_split(const Made &m, const Bins &bins, Tree *out) {
 } // namespace
 
 // A stack in place of recursion, because a tree may be as deep as it has leaves.
-void write_tree(const std::vector<Made> &made, const Bins &bins, Tree *out) {
+void write_tree(const std::vector<Made> &made, const Bins &bins, double scale, Tree *out) {
     *out = Tree{};
     out->nodes.reserve(made.size());
     out->gain.reserve(made.size());
@@ -67,7 +67,7 @@ void write_tree(const std::vector<Made> &made, const Bins &bins, Tree *out) {
             write_leaf(m, out);
             continue;
         }
-        write_split(m, bins, out);
+        write_split(m, bins, scale, out);
         left_to_do.emplace_back(m.right, place);
         left_to_do.emplace_back(m.left, -1);
     }

@@ -36,7 +36,15 @@ std::vector<Piece> pieces_of(const tusk_group &group) {
     return out;
 }
 
-// The integers for numbers of at most `most`, n of which must fit into a sum of 62 bits.
+// The unit of derivatives of at most `most`, n of which must fit into a sum of 62 bits. It is a power
+// of two of `most`, so that labels in another unit have the same integers.
+double derivative_unit(double most, double n) {
+    int exponent = 0;
+    std::frexp(n, &exponent);
+    return std::ldexp(std::max(most, 1e-270), exponent - 62);
+}
+
+// The unit of curvatures of at most `most`, n of which must fit into a sum of as many bits.
 double unit_for(double most, double n, int bits) {
     int exponent = 0;
     std::frexp(std::max(most * n, 1e-280), &exponent);
@@ -163,9 +171,10 @@ double take(const Loss &loss, const Labels &labels, const double *margins, int t
             Eight e = read(labels, p, margins, at);
             LossValues<v8d> v = loss(e.m, e.y);
             total += e.n == LANES ? e.w * v.loss : without_repeats(e.w * v.loss, e.n);
-            if (addends)
-                write_addends(e.w * v.derivative, e.w * v.curvature, *units, e.n,
-                              addends + p.first + at);
+            if (!addends)
+                continue;
+            v8d w = p.weight ? scaled(labels.weights, e.w) : e.w;
+            write_addends(w * v.derivative, w * v.curvature, *units, e.n, addends + p.first + at);
         }
         losses[i] = sum(total);
     });
@@ -194,8 +203,16 @@ template <class Body> auto with_loss(const Labels &labels, Body &&body) {
 } // namespace
 
 Units units_for(const Widest &widest, const Weights &weights) {
-    return Units{unit_for(widest.derivative, weights.total * weights.room, 62),
-                 unit_for(widest.curvature, weights.most * weights.room, CURVATURE_BITS - 1)};
+    double scale = weights.scale(), total = weights.total / scale, most = weights.most / scale;
+    return Units{derivative_unit(widest.derivative, total * weights.room),
+                 unit_for(widest.curvature, most * weights.room, CURVATURE_BITS - 1)};
+}
+
+v8d scaled(const Weights &weights, v8d weight) {
+    v8d found = weight / weights.scale();
+    return weights.unit > 0
+               ? __builtin_convertvector(__builtin_convertvector(found + 0.5, v8i), v8d)
+               : found;
 }
 
 Widest widest_of(const Labels &labels, const double *margins, int threads) {
@@ -225,18 +242,39 @@ void copy_weights(const tusk_group &group, double *out) {
         out = p.weight ? std::copy(p.weight, p.weight + p.n, out) : std::fill_n(out, p.n, 1.0);
 }
 
+void CommonUnit::add(double number) {
+    if (none_ || !(number > 0))
+        return;
+    most_ = std::max(most_, number);
+    double near = most_ * 0x1p-45, a = unit_ > 0 ? unit_ : number, b = number;
+    while (b > near) { // Euclid's algorithm
+        double rest = std::abs(std::remainder(a, b));
+        a = b, b = rest;
+    }
+    unit_ = a;
+    none_ = !(unit_ >= most_ * 0x1p-20);
+}
+
+double CommonUnit::value() const {
+    if (none_)
+        return 0;
+    return most_ > 0 ? most_ / std::nearbyint(most_ / unit_) : 1;
+}
+
 Weights weights_of(const tusk_group &group) {
-    Weights found{(double)group.n_rows, 1, 1};
+    Weights found{(double)group.n_rows, 1};
     if (!(group.extras & TUSK_WEIGHTS))
         return found;
-    found = {0, 0, 1};
+    found.total = found.most = 0;
     ExactSum total;
+    CommonUnit unit;
     for (const Piece &p : pieces_of(group))
         for (uint32_t i = 0; i < p.n; i++) {
             total.add(p.weight[i]);
+            unit.add(p.weight[i]);
             found.most = std::max(found.most, p.weight[i]);
         }
-    found.total = total.value();
+    found.total = total.value(), found.unit = unit.value();
     if (!std::isfinite(found.total))
         found.total = std::numeric_limits<double>::quiet_NaN(); // so the loss is none
     return found;

@@ -6,12 +6,30 @@
 
 namespace tusk {
 
+// The greatest number that all numbers added so far are whole multiples of but for rounding, at
+// most 2^20 of it each. The result does not depend on the order of the numbers; numbers <= 0 are
+// ignored.
+class CommonUnit {
+public:
+    void add(double number);
+    double value() const; // 0: there is none
+
+private:
+    double unit_ = 0, most_ = 0;
+    bool none_ = false;
+};
+
 // The sum of the weights of a group's rows, and the largest one. Rows without weights weigh 1.
-// room: how many times as much a row may add to histograms, so that the sums still fit.
+// room: how many times as much a row may add to histograms, so that the sums still fit. unit: the
+// `CommonUnit` of the weights. Histograms count weights in it, or in the largest weight where
+// there is none, so that no split depends on the unit in which weights are given.
 struct Weights {
-    double total, most, room = 1;
+    double total, most, room = 1, unit = 1;
+    double scale() const { return unit > 0 ? unit : most > 0 ? most : 1; }
 };
 Weights weights_of(const tusk_group &group);
+// Weights in `scale()`.
+v8d scaled(const Weights &weights, v8d weight);
 
 // The largest derivative and curvature of any row.
 struct Widest {
@@ -41,7 +59,7 @@ double constant_of(int32_t objective, double sum, double total);
 
 // Of the rows at their margins.
 Widest widest_of(const Labels &labels, const double *margins, int threads);
-// What integers stand for in the sums over rows with these weights.
+// What integers stand for in the sums over rows with these weights, as scaled.
 Units units_for(const Widest &widest, const Weights &weights);
 
 // Takes the loss of each row at its margin. Returns the weighted mean, and unless addends is NULL
@@ -72,7 +90,8 @@ struct Weighted {
 };
 double weighted_quantile_of(Weighted *numbers, int64_t n, double t);
 
-// Writes what n rows add. Gradients are cut off to integers, curvatures are rounded.
+// Writes what n rows add, in units of scaled weights. Gradients are cut off to integers,
+// curvatures are rounded.
 void write_addends(v8d derivative, v8d curvature, const Units &units, int n, Addend *out);
 
 } // namespace tusk

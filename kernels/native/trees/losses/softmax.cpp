@@ -68,8 +68,9 @@ void ClassLosses::bases(double *out) const {
 // Of a derivative up to 1, which is added up over all weights, and a curvature up to 1/2.
 Units ClassLosses::units_for(const Weights &weights) {
     int exponent = 0, largest = 0;
-    std::frexp(std::max(weights.total * weights.room, 1e-280), &exponent);
-    double part = std::frexp(std::max(weights.most * weights.room, 1e-280), &largest);
+    double scale = weights.scale(), room = weights.room / scale;
+    std::frexp(std::max(weights.total * room, 1e-280), &exponent);
+    double part = std::frexp(std::max(weights.most * room, 1e-280), &largest);
     largest -= part == 0.5; // the weight is this power of two
     return Units{std::ldexp(1.0, exponent - 62), std::ldexp(1.0, largest - 24)};
 }
@@ -116,7 +117,7 @@ void ClassLosses::addends(const double *margins, int64_t of, int threads, Addend
             v8d y{};
             for (int i = 0; i < LANES; i++)
                 y[i] = place_.data()[at + std::min(i, n - 1)] == of;
-            v8d w = weight_of_ ? some_of(weight_of_ + at, n) : splat(1);
+            v8d w = weight_of_ ? scaled(weights_, some_of(weight_of_ + at, n)) : splat(1);
             write_addends(w * (p - y), w * factor * p * (1.0 - p), *units, n, out + at);
         }
     });

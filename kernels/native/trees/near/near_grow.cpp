@@ -267,7 +267,7 @@ int NearGrower::grow(const std::vector<int32_t> &features, const uint32_t *which
     if (code)
         return code;
     add_values(margins);
-    write_tree(made_, bins_, out);
+    write_tree(made_, bins_, rule_->scale, out);
     return TK_OK;
 }
 

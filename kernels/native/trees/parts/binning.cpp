@@ -14,7 +14,17 @@ struct tk_bin_sample {
 
 void tk_weights(const tusk_group *group, double *out) {
     Weights found = weights_of(*group);
-    out[0] = found.total, out[1] = found.most;
+    out[0] = found.total, out[1] = found.most, out[2] = found.unit;
+}
+
+double tk_common_unit(const double *units, int64_t n) {
+    CommonUnit found;
+    for (int64_t i = 0; i < n; i++) {
+        if (units[i] == 0)
+            return 0;
+        found.add(units[i]);
+    }
+    return found.value();
 }
 
 void tk_range_of_labels(const tusk_group *group, double *out) {

@@ -21,7 +21,7 @@ inline Bins bins_from(const tk_bins &given) {
 }
 
 inline Weights weights_from(const tk_extent &extent) {
-    return {extent.total, extent.most, extent.room};
+    return {extent.total, extent.most, extent.room, extent.unit};
 }
 inline Widest widest_from(const tk_extent &extent) {
     return {extent.derivative, extent.curvature};

@@ -25,7 +25,7 @@ using Histogram = std::vector<Sum>;
 class Summed {
 public:
     Summed(const tk_boost &boost, const tk_bins &bins, const tk_growing &growing)
-        : boost_(boost), bins_(bins_from(bins)), growing_(growing),
+        : given_(boost), boost_(boost), bins_(bins_from(bins)), growing_(growing),
           branches_(boost_, bins_, (int)growing.threads, growing.cancel_mark, nullptr) {}
 
     void begin(int64_t iteration, int64_t output, const tk_extent &extent, const Sum *root) {
@@ -33,7 +33,8 @@ public:
         Weights weights = weights_from(extent);
         Units units =
             several ? ClassLosses::units_for(weights) : units_for(widest_from(extent), weights);
-        rule_ = {&boost_, units};
+        boost_ = scaled(given_, weights.scale());
+        rule_ = {&boost_, units, weights.scale()};
         choose_features(iteration, output);
         made_.clear(), leaves_.clear(), asked_.clear(), unmade_.clear();
         next_ = 1;
@@ -66,7 +67,7 @@ public:
             *out++ = split_of(leaves_[place]);
         }
         if (asked_.empty())
-            write_tree(made_, bins_, &tree_);
+            write_tree(made_, bins_, rule_.scale, &tree_);
         return (int64_t)asked_.size();
     }
 
@@ -246,7 +247,7 @@ private:
     int64_t wanted_of_whole(int64_t most, tk_part_split *out) {
         go_on_whole();
         if (stack_.empty()) {
-            write_tree(made_, bins_, &tree_);
+            write_tree(made_, bins_, rule_.scale, &tree_);
             return 0;
         }
         int64_t n = std::min((int64_t)unmade_.size(), most);
@@ -312,7 +313,7 @@ private:
         leaves_.push_back(std::move(right));
     }
 
-    tk_boost boost_;
+    tk_boost given_, boost_; // the latter for scaled weights
     Bins bins_;
     tk_growing growing_;
     Grower<Sum> branches_;
