@@ -194,7 +194,7 @@ def test_a_search_stops_early_as_its_candidates_do(
     (fold,) = found["trials"]["trials"][found["trials"]["chosen"]]["folds"]
     assert fold["iterations"] == alone["iterations"]
     metric = "mae" if y == "y" else "auc"
-    judged = model(table, task, options | {name: 60, "metric": metric}, x, y)
+    judged = model(table, task, options | {name: found["options"][name], "metric": metric}, x, y)
     assert judged["trials"]["trials"][0]["metric"] is not None
     assert judged["iterations"] == alone["iterations"]
 

@@ -25,6 +25,7 @@ TOLD = {
     "Invalid Input Error: The map key list does not align with the map value list.",
     "model is 'mlp', which has no classes; use predict()",
     "model is 'mlp' of numbers, only models of classes give probabilities; use predict()",
+    "the classes of the model are texts that are no numbers; use predict_class(model, features)",
 }
 FLAGS, CLASSES, BY_NAME = 8, 40, 16
 SITES = ("predict", "predict_class", "list_of_probabilities")
