@@ -1,7 +1,7 @@
 # Each target sets up what it needs: a virtual environment, the native build, the packages.
 #   make demo | test | nightly | foreign | test-duckdb | docs | bench | lint | types | format | native | smoke | sanitize
 #   make faults | sanitize-learners | sanitize-postgres | sanitize-all | test-postgres | wheel | wheels | release | cross
-#   make community | gpu-check | clean
+#   make arm-check | community | pgxn | debian | gpu-check | clean
 
 SHELL := /bin/bash
 PYTHON ?= python3
@@ -39,7 +39,8 @@ COMPLEX := kernels/native kernels/gpu kvstore partitioner schedule udas
 FORMATTED := $(NATIVE) $(filter %.c %.h,$(wildcard udas/postgres/* udas/postgres/*/*))
 
 .PHONY: demo test nightly foreign faults test-duckdb docs bench gpu-check lint types format native wheel wheels smoke sanitize \
-    sanitize-learners sanitize-postgres sanitize-all test-postgres release cross community pgxn clean \
+    sanitize-learners sanitize-postgres sanitize-all test-postgres release cross community pgxn \
+    debian arm-check clean \
     postgres-packages browser-packages
 
 demo: $(READY)-demo
@@ -123,15 +124,33 @@ wheel: $(READY)-release
 
 # Wheels for x86-64 and, where a cross compiler is (Debian: apt install g++-aarch64-linux-gnu), for 64-bit Arm.
 ARM := aarch64-linux-gnu
+FOR_ARM = TUSKML_MACHINE=aarch64 CC=$(ARM)-gcc CXX=$(ARM)-g++ TUSKML_ISA=all TUSKML_PORTABLE=1
 wheels: wheel
 	@command -v $(ARM)-g++ >/dev/null || { echo "no $(ARM)-g++: Debian has it by apt install g++-$(ARM)" >&2; exit 1; }
-	TUSKML_MACHINE=aarch64 _PYTHON_HOST_PLATFORM=linux-aarch64 CC=$(ARM)-gcc CXX=$(ARM)-g++ \
-	    TUSKML_ISA=all TUSKML_PORTABLE=1 $(BIN)/python -m build --quiet --wheel --outdir dist .
+	$(FOR_ARM) $(BIN)/pip wheel --quiet --no-deps --wheel-dir dist dist/tuskml-*.tar.gz
 	$(BIN)/python scripts/build/audit.py dist/*.whl
+
+# The wheel for 64-bit Arm, of the objects that are compiled already, run by qemu (Debian: apt install
+# qemu-user-static): a model for each task, with this machine's numbers. The root and what pip brings stay in build/arm.
+arm-check: $(READY)-release
+	@for program in $(ARM)-g++ qemu-aarch64-static; do command -v $$program >/dev/null || { \
+	    echo "no $$program: Debian has it by apt install g++-$(ARM) qemu-user-static" >&2; exit 1; }; done
+	rm -rf build/arm/dist
+	$(FOR_ARM) _PYTHON_HOST_PLATFORM=linux-aarch64 $(BIN)/python setup.py --quiet bdist_wheel --dist-dir build/arm/dist
+	$(BIN)/python scripts/build/audit.py build/arm/dist/*.whl
+	$(BIN)/python scripts/tests/arm_check.py build/arm/dist/*.whl
 
 # Writes the archive of the PostgreSQL extensions for PGXN.
 pgxn:
 	python3 scripts/build/pgxn.py dist
+
+# Debian packages of the PostgreSQL extensions and of the Python package that trains, in build/debian. As root they are
+# tried in a copy of this system that is gone at the end.
+debian: | $(BIN)/python
+	$(BIN)/pip install --quiet --disable-pip-version-check cryptography 'setuptools>=77'
+	$(BIN)/python scripts/build/debian.py build/debian $(if $(filter command line,$(origin VERSION)),--postgres $(VERSION))
+	if command -v lintian >/dev/null; then lintian --fail-on error build/debian/*.changes; fi
+	if [ $$(id -u) = 0 ]; then scripts/tests/debian_packages.sh build/debian; fi
 
 # A wheel with an SBOM and checksums, signed if a key is given: make release KEY=~/.ssh/id_ed25519
 release: wheel

@@ -14,8 +14,8 @@ from tuskml.late import HOMES, late
 
 pytestmark = pytest.mark.smoke
 
-# A folder may import those that come after it. `front/errors`, the budget and the pool of
-# threads are for all; `sql` holds no code.
+# A folder may import those that come after it. `front/errors`, the user's folders, the budget and
+# the pool of threads are for all; `sql` holds no code.
 ORDER = [
     "front",
     "groups",
@@ -29,11 +29,12 @@ ORDER = [
 ]
 FOR_ALL = (
     "tuskml.errors",
+    "tuskml.user_folders",
     *(f"tuskml.schedule.{name}" for name in ("budget", "declared", "pool")),
 )
 
 FLOORS = [
-    {"errors", "version", "late", "text"},
+    {"errors", "version", "late", "text", "user_folders"},
     {"model"},
     {"formats", "export_onnx", "export_mlflow"},
     {"databases"},

@@ -178,27 +178,14 @@ def run_macros(connection: duckdb.DuckDBPyConnection) -> None:
     create_macros(connection, LOADED)
 
 
-TAKEN = """
-SELECT DISTINCT function_name FROM duckdb_functions()
-WHERE function_type IN ('macro', 'table_macro') AND NOT internal AND database_name <> 'temp'
-AND NOT regexp_matches(macro_definition, 'tuskml_|_tusk_') AND function_name IN (
-    SELECT substr(function_name, 8) FROM duckdb_functions()
-    WHERE starts_with(function_name, 'tuskml_'))
-ORDER BY function_name
-"""
-"""Macros of others by names of ours."""
-
-
 def documented_names(connection: duckdb.DuckDBPyConnection) -> str:
     """The macros by their names without a prefix, but for names that the database's own have."""
-    taken = [name for (name,) in connection.execute(TAKEN).fetchall()]
+    clashes = connection.execute(sql_text("taken.sql")).fetchall()
     text = sql_text("names.sql")
-    if not taken:
+    if not clashes:
         return text
-    several = ", ".join(taken)
-    own = ", ".join(f"tuskml_{name}" for name in taken)
-    told = f"the database has macros of its own named {several}, which stay: tuskml's are {own}"
-    warnings.warn(told, stacklevel=2)
+    ((taken, sentence),) = clashes
+    warnings.warn(sentence, stacklevel=2)
     theirs = re.compile(rf"CREATE OR REPLACE TEMP MACRO ({'|'.join(taken)})\b")
     statements = re.split(r"(?m)^(?=CREATE )", text)
     return "".join(one for one in statements if not theirs.match(one))

@@ -17,7 +17,6 @@ import json
 import os
 import re
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
@@ -30,6 +29,7 @@ import duckdb
 
 from tuskml.errors import ExtensionError
 from tuskml.udas.duckdb import extension_path, public_key_path
+from tuskml.user_folders import cache_folder, data_folder
 
 NAME = "tuskml"
 FILE = "tuskml.duckdb_extension"
@@ -102,13 +102,11 @@ def own_platform() -> str:
 def of_user() -> Repository:
     """That of `tuskml install`."""
     duckdb_home = Path.home() / ".duckdb"
-    data = os.environ.get("XDG_DATA_HOME", "")
-    data_home = Path(data) if Path(data).is_absolute() else Path.home() / ".local" / "share"
     return Repository(
         NAME,
         duckdb_home / "extension_repositories",
         duckdb_home / "extensions",
-        data_home / "tuskml" / "duckdb",
+        data_folder() / "duckdb",
     )
 
 
@@ -153,7 +151,7 @@ def of_package() -> Repository:
     pair = (str(path), "\n".join([public_key(), *looked_for()]))
     package, version = (hashlib.sha256(text.encode()).hexdigest()[:12] for text in pair)
     try:
-        caches = cache_folder()
+        caches = cache_folder() / "trust"
         caches.mkdir(parents=True, exist_ok=True)
         found = caches / f"{package}-{version}"
         repository = below(found, f"{NAME}-{package}")
@@ -168,14 +166,6 @@ def of_package() -> Repository:
 def below(folder: Path, name: str) -> Repository:
     """A repository of which all is in one folder."""
     return Repository(name, folder / "keys", folder / "extensions", folder / "prefix")
-
-
-def cache_folder() -> Path:
-    """Where the repositories of packages are."""
-    given = os.environ.get("XDG_CACHE_HOME", "")
-    default = "Library/Caches" if sys.platform == "darwin" else ".cache"
-    caches = Path(given) if Path(given).is_absolute() else Path.home() / default
-    return caches / "tuskml" / "trust"
 
 
 def make_at(target: Path, name: str) -> None:

@@ -21,6 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from tuskml.user_folders import cache_folder
+
 REPORTS_VERSION = 1
 LEAST_REPORTS, MOST_REPORTS = 5, 15
 MOST_KEYS = 256
@@ -259,9 +261,7 @@ def shipped() -> Constants:
 
 def host_file() -> Path:
     """Where this host's calibration lies: in the user's cache folder, one file a host name."""
-    folder = os.environ.get("XDG_CACHE_HOME", "")
-    base = Path(folder) if os.path.isabs(folder) else Path.home() / ".cache"
-    return base / "tuskml" / f"calibration-{os.uname().nodename}.json"
+    return cache_folder() / f"calibration-{os.uname().nodename}.json"
 
 
 @cache

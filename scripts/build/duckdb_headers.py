@@ -1,34 +1,32 @@
 """DuckDB's C headers, taken once from its source archive and kept in the user's cache folder."""
 
 import os
+import runpy
 import subprocess
 import sys
 import tarfile
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 VERSION = "2.0.0"
 SHA256 = "09de511ef0dc76a5213e8d3d87a8b89bb4d3e8a6fe73a9f60dc001269946b44f"
 HEADERS = ("duckdb.h", "duckdb_extension.h")
 INSIDE = f"duckdb-{VERSION}/external/duckdb/src/include"
+FOLDERS = Path(__file__).resolve().parents[2] / "front" / "user_folders.py"
+cache_folder: Callable[[], Path] = runpy.run_path(str(FOLDERS))["cache_folder"]
 
 
 def folder() -> Path:
     """The folder with the headers: `TUSKML_DUCKDB_INCLUDE`, or the cache, filled when needed."""
     given = os.environ.get("TUSKML_DUCKDB_INCLUDE")
-    cached = Path(given) if given else cache_home() / "tuskml" / f"duckdb-{VERSION}"
+    cached = Path(given) if given else cache_folder() / f"duckdb-{VERSION}"
     missing = [name for name in HEADERS if not (cached / name).is_file()]
     if missing and given:
         raise FileNotFoundError(f"TUSKML_DUCKDB_INCLUDE={given} holds no {missing[0]}")
     if missing:
         download(cached)
     return cached
-
-
-def cache_home() -> Path:
-    """Returns where this system keeps what can be fetched again."""
-    default = "Library/Caches" if sys.platform == "darwin" else ".cache"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / default)
 
 
 def download(target: Path) -> None:

@@ -1,4 +1,4 @@
-"""DuckDB's macros as a text in C, which the extension runs at LOAD.
+"""DuckDB's macros as a text in C, which the extension runs at LOAD, and the query for clashes.
 
 python macros.py FOLDER HEADER
 """
@@ -40,12 +40,17 @@ def script(folder: Path) -> str:
     )
 
 
+def defined(name: str, text: str) -> str:
+    """A text as a definition in C."""
+    escaped = (line.replace("\\", "\\\\").replace('"', '\\"') for line in text.splitlines())
+    body = "".join(f' \\\n    "{line}\\n"' for line in escaped).replace(MARK, '\\1" "')
+    return f"#define {name}{body}\n"
+
+
 def write(folder: Path, target: Path) -> None:
     """Writes the header, if it has changed."""
-    lines = marked(script(folder)).splitlines()
-    escaped = (line.replace("\\", "\\\\").replace('"', '\\"') for line in lines)
-    text = "".join(f' \\\n    "{line}\\n"' for line in escaped).replace(MARK, '\\1" "')
-    text = f"#define MACROS{text}\n"
+    taken = (folder / "taken.sql").read_text()
+    text = defined("MACROS", marked(script(folder))) + defined("TAKEN", taken)
     if not target.exists() or target.read_text() != text:
         target.write_text(text)
 

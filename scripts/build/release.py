@@ -26,6 +26,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 NAMESPACE = "tuskml-release"
 SUMS = "SHA256SUMS"
+OWNER = "OWNER"
+"""Where the URLs in pyproject.toml name the account that publishes, until one is known."""
 
 
 def run(*command: str) -> str:
@@ -149,6 +151,12 @@ def main() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     if given.tag and given.tag != f"v{project['version']}":
         raise SystemExit(f"the tag is {given.tag}, expected v{project['version']}")
+    unnamed = [name for name, url in project["urls"].items() if OWNER in url.split("/")]
+    if given.tag and unnamed:
+        raise SystemExit(
+            f"pyproject.toml has {OWNER} in the URLs {', '.join(unnamed)}, expected the account "
+            "that publishes"
+        )
     for line in release(given.dist, project["version"], given.python, given.key):
         print(line)
 

@@ -269,8 +269,9 @@ FROM _tusk_steps ORDER BY _tusk_i;
 
 -- A label, and features, as SQL writes them: a list of numbers, a row with names, or one expression.
 -- What is no expression is the name of a column, such as net sales, or order.
+CREATE OR REPLACE TEMP MACRO _tusk_is_refused(given) AS json_extract_string(json_serialize_sql(CAST(given AS VARCHAR)), '$.error') = 'true';
 CREATE OR REPLACE TEMP MACRO _tusk_term(given) AS
-    CASE WHEN given <> '' AND json_serialize_sql('SELECT (' || given || chr(10) || ')')->>'error' = 'true' THEN '"' || replace(given, '"', '""') || '"'
+    CASE WHEN given <> '' AND _tusk_is_refused('SELECT (' || given || chr(10) || ')') THEN '"' || replace(given, '"', '""') || '"'
          ELSE given END;
 CREATE OR REPLACE TEMP MACRO _tusk_row_of(features) AS
     '{' || array_to_string(list_transform(json_keys(features), lambda _tusk_name:
@@ -303,7 +304,7 @@ CREATE OR REPLACE TEMP MACRO _tusk_keys(group_by) AS
     CASE WHEN json_type(to_json(group_by)) = 'ARRAY' THEN to_json(group_by)::VARCHAR ELSE json_array(group_by)::VARCHAR END;
 CREATE OR REPLACE TEMP MACRO _tusk_keys_sql(keys) AS
     array_to_string(list_transform(CAST(keys AS JSON)->>'$[*]', lambda _tusk_key:
-        CASE WHEN json_serialize_sql('SELECT ' || _tusk_key || chr(10))->>'error' = 'true' THEN _tusk_term(_tusk_key) ELSE _tusk_key END
+        CASE WHEN _tusk_is_refused('SELECT ' || _tusk_key || chr(10)) THEN _tusk_term(_tusk_key) ELSE _tusk_key END
         || chr(10) || ', '), '');
 
 -- Features as SQL writes them, one by one.

@@ -148,3 +148,12 @@ def test_of_several_wheels_this_machines_is_installed(root: Path) -> None:
     other = Path("tuskml-1-py3-none-manylinux_2_31_aaa64.whl")
     assert release.own([Path("tuskml-1.tar.gz"), other, here]) == here
     assert release.own([Path("tuskml-1.tar.gz"), other]) == other
+
+
+def test_a_tag_needs_the_version_and_the_owner(release: Any, root: Path) -> None:
+    """No package is published whose links go to an account that nobody has decided on."""
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    assert "the tag is v0, expected v" in release("--tag", "v0").stderr
+    done = release("--tag", f"v{project['version']}")
+    owned = not any("/OWNER/" in url for url in project["urls"].values())
+    assert ("pyproject.toml has OWNER in the URLs Homepage, " in done.stderr) != owned

@@ -4,6 +4,7 @@
  * memory that is attached for them, since a temporary macro belongs to its connection, and this
  * connection is not the user's. The package makes temporary ones in its connections itself. */
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,16 +65,34 @@ static char *macros_in(const char *schema) {
     return made;
 }
 
+/* Prints which names are those of the database's own macros; the package warns of them itself. */
+static void tell_taken(duckdb_connection connection) {
+    duckdb_result result;
+    if (duckdb_query(connection, TAKEN, &result) == DuckDBSuccess) {
+        duckdb_data_chunk chunk = duckdb_fetch_chunk(result);
+        if (chunk && duckdb_data_chunk_get_size(chunk)) {
+            duckdb_string_t *sentence = (duckdb_string_t *)chunk_column(chunk, 1).data;
+            fprintf(stderr, "tuskml: %.*s\n", (int)duckdb_string_t_length(*sentence),
+                    duckdb_string_t_data(sentence));
+        }
+        duckdb_destroy_data_chunk(&chunk);
+    }
+    duckdb_destroy_result(&result);
+}
+
 bool create_macros(duckdb_connection connection) {
-    bool done;
+    bool done, by_package = atomic_load(&package_loads);
     bool in_memory = has_row(connection, IN_MEMORY, &done);
     if (!done)
         return false;
-    if (!in_memory && (atomic_load(&package_loads) ||
-                       !run(connection, "ATTACH ':memory:' AS " CATALOG " (READ_WRITE)")))
-        return true; /* the program may attach nothing, or has such a database */
-    char *text = macros_in(in_memory ? "" : SCHEMA);
-    done = text && run(connection, text);
-    free(text);
+    /* A program may attach nothing, or has such a database. */
+    if (in_memory ||
+        (!by_package && run(connection, "ATTACH ':memory:' AS " CATALOG " (READ_WRITE)"))) {
+        char *text = macros_in(in_memory ? "" : SCHEMA);
+        done = text && run(connection, text);
+        free(text);
+    }
+    if (done && !by_package)
+        tell_taken(connection);
     return done;
 }

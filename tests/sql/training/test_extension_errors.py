@@ -55,6 +55,7 @@ def test_extension_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None
 WITHOUT_TRAINER = """
 import duckdb, sys
 con = duckdb.connect(config={"allow_unsigned_extensions": "true"})
+con.execute("SET enable_progress_bar = false")
 con.execute(f"LOAD '{sys.argv[1]}'")
 try:
     con.execute("SELECT train_model('linear', 1, [1.0])").fetchall()

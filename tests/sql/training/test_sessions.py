@@ -50,6 +50,7 @@ def test_cursors_of_a_file(tmp_path) -> None:
 PLAIN = """
 import duckdb, sys
 con = duckdb.connect(sys.argv[1])
+con.execute("SET enable_progress_bar = false")
 print(con.execute("SELECT m.status, m.n_rows, round(m.coef[1], 6) FROM models").fetchall())
 print(con.execute("SELECT count(*) FROM duckdb_functions() WHERE function_name IN ('train_model', 'predict', 'sparse')").fetchall())
 print(con.execute("SELECT count(*) FROM duckdb_views() WHERE NOT internal").fetchall())

@@ -1,9 +1,15 @@
 """DuckDB's `train(...)`: what a source and features may be, and that there is one statement."""
 
+import re
 from pathlib import Path
 
 import duckdb
 import pytest
+
+import tuskml.sql
+
+ARROW = r"->>?\s*'[^']*'\s*(\S+)"
+"""What follows the right side of an arrow."""
 
 
 @pytest.fixture
@@ -54,3 +60,12 @@ def test_there_is_no_second_statement(rows, arguments: str) -> None:
     with pytest.raises(duckdb.Error):
         rows.execute(f"SELECT * FROM train({arguments})").fetchall()
     assert rows.execute("SELECT count(*) FROM rows").fetchone() == (100,)
+
+
+def test_arrows_of_json_are_on_their_own() -> None:
+    """DuckDB 1.5 and earlier read a ->> 'b' = c as a ->> ('b' = c), and later ones do not."""
+    folder = Path(tuskml.sql.__file__).parent / "duckdb"
+    texts = {path.name: path.read_text() for path in folder.glob("*.sql")}
+    arrows = [(name, at[1]) for name, text in texts.items() for at in re.finditer(ARROW, text)]
+    assert arrows
+    assert not [at for at in arrows if not re.match(r"[,)\]]|(WHEN|THEN|ELSE|END)\b", at[1])]

@@ -35,6 +35,7 @@ import duckdb, json, sys
 extension, place, file, *queries = sys.argv[1:]
 con = duckdb.connect(file if place != "attached" else ":memory:", read_only=place == "read-only",
                      config={"allow_unsigned_extensions": "true"})
+con.execute("SET enable_progress_bar = false")
 con.execute(f"LOAD '{extension}'")
 if place == "attached":
     con.execute(f"ATTACH '{file}' AS f (READ_ONLY); USE f")
@@ -172,6 +173,37 @@ def test_every_macro_lies_there(looks: Path) -> None:
     (found,) = alone("file", looks, names)
     (in_memory,) = alone("memory", Path(":memory:"), names)
     assert found == in_memory
+
+
+CLASHES = """
+import duckdb, sys
+extension, file, after = sys.argv[1:]
+con = duckdb.connect(file, config={"allow_unsigned_extensions": "true"})
+con.execute("SET enable_progress_bar = false")
+con.execute(f"LOAD '{extension}'; LOAD '{extension}'")
+con.cursor().execute(f"LOAD '{extension}'")
+con.execute(after)
+print(con.execute("SELECT rmse(1, 2), v.p FROM v").fetchall())
+"""
+
+
+def test_macros_of_others_stay_and_are_named_once(tmp_path: Path) -> None:
+    """A plain client has no warnings: one line on standard error names them, and none where there
+    are none."""
+    file = tmp_path / "clashes.duckdb"
+    define = "CREATE MACRO rmse(a, b) AS 42; CREATE MACRO predict(a) AS a + 1; CREATE MACRO mine(a) AS a; CREATE VIEW v AS SELECT predict(1) AS p"
+    with duckdb.connect(str(file)) as plain:
+        plain.execute(define)
+    for path, after, lines in (
+        (str(file), "", 1),
+        (":memory:", define.replace("CREATE", "CREATE OR REPLACE"), 0),
+    ):
+        command = [sys.executable, "-c", CLASHES, str(extension_path()), path, after]
+        off = os.environ | {"TUSKML_PYTHON": "off"}
+        done = subprocess.run(command, capture_output=True, text=True, env=off, check=False)
+        assert done.stdout == "[(42, 2)]\n", done.stderr
+        told = "tuskml: the database has macros of its own named predict, rmse, which stay: tuskml's are tuskml_predict, tuskml_rmse\n"
+        assert done.stderr == told * lines
 
 
 @pytest.mark.parametrize("place", ["file", "read-only"])
