@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tuskml.kernels.passes import Pass
 
 AT_ONCE = 1024
-"""Groups whose classes are looked for at once."""
+"""Groups whose classes are collected at once."""
 
 
 @dataclass(frozen=True)
@@ -32,13 +32,13 @@ class Softmax:
         return int(self.label.shape[1])
 
     def of(self, which: NDArray[np.intp]) -> "Softmax":
-        """The same for some of the groups."""
+        """The classes of some of the groups."""
         weight = None if self.weight is None else self.weight[which]
         return replace(self, label=self.label[which], weight=weight)
 
     @property
     def struct(self) -> structures.Softmax:
-        """The structure that kernels read; it is valid while this object is."""
+        """The structure that kernels read, valid while this object lives."""
         return structures.Softmax(self.n_classes, pointer(self.label), pointer(self.weight))
 
     def gradient(self, rows: "Pass", weights: Floats) -> Floats:
@@ -54,8 +54,9 @@ class Softmax:
         return out
 
     def curvature(self, rows: "Pass", weights: Floats, shift: Floats, scale: Floats) -> Floats:
-        """The sums of the curvature of z, (G, K (K + 1) / 2, p (p + 1) / 2): the lower triangle of
-        classes, and for each pair that of coordinates.
+        """Sums of the curvature of z, (G, K (K + 1) / 2, p (p + 1) / 2).
+
+        The lower triangle of classes, and for each pair that of coordinates.
         """
         if isinstance(rows, ShardedPass):
             return rows.summed("softmax_curvature", self.label, self.weight, weights, shift, scale)
@@ -74,11 +75,11 @@ class Softmax:
         clustered: bool = False,
         leverage: tuple[Floats, int] | None = None,
     ) -> tuple[Floats, NDArray[np.int64] | None]:
-        """The lower triangle of the sum of squared scores by z, (G, w (w + 1) / 2) with w = K p,
-        of rows, or of clusters, and the number of these, (G,).
+        """Lower triangle of the sum of squared scores by z, (G, w (w + 1) / 2) with w = K p.
 
-        to_z: shift and scale; leverage: the packed inverse of the summed curvature, in the shape
-        of the result, and twice the power of 1 - leverage that scores are divided by.
+        Scores of rows, or of clusters, and the number of these, (G,). to_z: shift and scale;
+        leverage: the packed inverse of the summed curvature, in the shape of the result, and twice
+        the power of 1 - leverage by which scores are divided.
         """
         n, k, p = weights.shape
         inverse, power = leverage or (None, 0)
@@ -94,10 +95,11 @@ class Softmax:
         return out, clusters
 
     def reach(self, rows: "Pass", weights: Floats, direction: Floats, far: Floats) -> Floats:
-        """Over each group's rows and other classes, (G, 4): the least margin of the own class
-        against them, the least and the largest move of it along a direction, and the largest move
-        of their margins above the mean by probability; weights, direction: (G, K, p). far (G,):
-        margins of the own class above which other classes do not count.
+        """Extremes over each group's rows and other classes, (G, 4), along a direction.
+
+        The least margin of the true class against them, the least and the largest move of it, and
+        the largest move of their margins above the mean by probability; weights, direction: (G, K,
+        p). far (G,): margins of the true class above which other classes do not count.
         """
         if isinstance(rows, ShardedPass):
             found = rows.asked("softmax_reach", self.label, self.weight, weights, direction, far)
@@ -112,8 +114,9 @@ class Softmax:
 
 @dataclass(frozen=True)
 class Steps:
-    """Stochastic epochs over rows of several classes. reference: whether the first class keeps
-    its weights; else it keeps its intercept.
+    """Stochastic epochs over rows of several classes.
+
+    reference: whether the first class keeps its weights; else it keeps its intercept.
     """
 
     softmax: Softmax
@@ -121,8 +124,10 @@ class Steps:
     reference: bool
 
     def sgd(self, epoch: Epoch, weights: Floats, average: Floats | None, shared: bool) -> Floats:
-        """One epoch: updates weights (G, K p) in coordinates of z, fills average; returns the
-        summed losses (G,). No threads share a model.
+        """Runs one epoch: updates weights (G, K p) in coordinates of z, fills average; returns the
+        summed losses (G,).
+
+        No threads share a model.
         """
         assert not shared
         if isinstance(self.rows, ShardedPass):
@@ -138,8 +143,9 @@ class Steps:
 
 
 def classes_of(rows: "Pass", most: int) -> tuple[list[Floats], list[Floats], list[int]]:
-    """Returns each group's distinct labels, rising, the rows of each, and the number of labels;
-    most + 1 and no labels where there are more than `most`.
+    """Returns each group's distinct labels, rising, the rows of each, and the number of labels.
+
+    With more than `most` labels the number is most + 1, without labels.
     """
     if isinstance(rows, ShardedPass):
         return merged_classes(rows.asked("classes", most=most), most)
@@ -162,7 +168,7 @@ def classes_of(rows: "Pass", most: int) -> tuple[list[Floats], list[Floats], lis
 def merged_classes(
     parts: list[list[Any]], most: int
 ) -> tuple[list[Floats], list[Floats], list[int]]:
-    """The same of a group from the labels, the rows of each and the sizes of its parts."""
+    """Merges `classes_of` from the labels, the rows of each and the number of labels of parts."""
     counted: dict[float, float] = {}
     for label, count, _ in parts:
         for one, n in zip(label.tolist(), count.tolist(), strict=True):

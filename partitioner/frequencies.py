@@ -32,13 +32,14 @@ BATCH = 1 << 20
 SMALL = 1 / 8
 SMALLEST_LOG2, LARGEST_LOG2 = 14, 26
 ABSENT = -1
-HEADER = struct.Struct("<8sI")  # magic, checksum of all that follows
-TOTALS = struct.Struct("<QQB")  # entries, the most of one feature left out, log2 of the table
+HEADER = struct.Struct("<8sI")  # magic, checksum of the rest
+# entries, largest left-out count of a feature, log2 of the table size
+TOTALS = struct.Struct("<QQB")
 MAGIC = b"TUSKFRQ1"
 
 
 def sketches() -> Any:
-    """The package `datasketches`, which only counting features needs."""
+    """Imports the package `datasketches`, which only counting features needs."""
     import datasketches
 
     return datasketches
@@ -80,14 +81,14 @@ class Frequencies:
 
     @property
     def total(self) -> int:
-        """Entries counted."""
+        """Number of entries counted."""
         return self._total + self._n_waiting
 
     @property
     def error(self) -> int:
-        """The most that any estimate errs, in entries.
+        """Largest error of any estimate, in entries.
 
-        Every feature that occurs more often is among those of `top`, if that many are asked for.
+        Every feature that occurs more often is in the result of `top`, if that many are requested.
         """
         self._flush()
         return int(self._sketch.get_upper_bound(ABSENT)) + self._left_out
@@ -103,7 +104,7 @@ class Frequencies:
                 self._flush()
 
     def merge(self, other: "Frequencies") -> None:
-        """Adds what another worker counted."""
+        """Adds the counts of another worker."""
         self._flush()
         other._flush()
         self._sketch.merge(other._sketch)
@@ -119,7 +120,7 @@ class Frequencies:
         return FrequentFeatures(ids, estimate, lower, upper + self._left_out)
 
     def to_bytes(self) -> bytes:
-        """The state, to be merged with another: about ten bytes a counter in use."""
+        """Serialises the state for a merge; about ten bytes per counter in use."""
         self._flush()
         totals = TOTALS.pack(self._total, self._left_out, self._log2)
         body: bytes = totals + self._sketch.serialize(sketches().PyLongsSerDe())
@@ -127,7 +128,7 @@ class Frequencies:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Frequencies":
-        """The state that `to_bytes` gave; DataError where it is not whole."""
+        """Restores a state from `to_bytes`. Raises DataError if the data is damaged."""
         if len(data) < HEADER.size + TOTALS.size or not data.startswith(MAGIC):
             raise DataError("these are no feature frequencies of this version of tuskml")
         body = data[HEADER.size :]
@@ -141,7 +142,7 @@ class Frequencies:
         return made
 
     def _flush(self) -> None:
-        """Gives the sketch what has gathered."""
+        """Passes the gathered ids to the sketch."""
         if not self._n_waiting:
             return
         ids, counts = exact_counts(np.concatenate(self._waiting))
@@ -158,7 +159,7 @@ class Frequencies:
 
 
 def exact_counts(ids: Ids) -> tuple[Ids, Ids]:
-    """The distinct ids, rising, and how often each occurs."""
+    """Distinct ids, rising, and the number of occurrences of each."""
     if len(ids) and ids.max() < 4 * len(ids):
         counts = np.bincount(ids)
         found = np.flatnonzero(counts)

@@ -27,7 +27,7 @@ LEAST_WEIGHT, MOST_WEIGHT = 0.01, 100.0
 
 
 class Slot(ctypes.Structure):
-    """`tusk_running`."""
+    """The C structure `tusk_running`."""
 
     _fields_ = [
         ("pid", ctypes.c_int64),
@@ -51,7 +51,7 @@ class Slot(ctypes.Structure):
 
 
 class Beginning(ctypes.Structure):
-    """`ts_beginning`."""
+    """The C structure `ts_beginning`."""
 
     _fields_ = [
         ("program", ctypes.c_char_p),

@@ -1,4 +1,4 @@
-"""The curvature of models with more features than a block's registers hold: panels by cuBLAS."""
+"""Curvature of models with more features than a block's registers hold: panels by cuBLAS."""
 
 import functools
 from typing import Any
@@ -63,7 +63,7 @@ def triangle(p: int) -> NDArray[np.int64]:
 
 
 def panels(chunks: Any, rows: int) -> list[tuple[int, int]]:
-    """Cuts chunks into pieces: first row and number of rows. Neighbouring chunks are joined."""
+    """Cuts chunks into panels: first row and number of rows. Joins neighbouring chunks."""
     found: list[tuple[int, int]] = []
     for chunk in chunks:
         first, left = int(chunk["first"]), int(chunk["rows"])

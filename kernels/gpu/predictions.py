@@ -1,9 +1,8 @@
-"""Predictions of many rows on the GPU: of the GPU's own arrays where they are, of rows in NumPy's
-memory a part at a time.
+"""Predictions of many rows on the GPU: its own arrays in place, NumPy's arrays a part at a time.
 
 For arrays from Python: in SQL rows lie in the vectors of the database, some thousand at a time,
-and are scored where they are. What is in the host's memory takes longer to copy than to multiply,
-so nothing comes here unless it is asked for.
+and are scored there. Rows in the host's memory take longer to copy than to multiply, so the GPU is
+used only on request.
 """
 
 from collections.abc import Iterator
@@ -23,11 +22,10 @@ STAGED_BYTES = 32 << 20
 
 
 def decision(x: Any, coef: ArrayLike, intercept: float, device: Device | None = None) -> Floats:
-    """Margins coef . x_i + intercept, NumPy's float64 (n,), of x (n, d), float32 or float64, an
-    array of NumPy's or of the GPU's.
+    """Margins coef . x_i + intercept, NumPy's float64 (n,).
 
-    device: the current GPU unless given. Raises DataError where shapes or types do not fit, or
-    there is no GPU.
+    x: (n, d), float32 or float64, an array of NumPy's or of the GPU's; device: by default the
+    current GPU. Raises DataError if shapes or types do not fit, or there is no GPU.
     """
     weights = np.append(np.asarray(coef, np.float64), intercept)
     if x.ndim != 2 or x.dtype not in (np.float32, np.float64) or x.shape[1] + 1 != len(weights):
@@ -72,7 +70,9 @@ def margins_there(device: Device, x: Any, weights: Floats) -> Floats:
 
 
 def margins(device: Device, x: NDArray[Any], weights: Floats) -> Floats:
-    """Two parts on the device in turn: one is copied while the other's margins are computed."""
+    """Computes margins with two parts on the device in turn: one is copied while the other is in
+    use.
+    """
     n, d = x.shape
     row = d * x.dtype.itemsize + 8
     step = min(n, max(1, PART_BYTES // row))
@@ -91,7 +91,7 @@ def margins(device: Device, x: NDArray[Any], weights: Floats) -> Floats:
 def margins_by_part(
     device: Device, x: NDArray[Any], weights: Floats, step: int, staging: Staging
 ) -> Iterator[tuple[int, Floats]]:
-    """First row and margins of `step` rows at a time."""
+    """Yields the first row and the margins of `step` rows at a time."""
 
     def fill(first: int, values: NDArray[Any], labels: Floats) -> None:
         values[:] = x[first : first + len(labels)]

@@ -1,4 +1,4 @@
-"""Newton's steps of many groups with curvatures that are known before the first pass."""
+"""Newton's steps of many groups with curvatures known before the first pass."""
 
 import ctypes
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class Arrived:
-    """Where the groups went: as of `tk_chord`, for the places that were asked for alone.
+    """Final state of the groups, as in `tk_chord`, for the requested indices only.
 
     objective, violation, slack, last and steps are (G,), gradient is (G, p), ended (G,) is true at
     an optimum, history (most, G) is NaN where a group made no pass.
@@ -72,8 +72,8 @@ def descend(
     """Moves the weights v (G, p) of the groups `which` in place, each until it ends or gives up.
 
     hessian: (G, p (p + 1) / 2), packed; before: weights (G, p) a step before v, and gradients and
-    violations there. Raises Interrupted, and OutOfTime where the deadline of the rows passes: all
-    v are then weights that were looked at.
+    violations there. Raises Interrupted, and OutOfTime at the deadline of the rows: all v then
+    have been evaluated.
     """
     n = len(v)
     found = Arrived(

@@ -18,7 +18,7 @@ from tuskml.kernels.library import check_code, library, pointer
 from tuskml.kernels.passes import GROUP
 
 LEAST_WIDTH = 512
-"""Up to this many features models may have standard errors, and renumbering is not worth it."""
+"""Up to this width models may have standard errors, and renumbering is not worth it."""
 SHARE = 4
 """Rows are worth a copy from this ratio of features to features that occur."""
 
@@ -27,10 +27,10 @@ Ids = NDArray[np.int32]
 
 @dataclass
 class Renumbered:
-    """Groups (kernels.GROUP), some of them replaced by copies. A context, which frees the copies.
+    """Groups (kernels.GROUP), some of them replaced by copies. A context manager that frees these.
 
     ids: by group, the original ids of the copy's features, ascending. listed: the number of
-    coefficients in the models made so far, which are lists up to the largest id.
+    coefficients in the models so far, which are lists up to the largest id.
     """
 
     groups: NDArray[np.void]
@@ -48,10 +48,10 @@ class Renumbered:
 def renumbered(
     groups: NDArray[np.void], memory: int, mark: int, hashes: bool = False
 ) -> Renumbered:
-    """The groups. Those with few of many ids are copies, charged to the account `memory`.
+    """Renumbers groups that have few but large ids, in copies charged to the account `memory`.
 
-    mark: a `cancel_count`; hashes: whether their rows have hashes of what they were, by which rows
-    are held out. Raises MemoryError, TuskError and Interrupted.
+    mark: a `cancel_count`; hashes: whether the copies have hashes of the original rows, by which
+    rows are held out. Raises MemoryError, TuskError and Interrupted.
     """
     wide = np.flatnonzero((groups["kind"] >= 2) & (groups["dim"] > LEAST_WIDTH))
     if not len(wide) or not memory:
@@ -70,7 +70,7 @@ def renumbered(
 def renumbered_alike(
     parts: NDArray[np.void], ids: dict[int, Ids], memory: int, mark: int
 ) -> Iterator[NDArray[np.void]]:
-    """Some rows of groups with the ids of the groups' copies, until the context ends.
+    """Renumbers some rows of groups like the groups' copies, until the context ends.
 
     parts: by group, some of its rows; ids: by group, the ids of its copy; memory, mark: as in
     `renumbered`.
@@ -86,7 +86,7 @@ def renumbered_alike(
 
 
 def few_occur(groups: NDArray[np.void], memory: int, mark: int) -> list[int]:
-    """Places of the sparse groups that are worth a copy whose ids are numbered anew."""
+    """Indices of the sparse groups that are worth a renumbered copy."""
     wide = np.flatnonzero((groups["kind"] >= 2) & (groups["dim"] > LEAST_WIDTH)).tolist()
     return [
         place
@@ -96,7 +96,7 @@ def few_occur(groups: NDArray[np.void], memory: int, mark: int) -> list[int]:
 
 
 def n_trained(group: NDArray[np.void], memory: int, mark: int) -> int:
-    """Counts the features of one sparse group, GROUP (1,), once its ids are numbered anew.
+    """Number of features of one sparse group, GROUP (1,), after renumbering.
 
     memory, mark: as in `renumbered`.
     """
@@ -108,7 +108,7 @@ def n_trained(group: NDArray[np.void], memory: int, mark: int) -> int:
 
 
 def _ids(group: NDArray[np.void], memory: int, mark: int) -> Ids:
-    """The ids that occur in a group, GROUP (1,), ascending, charged to the account."""
+    """Distinct ids of a group, GROUP (1,), ascending, charged to the account."""
     handle, at, n = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_int64()
     given = pointer(group), memory, mark, ctypes.byref(handle), ctypes.byref(at), ctypes.byref(n)
     check_code(library().tk_ids_that_occur(*given))
@@ -136,6 +136,6 @@ def _copy(
     copy: NDArray[np.void],
     hashes: bool = False,
 ) -> None:
-    """Makes `copy` the rows of a group, both GROUP (1,), whose ids are numbered anew."""
+    """Makes `copy` the renumbered rows of a group, both GROUP (1,)."""
     given = memory, mark, pointer(ids), len(ids), int(hashes), pointer(copy)
     check_code(library().tk_renumber(pointer(group), *given), "a copy of the rows")

@@ -1,4 +1,4 @@
-"""What a root holds, and whether it is sound."""
+"""Listing and verification of the stores of a root."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -35,7 +35,7 @@ def list_stores(root: StoreRoot, name: str | None = None) -> list[Facts]:
 def stores_of(root: StoreRoot, name: str | None) -> list[tuple[StoreRoot, str]]:
     """All stores of a root and of the owners' roots below it, or those of one name.
 
-    UnknownStore if nobody has one of that name.
+    Raises UnknownStore if no store has that name.
     """
     found = [(part, each) for part in root.parts() for each in part.names()]
     if name is None:
@@ -82,10 +82,11 @@ def _checkpoint_of(path: Path) -> checkpoints.Checkpoint | None:
 
 
 def verify_stores(root: StoreRoot, name: str | None = None) -> Iterator[Facts]:
-    """Reads every byte of one name's models or of all: a dict each with name, what, ok, error.
+    """Verifies all bytes of the models of one name or of all; yields dicts with name, what, ok,
+    error.
 
     what: a version's reference, a working store's checkpoint, or the pointer to the current
-    version. Checkpoints of stores that are open are left out.
+    version. Checkpoints of open stores are skipped.
     """
     for part, each in stores_of(root, name):
         yield from _verify(part, each)

@@ -1,13 +1,15 @@
-"""Live features in the order of the rows that ask for them: which is what makes blocks of them.
+"""Order of live features by the groups of rows that use them, so that blocks are useful.
 
-Rows are visited in chunks, and of data with a heavy tail most features occur in the rows of one
-chunk only. Where their ids say nothing about that, a block of neighbours has some of every chunk:
-each chunk asks for nearly all blocks, and where memory does not hold them all are read and written
-by every chunk. So features that one group of rows has for itself lie together, and are read and
-written once an epoch; those that several groups have lie before them, in blocks that stay in
-memory. It is the aim of Qin, Torres, Rusu (VLDB 2017, section 5), that what is used together lies
-together, for features that are too rare for the affinities of a sample of rows. Features that
-several groups have can be put into an order of their own, `within`, such as that by affinity.
+Rows are visited in chunks, and in data with a heavy tail most features occur in the rows of one
+chunk only. If their ids do not reflect that, a block of neighbours has features of every chunk:
+each chunk requests nearly all blocks, and if memory does not hold them all, every chunk reads and
+writes them.
+
+So features that occur in one group of rows only are contiguous, and are read and written once an
+epoch; those of several groups precede them, in blocks that stay in memory. It is the aim of Qin,
+Torres, Rusu (VLDB 2017, section 5), that features used together are stored together, for features
+that are too rare for the affinities of a sample of rows. Features of several groups can have their
+own order, `within`, such as that by affinity.
 """
 
 from collections.abc import Iterable
@@ -59,12 +61,15 @@ class Order:
             raise DataError(f"{len(within)} numbers cannot order {self.n_shared} shared features")
 
     def ordered(self, within: Slots) -> "Order":
-        """The same groups, and features that several have in the order `within`."""
+        """Copies with the order `within` of features of several groups."""
         return Order(self.codes, self.n_groups, within)
 
     @classmethod
     def of(cls, n: int, groups: Iterable[Iterable[Ids]]) -> "Order":
-        """groups: of each group of rows the features that it has, int64, in parts."""
+        """Builds an order.
+
+        groups: for each group of rows the features that it has, int64, in parts.
+        """
         codes, n_groups = np.full(n, UNSEEN, np.uint8), 0
         for parts in groups:
             n_groups += 1
@@ -77,7 +82,7 @@ class Order:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory."""
+        """Size in bytes."""
         within = 0 if self.within is None else self.within.nbytes
         return self.codes.nbytes + self._counts.nbytes + within
 
@@ -87,7 +92,7 @@ class Order:
         return int(-(-self.lengths[1:-1].max() // self.block) * self.block)
 
     def number(self, features: Ids) -> Ids:
-        """The numbers of features; -1 stays."""
+        """Numbers of the features; -1 stays -1."""
         found = np.array(features, np.int64)
         table = self.codes.ctypes.data, self.n_codes, self._counts.ctypes.data
         where = self._first.ctypes.data, found.ctypes.data, len(found)
@@ -98,7 +103,7 @@ class Order:
         return found
 
     def features(self, numbers: Ids) -> Ids:
-        """The features of numbers below `space`; -1 for those between groups, which nobody has."""
+        """Features of numbers below `space`; -1 for the gaps between groups."""
         found = np.array(numbers, np.int64)
         if self.within is not None:
             shared = (found >= 0) & (found < self.n_shared)

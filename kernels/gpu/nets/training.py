@@ -1,10 +1,12 @@
 """Trains the nets of many groups at once on a device.
 
 The objective, the steps and the order of the rows are those of `kernels/native/nets`, so the
-results are the CPU's but for the rounding of sums. Groups have rows in blocks of one length, the
-longest one's; rows behind a group's end have the weight 0. One kernel makes the steps of nets that
-fit in a block's shared memory (`fused.py`). Those of others are operations on arrays, each of all
-nets. There are no dropout, rows held out, embedded categories and limits of time.
+results equal the CPU's up to the rounding of sums. Groups have rows in blocks of one length, the
+longest one's; rows beyond a group's end have the weight 0.
+
+One kernel computes the steps of nets that fit in a block's shared memory (`fused.py`). Those of
+others are operations on arrays, each of all nets. Dropout, held-out rows, embedded categories and
+time limits are not supported.
 """
 
 from itertools import pairwise
@@ -38,7 +40,7 @@ AT_ONCE = 1 << 14
 
 
 def trained_on_device(device: Device, rows: Pass, rules: Rules, given: ByGroup) -> Trained:
-    """The net of each group, as `kernels.nets.training.trained` returns them."""
+    """Trains the net of each group; returns the same as `kernels.nets.training.trained`."""
     g, n_weights = rows.n_groups, rules.weights(rows.n_features)
     found = Trained(
         np.full((g, n_weights), np.nan), np.full((g, rules.epochs), np.nan), np.zeros(g, TRAINED)
@@ -77,7 +79,7 @@ class Training:
         self.steps = np.zeros(self.g, np.int64)
 
     def _first(self, start: Floats | None) -> Layers:
-        """The weights to start from."""
+        """Initial weights."""
         flat = first_weights(self.rules.seed, self.sizes)
         if start is None:
             return [self._put(w, b) for w, b in split(np.tile(flat, (self.g, 1)), self.sizes)]
@@ -93,13 +95,13 @@ class Training:
         return [self._put(w, b) for w, b in layers]
 
     def _put(self, weights: Floats, biases: Floats) -> tuple[Any, Any]:
-        """Weights (G, out, in) and biases (G, out) as the device has them."""
+        """Loads weights (G, out, in) and biases (G, out) in the device's layout."""
         turned = np.ascontiguousarray(weights.transpose(0, 2, 1), np.float32)
         put = self.device.to_device
         return put(turned), put(np.ascontiguousarray(biases[:, None, :], np.float32))
 
     def run(self) -> Trained:
-        """All epochs, and what they gave."""
+        """Runs all epochs; returns the result."""
         history = np.full((self.g, self.rules.epochs), np.nan)
         about = np.zeros(self.g, TRAINED)
         about["held_loss"] = np.nan
@@ -111,7 +113,7 @@ class Training:
         for epoch in range(self.rules.epochs):
             if not alive.any():
                 break
-            with np.errstate(over="ignore", invalid="ignore"):  # of those that diverge
+            with np.errstate(over="ignore", invalid="ignore"):  # of diverging nets
                 sums, finite = self._epoch(epoch, alive)
             history[alive, epoch] = (sums / self.block.count * unit)[alive]
             about["epochs"][alive] = about["kept"][alive] = epoch + 1
@@ -130,8 +132,8 @@ class Training:
         return Trained(weights, history, about)
 
     def _epoch(self, epoch: int, alive: NDArray[np.bool_]) -> tuple[Floats, NDArray[np.bool_]]:
-        """The sums of the losses of the batches before their steps, and whether all weights are
-        numbers, (G,).
+        """Runs an epoch; returns sums of the batches' losses before their steps, and whether all
+        weights are finite, (G,).
         """
         rate = rate_of(self.rules, epoch)
         if self.fused is not None:
@@ -196,14 +198,14 @@ class Training:
                 self._keep(at, which, xp.where(moving, new_second, second), self.second)
 
     def _keep(self, at: int, which: int, array: Any, into: Layers | None = None) -> None:
-        """Puts weights (0) or biases (1) of a layer into a list of layers."""
+        """Stores weights (which = 0) or biases (1) of a layer in a list of layers."""
         into = self.layers if into is None else into
         pair = list(into[at])
         pair[which] = array
         into[at] = pair[0], pair[1]
 
     def _finite(self) -> NDArray[np.bool_]:
-        """Returns whether all weights of a group are numbers, (G,)."""
+        """Returns whether all weights of a group are finite, (G,)."""
         found = np.ones(self.g, bool)
         for pair in self.layers:
             for array in pair:
@@ -212,7 +214,7 @@ class Training:
         return found
 
     def _final_loss(self) -> Floats:
-        """The mean loss over all rows in the nets' units, (G,)."""
+        """Mean loss over all rows in the nets' units, (G,)."""
         total, weight, block = np.zeros(self.g), np.zeros(self.g), self.block
         for at in range(0, int(block.count.max()), AT_ONCE):
             some = slice(at, at + AT_ONCE)
@@ -226,7 +228,7 @@ class Training:
             return total / weight
 
     def _constant_loss(self) -> Floats:
-        """The mean loss of the best constant in the nets' units, (G,)."""
+        """Mean loss of the best constant in the nets' units, (G,)."""
         y, share = self.block.y, self.block.share.astype(np.float64)
         count, host = self.block.count, self.device.to_host
         if self.rules.loss == SQUARED:
@@ -240,7 +242,9 @@ class Training:
         return found
 
     def _in_caller_s_units(self) -> Floats:
-        """The weights, (G, weights), of each layer, of each of its units, bias and weights."""
+        """Weights (G, weights) in the caller's units: by layer and unit, the bias and the
+        weights.
+        """
         parts = []
         for at, (weights, biases) in enumerate(self.layers):
             w = np.asarray(self.device.to_host(weights), np.float64).transpose(0, 2, 1)
@@ -266,7 +270,7 @@ def split(flat: NDArray[Any], sizes: tuple[int, ...]) -> list[tuple[Any, Any]]:
 
 
 def rate_of(rules: Rules, epoch: int) -> float:
-    """The learning rate of an epoch, from 0 on."""
+    """Learning rate of an epoch, from 0 on."""
     if rules.schedule == 1:
         return float(rules.learning_rate * 0.5 * (1 + np.cos(np.pi * epoch / rules.epochs)))
     if rules.schedule == 2:

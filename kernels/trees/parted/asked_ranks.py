@@ -1,5 +1,6 @@
-"""What parts of a group that is boosted are asked so that ranks over all rows are known: leaves
-that have quantiles for values, and rows that are drawn by their gradients.
+"""Ranks over the rows of all parts, for boosting of a group in parts.
+
+They serve leaves whose values are quantiles, and rows that are drawn by their gradients.
 """
 
 from typing import Any
@@ -25,7 +26,7 @@ from tuskml.kernels.trees.structures import NODE, ONE_SIDE, SIDE
 
 
 def constant() -> Tree:
-    """A tree of one leaf, in which all rows are."""
+    """A tree of one leaf with all rows."""
     nodes, sides = np.zeros(1, NODE), np.zeros(1, SIDE)
     nodes["feature"] = -1
     none = np.zeros((0, 4), np.uint64)
@@ -33,8 +34,9 @@ def constant() -> Tree:
 
 
 def leaf_quantiles(parted: Asking, tree: Tree, every: bool, weighted: bool) -> Floats:
-    """What the leaves of a tree want, in the order of its nodes: the quantile of what labels are
-    greater than margins by. every: of all rows, and not of those that the tree grew on.
+    """Quantiles of label - margin for the leaves of a tree, in the order of its nodes.
+
+    every: over all rows, not only those on which the tree grew.
     """
     leaves = tree.nodes["feature"] < 0
     slot = np.where(leaves, np.cumsum(leaves) - 1, -1).astype(np.int32)
@@ -67,8 +69,9 @@ def sum_of(terms: list[Array]) -> Array:
 def one_side(
     parted: Asking, iteration: int, n_rows: int, extent: NDArray[np.void]
 ) -> NDArray[np.void]:
-    """Says which rows an iteration draws by their gradients (1,): `draw_one_side` of n_rows in one
-    place. extent: how large derivatives and curvatures are, EXTENT (1,).
+    """Determines the rows that an iteration draws by their gradients (1,), like `draw_one_side`.
+
+    n_rows: of all parts; extent: range of derivatives and curvatures, EXTENT (1,).
     """
     rules = parted.rules
     out = np.zeros(1, ONE_SIDE)
@@ -94,7 +97,7 @@ def one_side(
 
 
 def renewed(parted: Asking, tree: Tree, weighted: bool) -> Tree:
-    """The tree with the values that its leaves want."""
+    """Replaces the values of a tree's leaves by their quantiles."""
     leaves = tree.nodes["feature"] < 0
     wants = leaf_quantiles(parted, tree, False, weighted)
     tree.nodes["value"][leaves] = parted.rules.learning_rate * wants

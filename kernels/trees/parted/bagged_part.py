@@ -1,8 +1,7 @@
-"""A part of a group of which a random forest is grown: it keeps codes of its rows, and what trees
-say of rows that they did not draw.
+"""A part of a group in a random forest: codes of its rows, and out-of-bag predictions.
 
-As in `part.py`, an answer depends on the messages alone: each says what has to be there already,
-and where it is not, it comes again with all that led here.
+As in `part.py`, a reply depends on the messages alone: each names the state that it needs, and if
+that is missing, it is sent again with the whole state.
 """
 
 import ctypes
@@ -25,14 +24,18 @@ from tuskml.kernels.trees.parted.part import splits_of
 from tuskml.kernels.trees.parted.trees import Listed
 
 CODED, APART, PLACED, STARTED = range(4)
-"""What a part has: codes of its rows, keys that differ, their places among those of all parts, and
-the means of the labels."""
+"""Stages of a part: codes of its rows, distinct keys, their indices among those of all parts, and
+the means of the labels.
+"""
 SETUP = 9
-"""Arrays of a message that say how to begin."""
+"""Number of arrays of a message that set up a part."""
 
 
 class BaggedPart:
-    """The rows of a part. name: of the training that they are of."""
+    """The rows of a part.
+
+    name: of their training.
+    """
 
     def __init__(
         self, rows: Pass, name: str, given: Mapping[str, Any], arrays: list[Any], beside: Beside
@@ -51,12 +54,12 @@ class BaggedPart:
         self.forget()
 
     def close(self) -> None:
-        """Frees all."""
+        """Frees all of it."""
         library().tk_bagged_free(self.handle)
         self.handle = ctypes.c_void_p()
 
     def forget(self) -> None:
-        """No tree grows."""
+        """Forgets the growing tree."""
         self.begun, self.leaves = -1, set[int]()
 
     def sums(self) -> list[Array]:
@@ -72,7 +75,7 @@ class BaggedPart:
         return counted(found, given)
 
     def tell_apart(self, keys: NDArray[np.uint64], before: NDArray[np.int64]) -> list[Array]:
-        """Makes the keys of rows differ by how many of the same parts before have."""
+        """Makes the keys of rows distinct by the number of equal rows in earlier parts."""
         self.sorted = np.empty(self.n_rows, np.uint64)
         given = pointer(keys), pointer(before), len(keys), pointer(self.sorted)
         check_code(library().tk_bagged_tell_apart(self.handle, *given))
@@ -80,7 +83,7 @@ class BaggedPart:
         return [np.ones(1)]
 
     def in_slice(self, given: Mapping[str, Any]) -> list[Array]:
-        """These keys, rising, of a slice."""
+        """Keys of a slice, rising."""
         if not given["bits"]:
             return [self.sorted]
         first = self.sorted >> np.uint64(64 - given["bits"])
@@ -88,13 +91,13 @@ class BaggedPart:
         return [self.sorted[begin : np.searchsorted(first, given["slice"], "right")]]
 
     def place(self, places: NDArray[np.uint32], all_rows: int) -> list[Array]:
-        """Notes the places of the keys among those of all parts."""
+        """Stores the indices of the keys among those of all parts."""
         check_code(library().tk_bagged_place(self.handle, pointer(places), all_rows))
         self.stage, self.sorted = PLACED, self.sorted[:0]
         return [np.ones(1)]
 
     def start(self, means: Floats, total: float) -> list[Array]:
-        """`tk_bagged_start`."""
+        """The C structure `tk_bagged_start`."""
         found = np.empty(1 + self.outputs)
         given = pointer(np.ascontiguousarray(means)), total, pointer(found)
         check_code(library().tk_bagged_start(self.handle, *given))
@@ -102,7 +105,7 @@ class BaggedPart:
         return [found]
 
     def apply(self, trees: Listed, first: int, end: int) -> bool:
-        """Notes what trees say, the first of which has a number; False: some are missing."""
+        """Adds predictions of trees, from number `first` on; returns False if some are missing."""
         if not first <= self.applied <= end:
             return False
         while self.applied < end:
@@ -114,7 +117,7 @@ class BaggedPart:
 
     @property
     def number(self) -> tuple[int, int]:
-        """The iteration and the output of the next tree."""
+        """Iteration and output of the next tree."""
         return divmod(self.applied, self.outputs)
 
     def begin(self, extent: Floats) -> list[Array]:
@@ -126,7 +129,7 @@ class BaggedPart:
         return [found]
 
     def divide(self, splits: NDArray[np.void], summed: bool = True) -> list[Array]:
-        """Sums over the leaves that are wanted, (n, bins, 3)."""
+        """Sums over the requested leaves, (n, bins, 3)."""
         made = {*splits["left"].tolist(), *splits["right"].tolist()}
         if self.begun != self.applied or not set(splits["leaf"].tolist()) <= self.leaves | made:
             return []
@@ -142,7 +145,9 @@ class BaggedPart:
         return [found]
 
     def rows(self, splits: NDArray[np.void], leaves: NDArray[np.int32]) -> list[Array]:
-        """Counts the drawn rows of leaves, (n,), after some splits; codes and addends of these."""
+        """Counts the drawn rows of leaves, (n,), after some splits; returns also their codes and
+        addends.
+        """
         if not self.divide(splits, summed=False) or not set(leaves.tolist()) <= self.leaves:
             return []
         asked = self.handle, pointer(leaves), len(leaves)
@@ -152,14 +157,14 @@ class BaggedPart:
         return found
 
     def losses(self) -> list[Array]:
-        """`tk_bagged_losses`."""
+        """The C structure `tk_bagged_losses`."""
         found = np.empty(2)
         library().tk_bagged_losses(self.handle, pointer(found))
         return [found]
 
 
 def answered(rows: Pass, arrays: list[Any], given: Mapping[str, Any], beside: Beside) -> list[Any]:
-    """The answer to a message of `bagging.Bagged`; None: something has to be said before."""
+    """Reply to a message of `bagging.Bagged`; None if the part lacks the state."""
     begin_anew = partial(began_anew, rows, given, beside)
     part, own, trees = asked_part(BaggedPart, arrays, given, beside, begin_anew)
     if part is None:
@@ -186,7 +191,7 @@ ANSWERS: dict[str, Callable[[BaggedPart, Sequence[Any], Mapping[str, Any]], list
 def began_anew(
     rows: Pass, message: Mapping[str, Any], beside: Beside, setup: list[Any], trees: Listed
 ) -> None:
-    """Keeps a part that has come as far as the message before: it has all trees."""
+    """Keeps a part with the state before the message: it has all trees."""
     given = message["setup"]
     free_kept(beside)
     keys, before, places, means = setup[SETUP - 4 : SETUP]

@@ -1,7 +1,7 @@
-"""Bins of a group whose rows lie in parts: those of all rows in one place, bit for bit.
+"""Bins of a group whose rows lie in parts: those of all rows together, bit for bit.
 
-Parts send the values of the rows by which bounds are found, which are chosen by their content: all
-of small groups, of large ones 200,000. Of categories they send how often each level occurs.
+Parts send the values of the rows that determine bounds, which are chosen by their content: all of
+small groups, of large ones 200,000. For categories they send the number of rows of each level.
 """
 
 import ctypes
@@ -23,9 +23,9 @@ from tuskml.kernels.trees.parted.holding import Hold, held_apart
 from tuskml.kernels.trees.structures import Bins as Struct
 
 SAMPLE = 200_000
-"""Rows by which bounds are found, about: `BIN_SAMPLE`."""
+"""Approximate number of rows that determine bounds: `BIN_SAMPLE`."""
 VALUES_TOGETHER = 1 << 22
-"""Values that all parts send at once, about."""
+"""Approximate number of values that all parts send at once."""
 
 
 @dataclass(frozen=True)
@@ -45,15 +45,17 @@ class Bins:
 
     @property
     def struct(self) -> Struct:
-        """As kernels read it; it is valid while this object is."""
+        """The structure that kernels read; valid while this object lives."""
         arrays = map(pointer, (self.bound, self.first, self.missing, self.by_level))
         return Struct(*arrays, len(self.missing))
 
 
 def about(rows: Pass, arrays: list[Any], given: Mapping[str, Any], beside: Beside) -> list[Array]:
-    """A part's answer: which features lack values (d,); the sum of the weights, the largest one,
-    the sum of those of held-out rows, and the least and the greatest label (5,); and of each
-    category its levels and how many rows they have.
+    """Reply of a part: statistics of features, weights, labels and categories.
+
+    Which features lack values (d,); the sum of the weights, the largest one, the sum of those of
+    held-out rows, and the least and the greatest label (5,); and for each category its levels and
+    their numbers of rows.
     """
     rows, held = held_apart(rows, arrays, given["hold"], beside)
     group = address_of(rows.groups)
@@ -80,7 +82,7 @@ def about(rows: Pass, arrays: list[Any], given: Mapping[str, Any], beside: Besid
 
 
 def values(rows: Pass, arrays: list[Any], given: Mapping[str, Any], beside: Beside) -> list[Array]:
-    """A part's answer: of each feature the values of its sampled rows, without missing ones."""
+    """Reply of a part: for each feature the values of its sampled rows, without missing ones."""
     rows, _ = held_apart(rows, arrays, given["hold"], beside)
     handle, n = ctypes.c_void_p(), ctypes.c_int64()
     made = ctypes.byref(handle), ctypes.byref(n)
@@ -100,7 +102,7 @@ def values(rows: Pass, arrays: list[Any], given: Mapping[str, Any], beside: Besi
 def bins_of(
     rows: ShardedPass, rules: Rules, targets: Targets, hold: Hold | None
 ) -> tuple[Bins, Floats]:
-    """Bins of the rows of all parts, and what each part said of weights and labels, (P, 5)."""
+    """Bins of the rows of all parts, and statistics of weights and labels of each part, (P, 5)."""
     boost, d = boost_of(rules, targets), rows.n_features
     flags = None if targets.categorical is None else targets.categorical[0]
     categories = [] if flags is None else np.flatnonzero(flags).tolist()
@@ -130,14 +132,14 @@ def bins_of(
 
 
 def room(count: int) -> int:
-    """What a kernel counted. MemoryError where it had no memory."""
+    """Checks a kernel's count. Raises MemoryError if it had no memory."""
     if count < 0:
         check_code(2)
     return count
 
 
 def shared(targets: Targets, feature: int, bounds: list[Floats]) -> bool:
-    """Returns whether a feature has bounds that all groups share, which are written then."""
+    """Returns whether a feature has bounds shared by all groups, and if so writes them."""
     if targets.bounds is None:
         return False
     numbers, start = targets.bounds
@@ -149,7 +151,7 @@ def shared(targets: Targets, feature: int, bounds: list[Floats]) -> bool:
 
 
 def asked(rows: ShardedPass, hold: Hold | None, method: str, **given: Any) -> list[list[Any]]:
-    """What each part answers of its rows that are not held out."""
+    """Replies of each part about its rows that are not held out."""
     if hold is None:
         return rows.asked(method, hold=None, **given)
     return rows.asked_each(method, dict(enumerate(hold.earlier)), hold=hold.given, **given)
@@ -158,7 +160,7 @@ def asked(rows: ShardedPass, hold: Hold | None, method: str, **given: Any) -> li
 def merged(
     rows: ShardedPass, hold: Hold | None, features: list[int], all_rows: int
 ) -> list[Floats]:
-    """The sampled values of all parts, by feature."""
+    """Sampled values of all parts, by feature."""
     answers = asked(rows, hold, "tree_values", features=features, all_rows=all_rows)
     return [np.concatenate(each).astype(np.float64) for each in zip(*answers, strict=True)]
 
@@ -166,7 +168,9 @@ def merged(
 def put_together(
     bounds: list[Floats], missing: NDArray[np.uint8], by_level: NDArray[np.uint8] | None
 ) -> Bins:
-    """Bins from finite bounds: behind them an infinite one, but for levels, and NaN for gaps."""
+    """Bins from finite bounds, followed by infinity unless it has levels, and NaN for missing
+    values.
+    """
     every: list[Floats] = []
     first = [0]
     for feature, one in enumerate(bounds):

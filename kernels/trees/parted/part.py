@@ -1,9 +1,9 @@
-"""A part of a group that is boosted: it keeps codes, margins and leaves of its rows.
+"""A part of a group that is boosted: codes, margins and leaves of its rows.
 
-Each message says what has to be there already: a given number of trees, and of the tree that
-grows which leaves. Where it is not, as on a worker that has taken the part over, the answer has
-no array, and the same message comes again with all that led here. So an answer depends on the
-messages alone, and a message that comes twice does no harm.
+Each message names the state that it needs: a given number of trees, and of the tree that grows
+which leaves. If that is missing, as on a worker that has taken the part over, the reply has no
+array, and the same message is sent again with the whole state. So a reply depends on the messages
+alone, and a repeated message does no harm.
 """
 
 import ctypes
@@ -28,16 +28,15 @@ from tuskml.kernels.trees.parted.trees import BEFORE, Listed, forest_in
 from tuskml.kernels.trees.structures import EXTENT, ONE_SIDE, PART_SPLIT, Ranks
 
 SETUP = 14
-"""Arrays of a message that say how to begin."""
+"""Number of arrays of a message that set up a part."""
 NOWHERE, EVERY = -2, -1
-"""In the place of the number of a tree: rows are in no leaves, or all rows are in one."""
+"""Special values of a tree's number: rows are in no leaves, or all rows are in one."""
 
 
 class Part:
-    """The rows of a part, their margins after a given number of trees, and the leaves of the next
-    one.
+    """The rows of a part, their margins after some trees, and the leaves of the next tree.
 
-    name: of the training that they are of.
+    name: of their training.
     """
 
     def __init__(
@@ -80,7 +79,7 @@ class Part:
         self.handle = ctypes.c_void_p()
 
     def forget(self) -> None:
-        """No tree grows."""
+        """Forgets the growing tree."""
         self.begun, self.leaves, self.placed = -1, set[int](), NOWHERE
 
     def sums(self) -> list[Array]:
@@ -90,7 +89,7 @@ class Part:
         return [found]
 
     def apply(self, trees: Listed, first: int, end: int) -> bool:
-        """Adds trees to the margins, the first of which has a number; False: some are missing."""
+        """Adds trees to the margins, from number `first` on; returns False if some are missing."""
         if not first <= self.applied <= end:
             return False
         while self.applied < end:
@@ -102,7 +101,7 @@ class Part:
         return True
 
     def losses(self) -> list[Array]:
-        """`tk_part_losses`."""
+        """The C structure `tk_part_losses`."""
         found = np.empty(4)
         check_code(library().tk_part_losses(self.handle, pointer(found)))
         self.measured = self.applied
@@ -115,7 +114,7 @@ class Part:
         return counted(found, given)
 
     def tell_apart(self, keys: NDArray[np.uint64], before: NDArray[np.int64]) -> list[Array]:
-        """Notes which of its rows parts before have too, and how often."""
+        """Stores the rows that earlier parts also have, and how often."""
         given = pointer(keys), pointer(before), len(keys)
         check_code(library().tk_part_tell_apart(self.handle, *given))
         self.told = True
@@ -132,8 +131,9 @@ class Part:
     def begin(
         self, extent: Floats, drawn: bool, by: NDArray[np.uint8] | None = None
     ) -> list[Array]:
-        """Sums over the rows of the next tree, (1, bins, 3). drawn: or else all rows; by: where
-        gradients say which.
+        """Sums over the rows of the next tree, (1, bins, 3).
+
+        drawn: over the drawn rows, or else all; by: the rows drawn by gradients.
         """
         iteration, output = divmod(self.applied, self.outputs)
         if self.outputs > 1 and self.measured != self.applied - output:
@@ -150,7 +150,7 @@ class Part:
         return [found]
 
     def divide(self, tree: int, splits: NDArray[np.void], summed: bool = True) -> list[Array]:
-        """Sums over the leaves that are wanted, (n, bins, 3)."""
+        """Sums over the requested leaves, (n, bins, 3)."""
         made = {*splits["left"].tolist(), *splits["right"].tolist()}
         if self.begun != tree or not set(splits["leaf"].tolist()) <= self.leaves | made:
             return []
@@ -166,7 +166,7 @@ class Part:
         return [found]
 
     def place(self, tree: int, arrays: Sequence[Any]) -> bool:
-        """Notes in which leaf of a tree its rows are, EVERY: all rows; False: it has not grown."""
+        """Finds the leaf of each row in a tree, or EVERY; returns False if it has not grown."""
         if self.placed == tree:
             return True
         if tree not in (EVERY, self.begun):
@@ -177,11 +177,11 @@ class Part:
         return True
 
     def forget_growth(self, tree: int) -> None:
-        """The leaves of the tree cannot be divided any more."""
+        """Ends the growth of the tree."""
         self.leaves, self.placed = set(), tree
 
     def ranks(self, own: Sequence[Any], given: Mapping[str, Any], after: bool) -> list[Array]:
-        """Counts keys by some of their bits (`ranks.py`); after: the next greater keys."""
+        """Counts keys by some of their bits (`ranks.py`); after: finds the next greater keys."""
         first, about = own[0], own[1:]
         ranks = Ranks(given["of"], given["known"], given["bits"], pointer(first), len(first))
         extent = np.ones(len(EXTENT.fields or ()))
@@ -205,7 +205,7 @@ class Part:
 
 
 def answered(rows: Pass, arrays: list[Any], given: Mapping[str, Any], beside: Beside) -> list[Any]:
-    """The answer to a message of `boosting.Parted`; None: something has to be said before."""
+    """Reply to a message of `boosting.Parted`; None if the part lacks the state."""
     begin_anew = partial(began_anew, rows, given, beside)
     part, own, trees = asked_part(Part, arrays, given, beside, begin_anew)
     if part is None:
@@ -219,7 +219,7 @@ def answered(rows: Pass, arrays: list[Any], given: Mapping[str, Any], beside: Be
 
 
 def started(part: Part, own: list[Any], given: Mapping[str, Any]) -> list[Array]:
-    """Losses at the margins before the first tree, which are given."""
+    """Losses at the given initial margins."""
     part.start(own[0], own[1:])
     return part.losses()
 
@@ -237,19 +237,19 @@ ANSWERS: dict[str, Callable[[Part, list[Any], Mapping[str, Any]], list[Array]]] 
 
 
 def one_side_of(array: NDArray[np.uint8]) -> NDArray[np.void]:
-    """ONE_SIDE of a message."""
+    """Views an array of a message as ONE_SIDE."""
     return np.frombuffer(array.tobytes(), ONE_SIDE).copy()
 
 
 def splits_of(array: NDArray[np.uint8]) -> NDArray[np.void]:
-    """PART_SPLIT of a message."""
+    """Views an array of a message as PART_SPLIT."""
     return np.frombuffer(array.tobytes(), PART_SPLIT).copy()
 
 
 def began_anew(
     rows: Pass, message: Mapping[str, Any], beside: Beside, setup: list[Any], trees: Listed
 ) -> None:
-    """Keeps a part that has come as far as the message before: it has all trees."""
+    """Keeps a part with the state before the message: it has all trees."""
     given = message["setup"]
     free_kept(beside)
     part = Part(rows, message["name"], given, setup[:SETUP], beside)

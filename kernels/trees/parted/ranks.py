@@ -1,8 +1,9 @@
-"""Numbers of a rank among those of all parts, bit for bit those of all rows in one place.
+"""Order statistics of the numbers of all parts, bit for bit those of all rows together.
 
 Parts count their numbers by some bits of keys whose order is that of the numbers. The counts of
-all parts say which of these bits the wanted key has, and the next round counts the bits that
-follow, until all 64 are known. Where leaves have ranks of their own, all leaves go together.
+all parts determine these bits of the wanted key, and the next round counts the bits that follow,
+until all 64 are known (radix selection). If leaves have ranks of their own, all leaves go
+together.
 """
 
 from collections.abc import Callable
@@ -16,21 +17,25 @@ from tuskml.kernels.parts.message import Array
 from tuskml.kernels.structures import KERNELS
 
 ROUNDS = (12, 13, 13, 13, 13)
-"""Bits of keys that parts count by, 64 in all; of a number first its sign and its exponent."""
+"""Bits of keys counted in each round, 64 in all; first a number's sign and exponent."""
 MOST_COUNTS = 1 << 20
-"""Of an answer: with more slots than ROUNDS have room for, rounds are more and shorter."""
+"""Largest number of counts in a reply: with too many slots for ROUNDS, rounds are more and
+shorter.
+"""
 SIGN = np.uint64(1 << 63)
 LACKS, SIZES, CHANCES = KERNELS.constants("TK_", "LACKS SIZES CHANCES")
 """`tk_ranked`."""
 
 Keys = NDArray[np.uint64]
 Count = Callable[[Keys, int, int], Array]
-"""Counts or weights, (slots, 2^bits), by the known bits, how many, and how many follow."""
+"""Counts or weights, (slots, 2^bits), from the known bits, their number, and the number of bits to
+count.
+"""
 
 
 @dataclass(frozen=True)
 class Found:
-    """For each slot: the key, and the count or weight below it, at it, and in all."""
+    """For each slot: the key, and the count or weight below it, at it, and in total."""
 
     key: Keys
     below: Floats
@@ -48,9 +53,9 @@ def rounds(slots: int) -> tuple[int, ...]:
 
 
 def located(slots: int, wanted: Callable[[Floats], Floats], count: Count) -> Found:
-    """The least key of each slot up to which there is as much as wanted, or else the last one.
+    """Least key of each slot up to which there is as much as wanted, or else the last one.
 
-    wanted: by how much there is in all.
+    wanted: maps totals to wanted amounts.
     """
     first, below = np.zeros(slots, np.uint64), np.zeros(slots)
     rows, known = np.arange(slots), 0
@@ -79,8 +84,10 @@ def numbers_of(keys: Keys) -> Floats:
 def quantiles(
     slots: int, share: float, count: Count, after: Callable[[Keys], Keys], weighted: bool
 ) -> Floats:
-    """The quantile of each slot, as `quantile_of` and `weighted_quantile_of` take it of numbers
-    in one place. after: of keys the next greater ones.
+    """Quantile of each slot, like `quantile_of` and `weighted_quantile_of` of numbers in one
+    array.
+
+    after: finds the next greater keys.
     """
     if weighted:
         return numbers_of(located(slots, lambda total: share * total, count).key)
@@ -95,7 +102,7 @@ def quantiles(
 
 
 def rank_below(total: Floats, share: float) -> Floats:
-    """The rank, from 0, of the number at a quantile or below it."""
+    """Rank, from 0, of the number at a quantile or just below it."""
     found: Floats = np.minimum(np.floor(share * (total - 1)), total - 1)
     return found
 
