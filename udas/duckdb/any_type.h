@@ -31,7 +31,7 @@ bool label_of_any(duckdb_vector v, idx_t n, scratch *s, column *label, bool *boo
 /* A LIST or an ARRAY of numbers, or a STRUCT(indices, values) of two such lists; FLOAT stays
  * FLOAT. */
 bool features_of_any(duckdb_vector v, idx_t n, scratch *s, feature_column *features);
-/* A LIST or an ARRAY whose items this reads. */
+/* A LIST or an ARRAY whose items `item_reader` reads. */
 typedef bool (*item_reader)(duckdb_vector items, idx_t n, scratch *s, column *c, bool *f64);
 bool list_of_any(duckdb_vector v, idx_t n, scratch *s, list_column *l, item_reader read,
                  bool *f64);

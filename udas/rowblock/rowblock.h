@@ -262,7 +262,7 @@ typedef struct tusk_dense_rows {
 int tusk_append_dense(tusk_memory *memory, tusk_block *block, const tusk_dense_rows *rows,
                       tusk_fault *fault);
 
-/* The n entries of one sparse row. */
+/* The entries of one sparse row; n is their number. */
 typedef struct tusk_entries {
     int wide; /* 0: index is int32, else int64 */
     int f64;  /* 0: values is float, else double */
@@ -277,9 +277,9 @@ int tusk_append_sparse(tusk_memory *memory, tusk_block *block, const tusk_entrie
 int tusk_append_ids(tusk_memory *memory, tusk_block *block, const tusk_entries *row,
                     tusk_fault *fault);
 
-/* Puts source's rows behind target's. The first target links the segments without copying rows;
+/* Appends source's rows to target's. The first target links the segments without copying rows;
  * later ones, as frames of a window function, copy them, from several threads at a time. The
- * source may only be combined or freed afterwards. memory: for copies. invalid: what becomes of
+ * source may only be combined or freed afterwards. memory: for copies. invalid: treatment of
  * rows of different lengths. */
 int tusk_block_splice(tusk_memory *memory, tusk_block *target, tusk_block *source,
                       enum tusk_invalid invalid, tusk_fault *fault);
@@ -291,10 +291,10 @@ void tusk_block_free(tusk_block *block);
 tusk_segment *tusk_segment_new(tusk_memory *memory, tusk_shape shape, uint32_t cap_rows,
                                uint32_t cap_nnz, int *code);
 void tusk_segments_free(tusk_segment *head);
-/* Gives the pages of a segment's values and ids back, when nobody will read them again. Labels and
- * extras stay. */
+/* Frees the pages of a segment's values and ids, which are not read again. Labels and extras
+ * stay. */
 void tusk_segment_spend(tusk_segment *segment, tusk_shape shape);
-/* Whether values of a block were given back. */
+/* Whether values of a block have been freed. */
 int tusk_block_spent(const tusk_block *block);
 #define TUSK_WAS_READ                                                                           \
     "the rows of a group were asked for again after their training, as frames of many rows do " \

@@ -38,7 +38,7 @@ MOST_GRID = 1024
 ROW_BYTES = 100
 """Bytes of device memory per rating while all ratings are sorted."""
 MOST_EXPONENT = 1023
-"""Of a power of two that a double can be."""
+"""Largest exponent of a power of two that is a double."""
 ROUNDING = 1e-14
 HASH_BITS = 44
 """Bits of a rating's hash, below the number of its block."""

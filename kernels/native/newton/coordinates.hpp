@@ -49,8 +49,8 @@ struct Coordinates {
         w[d] = v[d] - moved;
     }
 
-    // From the sums of tk_gradient at w, which place() made of v; gradient: out, by v, (d + 1,).
-    // The violation is NaN where a number is not finite.
+    // Evaluates the sums of tk_gradient at w, which place() computed from v; gradient: out, by v,
+    // (d + 1,). The violation is NaN if a number is not finite.
     Measured measure(const double *v, const double *w, const double *sums,
                      double *gradient) const {
         const double n = sums[1], *slopes = sums + 2, by_intercept = slopes[d] / n;

@@ -64,7 +64,7 @@ class Part:
             raise
 
     def start(self, base: Floats, before: Sequence[Any]) -> None:
-        """Starts from margins (K,) and earlier trees: as `trees.of_forest` has them."""
+        """Starts from margins (K,) and earlier trees, as from `trees.of_forest`."""
         forest = forest_in(base, before)
         started = None if forest is None else ctypes.byref(started_of(forest))
         given = pointer(np.ascontiguousarray(base)), started
