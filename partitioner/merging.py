@@ -125,7 +125,8 @@ class Merging:
     def affinity(self) -> tuple[Slots, Slots]:
         """Lowest features of the partitions, shape (P,), and the affinity matrix, shape (P, P).
 
-        Both int32; the matrix has the numbers of rows that access both, on its diagonal one.
+        Both int32. matrix[i, j]: number of rows that access partitions i and j; the diagonal holds
+        the number of rows that access a partition.
         """
         n = len(self._partitions()[0])
         matrix = np.zeros((n, n), np.int32)

@@ -132,7 +132,7 @@ def refuse_gpu(option: str, what: str) -> None:
 def on_gpu(rows: Pass, budget: int | None = None) -> Iterator[Pass]:
     """The same rows on the GPU, until the context ends. Raises GpuError on failure.
 
-    budget: bytes for rows; None: what is free.
+    budget: bytes for rows; None means all free memory of the GPU.
     """
     with cuda.failures():
         placed = on_device(rows, cuda.device(), budget)

@@ -54,7 +54,7 @@ class BaggedPart:
         self.forget()
 
     def close(self) -> None:
-        """Frees all of it."""
+        """Frees the native part."""
         library().tk_bagged_free(self.handle)
         self.handle = ctypes.c_void_p()
 

@@ -74,7 +74,7 @@ class Part:
         self.forget()
 
     def close(self) -> None:
-        """Frees all."""
+        """Frees the native part."""
         library().tk_part_free(self.handle)
         self.handle = ctypes.c_void_p()
 

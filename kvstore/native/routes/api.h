@@ -81,8 +81,9 @@ KS_API void ks_route_linked(const ks_range *range, uint32_t *table, int64_t bloc
                             uint32_t *out);
 /* Adds the number of pairs of a range by chunk before to takes, shape (chunks, chunks). */
 KS_API void ks_route_tally(const ks_range *range, const uint32_t *around, uint32_t *takes);
-/* Keeps of the ids of a range those of pairs that rest with their chunk between passes, in the
- * same order; counts, shape (chunks,): their number by chunk. Returns their total. */
+/* Filters the ids of a range in place, in the same order, to those of pairs whose weight stays
+ * with its chunk between passes. Writes their number by chunk to counts, shape (chunks,), and
+ * returns their total. */
 KS_API int64_t ks_route_rests(const ks_range *range, const uint32_t *around, uint32_t *counts);
 /* From the chunks before and after each weight of a chunk, as above: the index of each weight
  * in the chunk's region, and these indices in the order of the destination regions. takes,

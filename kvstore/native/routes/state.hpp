@@ -109,7 +109,7 @@ struct ks_routes {
     std::size_t bytes(int64_t weights) const {
         return static_cast<std::size_t>(weights * plan.weight_size);
     }
-    // Bytes of a frame, whose width counts weights singly.
+    // Bytes of a frame; width: its number of scalar weights, also where a feature has several.
     std::size_t bytes_of(uint32_t width) const { return bytes(width / several()); }
     uint32_t several() const { return static_cast<uint32_t>(plan.several); }
     int64_t places(int32_t j) const { // number of weights of a chunk's region

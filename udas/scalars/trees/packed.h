@@ -15,7 +15,7 @@ size_t tusk_packed_bytes(const tusk_compact *trees, bool f64);
  * they have splits by levels, or if one has more than 128 leaves. */
 bool tusk_packed_make(const tusk_compact *trees, bool f64, tusk_packed *to);
 
-/* Prefetches their memory. */
+/* Prefetches the memory of the packed trees. */
 void tusk_packed_touch(const tusk_packed *trees);
 
 /* Adds the trees' values for a row of all features to its margin: the same sum, bit for bit, as
