@@ -46,8 +46,8 @@ def held(handle: ctypes.c_void_p, at: int, n: int, dtype: DTypeLike) -> NDArray[
     memory: Any = (ctypes.c_char * (n * kind.itemsize)).from_address(at)
     owner: Any = weakref.finalize(memory, library().tk_charged_free, handle)
     owner.atexit = False
-    made: NDArray[Any] = np.frombuffer(memory, kind)
-    return made
+    array: NDArray[Any] = np.frombuffer(memory, kind)
+    return array
 
 
 class Charges:
@@ -133,8 +133,8 @@ def counted(memory: int) -> Iterator[None]:
 
 def here() -> int | None:
     """Handle of the calling thread's accounting for `counted_as`; None without one."""
-    found: int | None = library().tk_working_here()
-    return found
+    number: int | None = library().tk_working_here()
+    return number
 
 
 @contextmanager

@@ -53,17 +53,17 @@ class OwnLoss:
         """Calls one of the functions. Raises an OperatorError that names the mistake."""
         try:
             with np.errstate(all="ignore"):
-                found = np.asarray(function(margin, label), np.float64)
+                values = np.asarray(function(margin, label), np.float64)
         except MemoryError:
             raise
         except Exception as error:
             raise OperatorError(f"task '{self.name}': {part} {raised(error)}") from error
-        if found.shape not in ((), margin.shape):
+        if values.shape not in ((), margin.shape):
             raise OperatorError(
-                f"task '{self.name}': {part} returned an array of shape {found.shape}, "
+                f"task '{self.name}': {part} returned an array of shape {values.shape}, "
                 f"expected {margin.shape}, that of the margins"
             )
-        return found
+        return values
 
 
 @dataclass(frozen=True)
@@ -198,5 +198,5 @@ def raised(error: BaseException) -> str:
 
 def _view(place: int, n: int) -> Floats:
     memory: Any = (ctypes.c_double * n).from_address(place)
-    found: Floats = np.frombuffer(memory, np.float64)
-    return found
+    view: Floats = np.frombuffer(memory, np.float64)
+    return view

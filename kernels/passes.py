@@ -87,8 +87,8 @@ class once(Generic[T]):
     def __get__(self, one: object | None, owner: type) -> "Self | T":
         if one is None:
             return self
-        found: T = self.compute(one)
-        return one.__dict__.setdefault(self.name, found)  # type: ignore[no-any-return]
+        value: T = self.compute(one)
+        return one.__dict__.setdefault(self.name, value)  # type: ignore[no-any-return]
 
 
 @dataclass
@@ -275,8 +275,8 @@ class Pass:
         have a 0.
         """
         out = np.empty((self.n_groups, self.n_features + 1))
-        given = None if share is None else pointer(share)
-        check_code(library().tk_far_means(self.struct, times, given, pointer(out)))
+        shares = None if share is None else pointer(share)
+        check_code(library().tk_far_means(self.struct, times, shares, pointer(out)))
         return out
 
     def values_near_one(self) -> bool | None:
@@ -339,8 +339,8 @@ class Pass:
         """
         out = np.empty((self.n_groups, 4))
         weights, size = np.ascontiguousarray(weights), np.ascontiguousarray(size)
-        given = pointer(weights), pointer(size), pointer(out)
-        check_code(library().tk_size_likelihood(self.struct, *given))
+        arguments = pointer(weights), pointer(size), pointer(out)
+        check_code(library().tk_size_likelihood(self.struct, *arguments))
         return out
 
     def median_residual(self, weights: Floats) -> Floats:
@@ -358,8 +358,8 @@ class Pass:
         packed likewise.
         """
         out = np.empty((self.n_groups, self.p * (self.p + 1) // 2))
-        given = [np.ascontiguousarray(one) for one in (weights, shift, scale, inverse)]
-        how = Robust(*map(pointer, given), power)
+        contiguous = [np.ascontiguousarray(one) for one in (weights, shift, scale, inverse)]
+        how = Robust(*map(pointer, contiguous), power)
         check_code(library().tk_squared_scores(self.struct, how, pointer(out)))
         return out
 
@@ -373,8 +373,8 @@ class Pass:
         """
         out = np.empty((self.n_groups, self.p * (self.p + 1) // 2))
         clusters = np.empty(self.n_groups, np.int64)
-        given = [np.ascontiguousarray(one) for one in (weights, shift, scale)]
-        how = Robust(*map(pointer, given), None, 0)
+        contiguous = [np.ascontiguousarray(one) for one in (weights, shift, scale)]
+        how = Robust(*map(pointer, contiguous), None, 0)
         check_code(library().tk_cluster_scores(self.struct, how, pointer(out), pointer(clusters)))
         return out, clusters
 
@@ -464,28 +464,28 @@ class Pass:
         Offset (G + 1,), index in the group and number of rows of each run.
         """
         offset = np.zeros(self.n_groups + 1, np.int64)
-        given = self.struct, epoch.struct, pointer(offset)
-        check_code(library().tk_runs(*given, None, None))
+        arguments = self.struct, epoch.struct, pointer(offset)
+        check_code(library().tk_runs(*arguments, None, None))
         places, rows = np.empty(offset[-1], np.int64), np.empty(offset[-1], np.int32)
-        check_code(library().tk_runs(*given, pointer(places), pointer(rows)))
+        check_code(library().tk_runs(*arguments, pointer(places), pointer(rows)))
         return offset, places, rows
 
     def shuffled(
         self, memory: int, seed: int, held_out: NDArray[np.int64]
     ) -> tuple["OwnedRows", "OwnedRows"]:
         """Copies the rows, ordered by a hash of their content, as (training, held-out) rows."""
-        kept, held = (np.zeros(self.n_groups, GROUP) for _ in range(2))
+        trained, held = (np.zeros(self.n_groups, GROUP) for _ in range(2))
         held_out = np.ascontiguousarray(held_out)
         code = library().tk_shuffle(
             self.struct,
             memory,
             seed & (2**64 - 1),
             pointer(held_out),
-            pointer(kept),
+            pointer(trained),
             pointer(held),
         )
         check_code(code, "a copy of the rows")
-        return OwnedRows(kept), OwnedRows(held)
+        return OwnedRows(trained), OwnedRows(held)
 
 
 class OwnedRows:
@@ -579,17 +579,17 @@ def gathered(rows: Pass) -> Pass:
         return rows
     copy = np.empty_like(groups)
     memory = _scratch(int(place[-1]))
-    given = pointer(memory), pointer(place), pointer(copy)
-    check_code(library().tk_gather(struct, *given), "a copy of the rows")
+    arguments = pointer(memory), pointer(place), pointer(copy)
+    check_code(library().tk_gather(struct, *arguments), "a copy of the rows")
     return replace(rows, groups=copy)
 
 
 def _scratch(size: int) -> NDArray[np.uint8]:
     """Memory of this thread, up to MOST_BYTES: fresh pages would cost more than the copy."""
-    kept: NDArray[np.uint8] | None = getattr(_threads, "scratch", None)
-    if kept is None or len(kept) < size:
-        kept = _threads.scratch = np.empty(size, np.uint8)
-    return kept
+    scratch: NDArray[np.uint8] | None = getattr(_threads, "scratch", None)
+    if scratch is None or len(scratch) < size:
+        scratch = _threads.scratch = np.empty(size, np.uint8)
+    return scratch
 
 
 # Statistics of packed rows, and copies without some rows.
@@ -617,9 +617,9 @@ def leaks(groups: NDArray[np.void], least: int) -> NDArray[np.int32]:
     are fewer than `least` rows.
     """
     rows = Pass(groups, SQUARED, None, None, True, budget.threads(), cancel_mark=cancel_mark())
-    found = np.zeros(len(groups), np.int32)
-    check_code(library().tk_leaks(rows.struct, least, pointer(found)))
-    return found
+    codes = np.zeros(len(groups), np.int32)
+    check_code(library().tk_leaks(rows.struct, least, pointer(codes)))
+    return codes
 
 
 def label_ranges(groups: NDArray[np.void]) -> NDArray[np.void]:

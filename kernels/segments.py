@@ -135,5 +135,5 @@ def _view(place: int, dtype: np.dtype[Any], n: int) -> NDArray[Any]:
     if not n:
         return np.empty(0, dtype)
     memory: Any = (ctypes.c_char * (n * dtype.itemsize)).from_address(place)
-    found: NDArray[Any] = np.frombuffer(memory, dtype)
-    return found
+    view: NDArray[Any] = np.frombuffer(memory, dtype)
+    return view

@@ -49,8 +49,8 @@ class Softmax:
             return rows.summed("softmax_gradient", self.label, self.weight, weights)
         n, k, p = weights.shape
         out = np.empty((n, 2 if rows.loss_only else 2 + k * p))
-        given = pointer(np.ascontiguousarray(weights)), pointer(out)
-        check_code(library().tk_softmax_gradient(rows.struct, self.struct, *given))
+        arguments = pointer(np.ascontiguousarray(weights)), pointer(out)
+        check_code(library().tk_softmax_gradient(rows.struct, self.struct, *arguments))
         return out
 
     def curvature(self, rows: "Pass", weights: Floats, shift: Floats, scale: Floats) -> Floats:
@@ -63,8 +63,8 @@ class Softmax:
         n, k, p = weights.shape
         out = np.empty((n, k * (k + 1) // 2, p * (p + 1) // 2))
         weights = np.ascontiguousarray(weights)
-        given = pointer(weights), pointer(shift), pointer(scale), pointer(out)
-        check_code(library().tk_softmax_curvature(rows.struct, self.struct, *given))
+        arguments = pointer(weights), pointer(shift), pointer(scale), pointer(out)
+        check_code(library().tk_softmax_curvature(rows.struct, self.struct, *arguments))
         return out
 
     def scores(
@@ -88,8 +88,8 @@ class Softmax:
             return rows.summed("softmax_scores", *own, power=power), None
         out = np.empty((n, k * p * (k * p + 1) // 2))
         clusters = np.empty(n, np.int64) if clustered else None
-        given = [np.ascontiguousarray(one) for one in (weights, *to_z)]
-        how = Robust(*map(pointer, given), pointer(inverse), power)
+        contiguous = [np.ascontiguousarray(one) for one in (weights, *to_z)]
+        how = Robust(*map(pointer, contiguous), pointer(inverse), power)
         call = library().tk_softmax_scores
         check_code(call(rows.struct, self.struct, how, pointer(out), pointer(clusters)))
         return out, clusters
@@ -102,13 +102,13 @@ class Softmax:
         p). far (G,): margins of the true class above which other classes do not count.
         """
         if isinstance(rows, ShardedPass):
-            found = rows.asked("softmax_reach", self.label, self.weight, weights, direction, far)
-            return least_or_most([one[0] for one in found], REACH_LEAST)
+            replies = rows.asked("softmax_reach", self.label, self.weight, weights, direction, far)
+            return least_or_most([one[0] for one in replies], REACH_LEAST)
         out = np.empty((len(weights), 4))
         weights, direction = np.ascontiguousarray(weights), np.ascontiguousarray(direction)
         far = np.ascontiguousarray(far)
-        given = pointer(weights), pointer(direction), pointer(far), pointer(out)
-        check_code(library().tk_softmax_reach(rows.struct, self.struct, *given))
+        arguments = pointer(weights), pointer(direction), pointer(far), pointer(out)
+        check_code(library().tk_softmax_reach(rows.struct, self.struct, *arguments))
         return out
 
 
@@ -132,8 +132,8 @@ class Steps:
         assert not shared
         if isinstance(self.rows, ShardedPass):
             own = self.softmax.label, self.softmax.weight
-            given = {"reference": bool(self.reference)}
-            return hopped(self.rows, "softmax_sgd", own, epoch, weights, average, **given)
+            options = {"reference": bool(self.reference)}
+            return hopped(self.rows, "softmax_sgd", own, epoch, weights, average, **options)
         loss = np.zeros(len(weights))
         out = pointer(weights), pointer(average), pointer(loss)
         call = library().tk_softmax_sgd
@@ -155,13 +155,13 @@ def classes_of(rows: "Pass", most: int) -> tuple[list[Floats], list[Floats], lis
     for first in range(0, rows.n_groups, AT_ONCE):
         some = rows.of(np.arange(first, min(first + AT_ONCE, rows.n_groups)))
         n = some.n_groups
-        label, count, found = np.empty((n, most)), np.empty((n, most)), np.empty(n, np.int64)
-        given = pointer(label), pointer(count), pointer(found)
-        check_code(library().tk_classes(some.struct, most, *given))
-        kept = [size if size <= most else 0 for size in found.tolist()]
-        labels += [label[g, :size].copy() for g, size in enumerate(kept)]
-        counts += [count[g, :size].copy() for g, size in enumerate(kept)]
-        sizes += found.tolist()
+        label, count, n_classes = np.empty((n, most)), np.empty((n, most)), np.empty(n, np.int64)
+        outputs = pointer(label), pointer(count), pointer(n_classes)
+        check_code(library().tk_classes(some.struct, most, *outputs))
+        limited = [size if size <= most else 0 for size in n_classes.tolist()]
+        labels += [label[g, :size].copy() for g, size in enumerate(limited)]
+        counts += [count[g, :size].copy() for g, size in enumerate(limited)]
+        sizes += n_classes.tolist()
     return labels, counts, sizes
 
 
@@ -176,5 +176,5 @@ def merged_classes(
     size = max(len(counted), *(int(one[2][0]) for one in parts))
     if size > most:
         return [np.empty(0)], [np.empty(0)], [most + 1]
-    found = sorted(counted)
-    return [np.array(found)], [np.array([counted[one] for one in found])], [size]
+    labels = sorted(counted)
+    return [np.array(labels)], [np.array([counted[one] for one in labels])], [size]

@@ -37,8 +37,12 @@ class Tridiagonal:
 
         k is 0 if they were not found.
         """
-        values, beside, first = self.diagonal.copy(), self.beside.copy(), self.diagonal.copy()
-        arrays = pointer(values), pointer(beside), pointer(first)
+        values, off_diagonal, first = (
+            self.diagonal.copy(),
+            self.beside.copy(),
+            self.diagonal.copy(),
+        )
+        arrays = pointer(values), pointer(off_diagonal), pointer(first)
         if not library().tk_quadrature(len(values), *arrays):
             return np.empty(0), np.empty(0)
         order = np.argsort(values)
@@ -57,12 +61,12 @@ def lanczos(
     if scale is not None:
         scale, gradient = np.ascontiguousarray(scale), gradient * scale
     p = len(gradient)
-    diagonal, beside, basis = np.empty(steps), np.empty(steps), np.empty((steps, p))
+    diagonal, off_diagonal, basis = np.empty(steps), np.empty(steps), np.empty((steps, p))
     packed, gradient = np.ascontiguousarray(packed), np.ascontiguousarray(gradient)
-    room = Room(steps, p, pointer(diagonal), pointer(beside), pointer(basis))
+    room = Room(steps, p, pointer(diagonal), pointer(off_diagonal), pointer(basis))
     k = library().tk_lanczos(pointer(packed), pointer(scale), pointer(gradient), room)
     size = float(np.sqrt(np.square(gradient).sum()))
-    return Tridiagonal(diagonal[:k], beside[:k], basis[:k], size)
+    return Tridiagonal(diagonal[:k], off_diagonal[:k], basis[:k], size)
 
 
 def speculate(
@@ -82,8 +86,8 @@ def speculate(
     gradient[:1] = model.size
     basis = np.ascontiguousarray(model.basis)
     arrays = model.diagonal, model.beside, gradient, basis
-    given = Quadratic(k, p, *map(pointer, arrays), first_step, tolerance, most)
-    return _run(given, method)
+    problem = Quadratic(k, p, *map(pointer, arrays), first_step, tolerance, most)
+    return _run(problem, method)
 
 
 def speculate_apart(
@@ -105,5 +109,5 @@ def speculate_apart(
 
 def _run(model: Quadratic, method: Method) -> tuple[Floats, Floats]:
     norms, largest = np.empty(model.most), np.empty(model.most)
-    made = library().tk_speculate(model, method, pointer(norms), pointer(largest))
-    return norms[:made], largest[:made]
+    count = library().tk_speculate(model, method, pointer(norms), pointer(largest))
+    return norms[:count], largest[:count]

@@ -97,8 +97,8 @@ def other_roots(root: Path, name: str) -> list[Path]:
 
 def owned_roots(root: Path) -> list[Path]:
     """Roots of single owners below a server's root."""
-    found = (path for path in root.iterdir() if path.name.startswith(OWNED))
-    return sorted(path for path in found if path.is_dir() and not path.is_symlink())
+    roots = (path for path in root.iterdir() if path.name.startswith(OWNED))
+    return sorted(path for path in roots if path.is_dir() and not path.is_symlink())
 
 
 class UnknownStore(StoreError):

@@ -46,12 +46,12 @@ class _Pages(mmap.mmap):
     """Anonymous memory of this process."""
 
     def __new__(cls, size: int) -> "_Pages":
-        made = super().__new__(cls, -1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        made.traced = 0
+        pages = super().__new__(cls, -1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        pages.traced = 0
         if tracemalloc.is_tracing():
-            made.traced = np.frombuffer(made, np.uint8).ctypes.data
-            _trace("PyTraceMalloc_Track", made.traced, ctypes.c_size_t(size))
-        return made
+            pages.traced = np.frombuffer(pages, np.uint8).ctypes.data
+            _trace("PyTraceMalloc_Track", pages.traced, ctypes.c_size_t(size))
+        return pages
 
     traced: int
 

@@ -75,8 +75,8 @@ class Related:
             lib.tp_related_sort(at, ends.ctypes.data, first, first + BINS_A_CALL, threads)
         interrupted()
         handle = ctypes.c_void_p()
-        given = cost.t_seek, cost.t_unit, LARGEST_CLUSTER, ctypes.byref(handle)
-        native.check(lib.tp_clusters_open(at, self.n, *given))
+        arguments = cost.t_seek, cost.t_unit, LARGEST_CLUSTER, ctypes.byref(handle)
+        native.check(lib.tp_clusters_open(at, self.n, *arguments))
         try:
             yield Clusters(handle, self.n)
         finally:

@@ -80,16 +80,16 @@ class Explanation:
         """The same as plain types for JSON; `features` limits the features listed per
         partition.
         """
-        found = asdict(self)
+        fields = asdict(self)
         starts, sizes = self.blocks.starts, self.blocks.sizes
-        found["blocks"] = [
+        fields["blocks"] = [
             {"start": start, "size": size} for start, size in zip(starts, sizes, strict=True)
         ]
-        found["saved_by_merging"] = self.saved_by_merging
-        found["saved_by_blocks"] = self.saved_by_blocks
-        for partition in found["partitions"]:
+        fields["saved_by_merging"] = self.saved_by_merging
+        fields["saved_by_blocks"] = self.saved_by_blocks
+        for partition in fields["partitions"]:
             partition["features"] = partition["features"][:features].tolist()
-        return found
+        return fields
 
 
 class Accesses:

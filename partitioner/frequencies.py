@@ -95,9 +95,9 @@ class Frequencies:
 
     def update(self, ids: ArrayLike) -> None:
         """Counts the ids of a chunk of rows; integers of shape (n,)."""
-        found = as_ids(ids)
-        for begin in range(0, len(found), BATCH):
-            part = found[begin : begin + BATCH]
+        features = as_ids(ids)
+        for begin in range(0, len(features), BATCH):
+            part = features[begin : begin + BATCH]
             self._waiting.append(part.copy() if part.base is not None or part is ids else part)
             self._n_waiting += len(part)
             if self._n_waiting >= BATCH:
@@ -115,8 +115,8 @@ class Frequencies:
         """The n most frequent features by estimate, fewer where fewer are known."""
         self._flush()
         kind = sketches().frequent_items_error_type.NO_FALSE_NEGATIVES
-        found = np.array(self._sketch.get_frequent_items(kind, 0), np.int64).reshape(-1, 4)
-        ids, estimate, lower, upper = found[np.lexsort((found[:, 0], -found[:, 1]))[:n]].T.copy()
+        items = np.array(self._sketch.get_frequent_items(kind, 0), np.int64).reshape(-1, 4)
+        ids, estimate, lower, upper = items[np.lexsort((items[:, 0], -items[:, 1]))[:n]].T.copy()
         return FrequentFeatures(ids, estimate, lower, upper + self._left_out)
 
     def to_bytes(self) -> bytes:
@@ -134,12 +134,12 @@ class Frequencies:
         body = data[HEADER.size :]
         if zlib.crc32(body) != HEADER.unpack_from(data)[1]:
             raise DataError("the feature frequencies are damaged: their checksum is wrong")
-        made = cls(0)
-        made._total, made._left_out, made._log2 = TOTALS.unpack_from(body)
-        made._sketch = sketches().frequent_items_sketch.deserialize(
+        frequencies = cls(0)
+        frequencies._total, frequencies._left_out, frequencies._log2 = TOTALS.unpack_from(body)
+        frequencies._sketch = sketches().frequent_items_sketch.deserialize(
             body[TOTALS.size :], sketches().PyLongsSerDe()
         )
-        return made
+        return frequencies
 
     def _flush(self) -> None:
         """Passes the gathered ids to the sketch."""
@@ -162,8 +162,8 @@ def exact_counts(ids: Ids) -> tuple[Ids, Ids]:
     """Distinct ids, rising, and the number of occurrences of each."""
     if len(ids) and ids.max() < 4 * len(ids):
         counts = np.bincount(ids)
-        found = np.flatnonzero(counts)
-        return found, counts[found]
+        features = np.flatnonzero(counts)
+        return features, counts[features]
     return np.unique(ids, return_counts=True)
 
 

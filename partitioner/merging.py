@@ -139,11 +139,11 @@ class Merging:
 
     def _partitions(self, matrix: Slots | None = None) -> tuple[Slots, Slots, Slots]:
         """Lowest feature, rows and number of features of each partition; fills the matrix."""
-        found = [np.zeros(self._n, np.int32) for _ in range(3)]
-        addresses = [array.ctypes.data for array in found]
+        arrays = [np.zeros(self._n, np.int32) for _ in range(3)]
+        addresses = [array.ctypes.data for array in arrays]
         into = None if matrix is None else matrix.ctypes.data
         n = native.library().tp_partitions(self._handle, *addresses, into)
-        lowest, rows, sizes = (array[:n] for array in found)
+        lowest, rows, sizes = (array[:n] for array in arrays)
         return lowest, rows, sizes
 
 

@@ -95,16 +95,16 @@ def check_ids(ids: Ids) -> None:
 
 def as_ids(ids: ArrayLike) -> Ids:
     """Checked feature ids as contiguous int64 of shape (n,)."""
-    found = _integers(ids, "ids")
-    check_ids(found)
-    return found
+    integers = _integers(ids, "ids")
+    check_ids(integers)
+    return integers
 
 
 def as_features(ids: ArrayLike) -> Ids:
     """Checked feature ids up to 2^63 - 1; those beyond LARGEST_ID are in no block."""
-    found = _integers(ids, "ids")
-    check_ids(np.minimum(found, LARGEST_ID))
-    return found
+    integers = _integers(ids, "ids")
+    check_ids(np.minimum(integers, LARGEST_ID))
+    return integers
 
 
 def concatenate(parts: Iterable[SparseRows]) -> SparseRows:

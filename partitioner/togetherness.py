@@ -87,12 +87,12 @@ def togetherness(marked: SparseRows, further: Iterable[SparseRows]) -> Togethern
     of_rows = np.zeros(max(1, len(marked)), np.int64)
     pairs_of_rows = 0.0
     for part in further:
-        found = marks.meetings(part.distinct())
-        _, each = np.unique(found, axis=0, return_counts=True)
-        n_hits, n_groups = n_hits + len(found), n_groups + len(each)
+        hits_at = marks.meetings(part.distinct())
+        _, each = np.unique(hits_at, axis=0, return_counts=True)
+        n_hits, n_groups = n_hits + len(hits_at), n_groups + len(each)
         pairs += float((each * (each - 1)).sum())
-        of_rows += np.bincount(found[:, 1], minlength=len(of_rows))
-        _, hits = np.unique(found[:, 0], return_counts=True)
+        of_rows += np.bincount(hits_at[:, 1], minlength=len(of_rows))
+        _, hits = np.unique(hits_at[:, 0], return_counts=True)
         pairs_of_rows += float((hits * (hits - 1)).sum())
     if not n_groups:
         return Togetherness(0, 0.0, 0.0)

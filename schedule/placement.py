@@ -79,14 +79,14 @@ def constrained_wrap_around(sizes: Sizes, workers: int) -> NDArray[np.void]:
     """
     least_makespan(sizes, workers)
     filled = [(0, worker) for worker in range(workers)]
-    found = []
+    assignments = []
     for group in np.argsort(-sizes, kind="stable"):
         parts = min(max(1, _nearest(int(sizes[group]) * workers, int(sizes.sum()))), workers)
         for first, last in _split(int(sizes[group]), parts):
             rows, worker = heapq.heappop(filled)
             heapq.heappush(filled, (rows + last - first, worker))
-            found.append((group, worker, first, last))
-    shards = np.array(found, SHARD)
+            assignments.append((group, worker, first, last))
+    shards = np.array(assignments, SHARD)
     by_worker: NDArray[np.void] = shards[np.argsort(shards["worker"], kind="stable")]
     return by_worker
 

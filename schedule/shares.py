@@ -123,8 +123,8 @@ def training(task: bytes, groups: int, host: Host | None = None) -> Iterator[Non
     library = pool.library()
     weight = own_weight() if host.weight is None else host.weight
     cores = budget.processors()
-    given = Beginning(host.program, task, groups, cores, taking_part, weight)
-    library.ts_training_begin(ctypes.byref(given))
+    request = Beginning(host.program, task, groups, cores, taking_part, weight)
+    library.ts_training_begin(ctypes.byref(request))
     try:
         if recorded is not None:
             recorded.given_to(library)
@@ -205,13 +205,13 @@ def activity() -> list[Running]:
 
 def running(slot: Slot) -> Running:
     """Decodes a slot: texts, and None for unknown numbers."""
-    given = {name: getattr(slot, name) for name, *_ in slot._fields_}
+    fields = {name: getattr(slot, name) for name, *_ in slot._fields_}
     for name in ("program", "task", "plan"):
-        given[name] = given[name].decode(errors="replace")
-    given["has_device"] = bool(given["has_device"])
+        fields[name] = fields[name].decode(errors="replace")
+    fields["has_device"] = bool(fields["has_device"])
     for name in ("rows_per_second", "progress", "left", "rho"):
-        given[name] = None if np.isnan(given[name]) else given[name]
-    return Running(**given)
+        fields[name] = None if np.isnan(fields[name]) else fields[name]
+    return Running(**fields)
 
 
 def max_min(wanted: ArrayLike, weight: ArrayLike, cores: int) -> NDArray[np.int32]:
@@ -219,12 +219,12 @@ def max_min(wanted: ArrayLike, weight: ArrayLike, cores: int) -> NDArray[np.int3
 
     wanted: threads (n,), at least 1; weight (n,), positive; cores: threads to share.
     """
-    asked = np.ascontiguousarray(wanted, np.int32)
+    requested = np.ascontiguousarray(wanted, np.int32)
     by = np.ascontiguousarray(weight, np.float64)
-    share = np.empty(len(asked), np.int32)
-    addresses = (ctypes.c_void_p(one.ctypes.data) for one in (asked, by, share))
+    share = np.empty(len(requested), np.int32)
+    addresses = (ctypes.c_void_p(one.ctypes.data) for one in (requested, by, share))
     wanted_at, weight_at, share_at = addresses
-    pool.library().ts_max_min(len(asked), wanted_at, weight_at, cores, share_at)
+    pool.library().ts_max_min(len(requested), wanted_at, weight_at, cores, share_at)
     return share
 
 

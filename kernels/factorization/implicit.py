@@ -26,8 +26,8 @@ from tuskml.kernels.passes import Floats, Pass
 def feedback_outside(rows: Pass, most: float) -> tuple[int, float] | None:
     """Number, from 1, of the first row whose label is not in [0, `most`], and the label."""
     row, label = ctypes.c_int64(), ctypes.c_double()
-    found = library().tk_feedback_outside
-    check_code(found(rows.struct, most, ctypes.byref(row), ctypes.byref(label)))
+    function = library().tk_feedback_outside
+    check_code(function(rows.struct, most, ctypes.byref(row), ctypes.byref(label)))
     return (row.value, label.value) if row.value else None
 
 

@@ -37,9 +37,9 @@ class Ids:
 
 def rating_ids(rows: Pass) -> Ids:
     """The ids of the rows of one group."""
-    found = structures.RatingIds()
-    check_code(library().tk_rating_ids(rows.struct, found))
-    return Ids(found.n_users, found.n_items, found.bad_row, found.bad_position, float(found.bad))
+    ids = structures.RatingIds()
+    check_code(library().tk_rating_ids(rows.struct, ids))
+    return Ids(ids.n_users, ids.n_items, ids.bad_row, ids.bad_position, float(ids.bad))
 
 
 @dataclass(frozen=True)

@@ -48,8 +48,8 @@ class Rules:
 
     def bytes(self, n_features: int) -> int:
         """Bytes of memory for the training of one group, in addition to its rows."""
-        found: int = library().tk_fm_bytes(self.struct(), n_features)
-        return found
+        size: int = library().tk_fm_bytes(self.struct(), n_features)
+        return size
 
 
 @dataclass(frozen=True)

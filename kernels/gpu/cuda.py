@@ -142,14 +142,14 @@ def failures() -> Iterator[None]:
 
 def gpu_error(error: Exception) -> GpuError:
     """Converts an error of CuPy to one sentence, and checks whether the GPU still answers."""
-    found = GpuError(
+    converted = GpuError(
         f"the GPU failed ({type(error).__name__}: {first_line(error)}); option 'device' 'cpu' "
         "trains without it"
     )
-    found.no_memory = isinstance(error, MemoryError)
-    if not found.no_memory:
+    converted.no_memory = isinstance(error, MemoryError)
+    if not converted.no_memory:
         look_again(error)
-    return found
+    return converted
 
 
 def look_again(error: Exception) -> None:
@@ -178,9 +178,9 @@ def unless_it_fails(
 def device() -> Device:
     """The current GPU. Raises an error if `availability` gives a reason against it."""
     with signals_blocked():
-        made = Cuda()
+        created = Cuda()
     _used.set()
-    return made
+    return created
 
 
 def in_use() -> bool:
@@ -263,8 +263,8 @@ class Cuda:
         return self.cupy.asarray(np.ascontiguousarray(array))
 
     def to_host(self, array: Any) -> NDArray[Any]:
-        found: NDArray[Any] = self.cupy.asnumpy(array)
-        return found
+        copy: NDArray[Any] = self.cupy.asnumpy(array)
+        return copy
 
     def pinned(self, size: int) -> NDArray[np.uint8]:
         memory = self.cupy.cuda.alloc_pinned_memory(size)
@@ -274,8 +274,8 @@ class Cuda:
         kernel = self._compiled.get(source)
         if kernel is None:
             kernel = self._compiled[source] = self._compile(source)
-        given = tuple(np.uintp(0) if a is None else a for a in arguments)
-        kernel((*grid, 1), (source.threads, 1, 1), given, shared_mem=source.shared)
+        values = tuple(np.uintp(0) if a is None else a for a in arguments)
+        kernel((*grid, 1), (source.threads, 1, 1), values, shared_mem=source.shared)
 
     def _compile(self, source: Source) -> Any:
         kernel = self.cupy.RawKernel(source.text(), source.kernel, options=("--std=c++17",))

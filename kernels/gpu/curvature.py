@@ -64,14 +64,14 @@ def triangle(p: int) -> NDArray[np.int64]:
 
 def panels(chunks: Any, rows: int) -> list[tuple[int, int]]:
     """Cuts chunks into panels: first row and number of rows. Joins neighbouring chunks."""
-    found: list[tuple[int, int]] = []
+    ranges: list[tuple[int, int]] = []
     for chunk in chunks:
         first, left = int(chunk["first"]), int(chunk["rows"])
-        if found and sum(found[-1]) == first and found[-1][1] < rows:
-            more = min(left, rows - found[-1][1])
-            found[-1] = (found[-1][0], found[-1][1] + more)
+        if ranges and sum(ranges[-1]) == first and ranges[-1][1] < rows:
+            more = min(left, rows - ranges[-1][1])
+            ranges[-1] = (ranges[-1][0], ranges[-1][1] + more)
             first, left = first + more, left - more
         while left > 0:
-            found.append((first, min(left, rows)))
+            ranges.append((first, min(left, rows)))
             first, left = first + min(left, rows), left - min(left, rows)
-    return found
+    return ranges

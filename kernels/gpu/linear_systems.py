@@ -72,9 +72,9 @@ class DeviceTriangles:
         xp, n = self.device.xp, len(self.values)
         step, rank = xp.empty((n, self.p), np.float64), xp.empty(n, np.int64)
         pivot = xp.empty(n, np.float64)
-        given = self.device.to_device(gradient)
+        right_side = self.device.to_device(gradient)
         values = xp.ascontiguousarray(self.values)
-        arguments = [values, given, step, rank, pivot]
+        arguments = [values, right_side, step, rank, pivot]
         self.device.launch(source.solver(self.p), (n, 1), arguments)
         host = self.device.to_host
         return Solution(host(step), host(rank), host(pivot), None)

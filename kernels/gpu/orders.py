@@ -22,8 +22,8 @@ def epoch_key(seed: int, epoch: int) -> int:
 
 def permutation(n: int, seed: int) -> np.ndarray[Any, np.dtype[np.int32]]:
     """The numbers 0 to n - 1 in a seeded random order."""
-    found: np.ndarray[Any, np.dtype[np.int32]] = permutation_there(np, n, seed)
-    return found
+    order: np.ndarray[Any, np.dtype[np.int32]] = permutation_there(np, n, seed)
+    return order
 
 
 def permutation_there(xp: Any, n: int, seed: int) -> Any:

@@ -85,12 +85,12 @@ class DevicePass(PlacedPass):
     def sums_on_device(self, weights: Floats, width: int, launch: Any) -> Any:
         """Sums by group as in `sums`, left on the device."""
         assert self.on_device is not None
-        given = self.device.to_device(np.asarray(weights, np.float64))
+        copies = self.device.to_device(np.asarray(weights, np.float64))
         losses = self.losses_on_device()
         total = None
         for part in self.on_device.visit():
             passes.raise_if_cancelled(self.cancel_mark)
-            visit = Visit(self, part, self.table(part), given, losses, width)
+            visit = Visit(self, part, self.table(part), copies, losses, width)
             launch(visit)
             visit.add_chunks()
             here = visit.out[: self.n_groups]

@@ -48,11 +48,11 @@ class PlacedPass(Pass):
         """Kernel arguments: the loss, and the meaning of the groups' labels."""
         assert self.on_device is not None
         held = self.on_device
-        given = [
+        copies = [
             held.constant("positive", self.positive),
             held.constant("weight", self.class_weight),
         ]
-        return [np.int32(self.loss), np.float64(self.smoothing), *given]
+        return [np.int32(self.loss), np.float64(self.smoothing), *copies]
 
     def table(self, part: Part) -> Placed:
         """Chunks of the part's rows, cached for the next pass over the same groups."""
@@ -67,9 +67,9 @@ class PlacedPass(Pass):
             rows.start[:-1][self.which], rows.n_rows[self.which], part.low, part.high
         )
         step = chunk_rows(rows.n_rows[self.which], self.stride)
-        made = Placed(table(first, n_rows, step, self.stride), self.device)
-        rows.tables[key] = (self.which, made)
-        return made
+        placed = Placed(table(first, n_rows, step, self.stride), self.device)
+        rows.tables[key] = (self.which, placed)
+        return placed
 
 
 class Visit:

@@ -61,12 +61,12 @@ def predict_proba(
 def margins_there(device: Device, x: Any, weights: Floats) -> Floats:
     """Returns the margins of rows on the device, in one launch."""
     xp, (n, d) = device.xp, x.shape
-    found = xp.empty(n, np.float64)
+    out = xp.empty(n, np.float64)
     if n:
         rows = xp.ascontiguousarray(x)
-        arguments = [rows, np.int64(n), np.int64(d), device.to_device(weights), found]
+        arguments = [rows, np.int64(n), np.int64(d), device.to_device(weights), out]
         device.launch(source.wide("margins", x.dtype.itemsize), (-(-n // 8), 1), arguments)
-    return device.to_host(found)
+    return device.to_host(out)
 
 
 def margins(device: Device, x: NDArray[Any], weights: Floats) -> Floats:
@@ -81,8 +81,8 @@ def margins(device: Device, x: NDArray[Any], weights: Floats) -> Floats:
         return out
     staging = Staging(device, d, x.dtype, min(STAGED_BYTES, (step + 4) * row))
     try:
-        for low, found in margins_by_part(device, x, weights, step, staging):
-            out[low : low + len(found)] = found
+        for low, sums in margins_by_part(device, x, weights, step, staging):
+            out[low : low + len(sums)] = sums
     finally:
         staging.drain()
     return out
@@ -100,11 +100,11 @@ def margins_by_part(
     xp, (n, d) = device.xp, x.shape
     kernel = source.wide("margins", x.dtype.itemsize)
     parts = [Part(0, 0, xp.zeros((step, d), x.dtype), xp.zeros(step, np.float64)) for _ in "12"]
-    sums, given = [xp.empty(step, np.float64) for _ in "12"], device.to_device(weights)
+    sums, weights_there = [xp.empty(step, np.float64) for _ in "12"], device.to_device(weights)
     device.upload_after(device.launched())
     before: tuple[Part, Any] | None = None
     for number, low in enumerate(range(0, n, step)):
-        part, found = parts[number % 2], sums[number % 2]
+        part, out = parts[number % 2], sums[number % 2]
         part.low, part.high = low, min(low + step, n)
         if part.used is not None:
             device.upload_after(part.used)
@@ -113,9 +113,9 @@ def margins_by_part(
         if before is not None:
             yield before[0].low, device.to_host(before[1])[: before[0].high - before[0].low]
         rows = part.high - low
-        arguments = [part.values, np.int64(rows), np.int64(d), given, found]
+        arguments = [part.values, np.int64(rows), np.int64(d), weights_there, out]
         device.launch(kernel, (-(-rows // 8), 1), arguments)
         part.used = device.launched()
-        before = part, found
+        before = part, out
     if before is not None:
         yield before[0].low, device.to_host(before[1])[: before[0].high - before[0].low]

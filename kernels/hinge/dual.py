@@ -46,7 +46,7 @@ class Dual:
         groups["random"] = seed
         groups["centre"] = centre
         alpha, norm, margin, order, sign = (rows.beside(n, kind) for kind in KINDS)
-        made = cls(
+        dual = cls(
             l2,
             tolerance,
             np.ascontiguousarray(shift),
@@ -59,8 +59,8 @@ class Dual:
             rows.beside(n) if rows.weighted else None,
             groups,
         )
-        check_code(library().tk_dual_start(rows.struct, made.struct))
-        return made
+        check_code(library().tk_dual_start(rows.struct, dual.struct))
+        return dual
 
     def of(self, which: NDArray[np.intp]) -> "Dual":
         """The state of some of the groups."""

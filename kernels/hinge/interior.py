@@ -40,10 +40,10 @@ class Interior:
         n = int(rows.groups["n_rows"].sum())
         arrays = tuple(rows.beside(n, kind) for kind in KINDS)
         weight = rows.beside(n) if rows.weighted else None
-        made = cls(rows.first_rows, arrays, weight, np.zeros(rows.n_groups, INTERIOR_GROUP))
+        interior = cls(rows.first_rows, arrays, weight, np.zeros(rows.n_groups, INTERIOR_GROUP))
         weights = np.ascontiguousarray(weights)
-        made._call("start", rows, pointer(weights))
-        return made
+        interior._call("start", rows, pointer(weights))
+        return interior
 
     def of(self, which: NDArray[np.intp]) -> "Interior":
         """The state of some of the groups, in ascending order; itself for all of them."""

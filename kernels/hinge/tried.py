@@ -36,8 +36,8 @@ class Corner:
 
         seconds: limit on the processor time.
         """
-        made, _ = self._run(method, v, seconds)
-        return abs(made), made > 0
+        result, _ = self._run(method, v, seconds)
+        return abs(result), result > 0
 
     def weights(self, method: Method, v: Floats, seconds: float) -> Floats:
         """Returns the final weights, (d + 1,), the intercept last."""
@@ -50,5 +50,5 @@ class Corner:
         corners, weights = np.array(self.corners, float), np.array(v, float)
         rows = pointer(z), pointer(sign), pointer(l2)
         ends = self.epsilon, self.weight_unit, self.fit_intercept, self.most, seconds
-        given = Given(n, d + 1, *rows, pointer(corners), len(corners), *ends)
-        return int(library().tk_try_hinge(given, method, pointer(weights))), weights
+        problem = Given(n, d + 1, *rows, pointer(corners), len(corners), *ends)
+        return int(library().tk_try_hinge(problem, method, pointer(weights))), weights

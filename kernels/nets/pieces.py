@@ -138,7 +138,7 @@ class Room:
         net, loss = net_rules.struct(), np.empty(self.pieces)
         gradient = np.empty(self.layers if gradients else 0, np.float32)
         by_vectors = np.empty(len(weights) - self.layers if gradients else 0, np.float32)
-        given = Pieces(
+        pieces = Pieces(
             pointer(weights),
             pointer(batch.rows.x),
             pointer(batch.rows.y),
@@ -155,7 +155,7 @@ class Room:
         )
         width = self.plain + int(sum(levels))
         about = net, width, self.threads, self.mark
-        check_code(library().tk_net_pieces_pass(self.handle, *about, ctypes.byref(given)))
+        check_code(library().tk_net_pieces_pass(self.handle, *about, ctypes.byref(pieces)))
         return loss, gradient, by_vectors
 
 
@@ -192,8 +192,8 @@ class Vectors:
             len(self.start) - 1, pointer(self.start), pointer(self.numbers), pointer(self.first)
         )
         read = Read(pointer(which), len(which), pointer(gradient))
-        given: Any = ctypes.byref(held), ctypes.byref(read)
-        check_code(library().tk_net_step_held(rules.struct(), epoch, steps, *given))
+        arguments: Any = ctypes.byref(held), ctypes.byref(read)
+        check_code(library().tk_net_step_held(rules.struct(), epoch, steps, *arguments))
 
 
 def gathered(numbers: Single, at: Places, length: Numbers) -> Single:

@@ -67,25 +67,25 @@ class Rules:
 
     def struct(self) -> Net:
         """The structure that kernels read, without groups."""
-        given = {name: getattr(self, name) for name in Rules.__dataclass_fields__}
-        hidden, tables = given.pop("hidden"), given.pop("tables")
+        fields = {name: getattr(self, name) for name in Rules.__dataclass_fields__}
+        hidden, tables = fields.pop("hidden"), fields.pop("tables")
         width = (ctypes.c_int32 * MOST_HIDDEN)(*hidden)
-        net = Net(**given, n_hidden=len(hidden), width=width, n_tables=len(tables))
+        net = Net(**fields, n_hidden=len(hidden), width=width, n_tables=len(tables))
         net.of_tables = np.array(tables, np.int32)  # keeps the array alive
         net.table = pointer(net.of_tables)
         return net
 
     def weights(self, n_features: int) -> int:
         """Number of weights of a net, including biases."""
-        found: int = library().tk_net_weights(self.struct(), n_features)
-        return found
+        number: int = library().tk_net_weights(self.struct(), n_features)
+        return number
 
     def bytes(self, n_rows: int, n_features: int) -> int:
         """Bytes of memory for the training of one group, in addition to its rows and held-out
         rows.
         """
-        found: int = library().tk_net_bytes(self.struct(), n_rows, n_features)
-        return found
+        size: int = library().tk_net_bytes(self.struct(), n_rows, n_features)
+        return size
 
 
 @dataclass(frozen=True)

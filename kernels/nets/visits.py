@@ -69,8 +69,8 @@ def centred(rules: Rules, units: Floats, count: Floats, state: State) -> State:
     count: weights of rows from `moments`, of all parts.
     """
     state, total = state.copy(), float(count[: rules.tables[0][1] + 1].sum())
-    given = pointer(count), total, pointer(state)
-    check_code(library().tk_net_centre(rules.struct(), width(rules, units), *given))
+    arguments = pointer(count), total, pointer(state)
+    check_code(library().tk_net_centre(rules.struct(), width(rules, units), *arguments))
     return state
 
 
@@ -78,8 +78,8 @@ def ended(rules: Rules, units: Floats, state: State) -> Floats:
     """Weights, (1, weights), in the layout and the units of `training.Trained`."""
     net, d = rules.struct(), width(rules, units)
     out = np.empty((1, rules.weights(d)))
-    given = pointer(state), pointer(out)
-    check_code(library().tk_net_end(net, ctypes.byref(visit_of(units)), d, *given))
+    arguments = pointer(state), pointer(out)
+    check_code(library().tk_net_end(net, ctypes.byref(visit_of(units)), d, *arguments))
     return out
 
 

@@ -76,7 +76,7 @@ def descend(
     have been evaluated.
     """
     n = len(v)
-    found = Arrived(
+    result = Arrived(
         np.full(n, np.nan),
         np.full(n, np.nan),
         np.full(n, np.nan),
@@ -90,17 +90,17 @@ def descend(
     which, hessian = np.ascontiguousarray(which, np.int64), np.ascontiguousarray(hessian)
     arrays: list[Floats | None] = [at.shift, at.scale, at.size, at.unit, at.weight_unit]
     arrays += before or ()
-    given = [None if one is None else np.ascontiguousarray(one) for one in arrays]
-    shift, scale, size, unit, weight_unit, *earlier = map(pointer, given)
+    contiguous = [None if one is None else np.ascontiguousarray(one) for one in arrays]
+    shift, scale, size, unit, weight_unit, *earlier = map(pointer, contiguous)
     chord = Chord(
         *(ctypes.pointer(rows.struct), len(which), pointer(which)),
         *(pointer(hessian), hessian.shape[1], shift, scale, at.l2),
         *(size, unit, weight_unit, *(earlier or (None, None, None))),
         *(rules.epsilon, rules.enough, rules.far, rules.slow, rules.pivot, rules.most),
         pointer(v),
-        *map(pointer, (found.objective, found.violation, found.slack, found.last)),
-        *map(pointer, (found.gradient, found.steps, ended, found.history)),
+        *map(pointer, (result.objective, result.violation, result.slack, result.last)),
+        *map(pointer, (result.gradient, result.steps, ended, result.history)),
     )
     check_code(library().tk_chord_descend(chord))
-    found.ended[:] = ended
-    return found
+    result.ended[:] = ended
+    return result

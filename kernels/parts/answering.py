@@ -39,8 +39,8 @@ def answered(rows: PartRows, message: bytes, threads: int) -> bytes:
     rest, method, given = arrays[len(ARRAYS) :], header["method"], header["given"]
     if method in KEEPING:
         return packed({}, KEEPING[method](mine, rest, given, rows.beside))
-    found = METHODS[method](mine, rest, given)
-    return packed({}, found)
+    reply = METHODS[method](mine, rest, given)
+    return packed({}, reply)
 
 
 def pass_of(rows: PartRows, header: Given, arrays: Sequence[Any], threads: int) -> Pass | None:
@@ -123,8 +123,8 @@ def of_net(visit: Callable[..., Visited]) -> Keeping:
         classes, class_weight, units, state = arrays
         by_group = ByGroup(classes=classes, class_weight=class_weight)
         net = NetOnRows(rows, Rules.read(given["rules"]), by_group, units, beside.memory)
-        found = visit(net, state, **given["where"])
-        return [state, np.array([found.loss, found.weight, found.steps, found.late])]
+        visited = visit(net, state, **given["where"])
+        return [state, np.array([visited.loss, visited.weight, visited.steps, visited.late])]
 
     return answer
 
@@ -133,8 +133,8 @@ def net_rows(rows: Pass, arrays: list[Any], given: Given, beside: Beside) -> lis
     """Prepares the rows for a net."""
     classes, class_weight, units = arrays
     by_group = ByGroup(classes=classes, class_weight=class_weight)
-    found = rows_in_units(rows, Rules.read(given["rules"]), by_group, units, beside.memory)
-    return [found.x, found.y, found.weight]
+    units_rows = rows_in_units(rows, Rules.read(given["rules"]), by_group, units, beside.memory)
+    return [units_rows.x, units_rows.y, units_rows.weight]
 
 
 METHODS: dict[str, Callable[[Pass, list[Any], Given], Any]] = {

@@ -62,8 +62,8 @@ def dealt(rows: Pass, told: bytes, memory: int) -> Cells:
     until = arrays[3]
     assert until is not None
     cells = np.zeros((1, until.shape[1] + 1), GROUP)
-    given = parted(header["seed"], arrays), memory, pointer(cells)
-    check_code(library().tk_deal_part(rows.struct, *given), "a copy of the rows")
+    arguments = parted(header["seed"], arrays), memory, pointer(cells)
+    check_code(library().tk_deal_part(rows.struct, *arguments), "a copy of the rows")
     return Cells(cells, cells.size, 1)
 
 
@@ -81,9 +81,9 @@ def parted(seed: int, arrays: Sequence[Any]) -> Parted:
 def hashes(rows: Pass, _: Sequence[Any], given: Mapping[str, Any]) -> list[Array]:
     """Reply of a part: hashes of its rows in a slice, and number of rows of each."""
     columns = WEIGHTED if (rows.groups["extras"] & (WEIGHTS | OFFSETS)).any() else LABELLED
-    found = np.empty((int(rows.groups["n_rows"][0]), columns), np.uint64)
-    check_code(library().tk_row_hashes(rows.struct, given["seed"], columns, pointer(found)))
-    return counted(found, given)
+    bits = np.empty((int(rows.groups["n_rows"][0]), columns), np.uint64)
+    check_code(library().tk_row_hashes(rows.struct, given["seed"], columns, pointer(bits)))
+    return counted(bits, given)
 
 
 def counted(found: Hashes, given: Mapping[str, Any]) -> list[Array]:
@@ -117,10 +117,10 @@ def earlier(ask: Callable[..., list[list[Array]]], n_rows: int) -> list[list[Arr
     ask: requests hashes of all parts, by `bits` and `slice`; n_rows: of all parts.
     """
     bits = max(0, (n_rows // TOGETHER).bit_length())
-    found = [merged(ask(bits=bits, slice=number)) for number in range(1 << bits)]
+    slices = [merged(ask(bits=bits, slice=number)) for number in range(1 << bits)]
     return [
         [np.concatenate(each) for each in zip(*of_part, strict=True)]
-        for of_part in zip(*found, strict=True)
+        for of_part in zip(*slices, strict=True)
     ]
 
 
@@ -160,8 +160,8 @@ def key_counts(rows: Pass, arrays: Sequence[Any], given: Mapping[str, Any]) -> l
         counts = np.bincount(at, minlength=len(own) << given["bits"])
         return [own, counts.reshape(len(own), -1)]
     at = (np.searchsorted(labels, label) << given["bits"]) + bucket
-    found = [key[at == one] for one in buckets]
-    return [np.concatenate([*found, key[:0]]), np.array([len(one) for one in found], np.int64)]
+    keys = [key[at == one] for one in buckets]
+    return [np.concatenate([*keys, key[:0]]), np.array([len(one) for one in keys], np.int64)]
 
 
 def dealing_of(rows: ShardedPass, seed: int, folds: int, by_label: bool = False) -> Dealing:

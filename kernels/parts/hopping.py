@@ -95,8 +95,8 @@ def hopped(
         here = replace(epoch, rows_before=visited // rows.stride)
         scalars = {name: getattr(here, name) for name in SCALARS}
         arrays = [*beside, v, *(getattr(here, name) for name in ARRAYS)]
-        asked = {"epoch": scalars, "averaged": average is not None, **given}
-        v, its_mean, its_loss = rows.asked_of(place, method, *arrays, **asked)
+        fields = {"epoch": scalars, "averaged": average is not None, **given}
+        v, its_mean, its_loss = rows.asked_of(place, method, *arrays, **fields)
         loss += its_loss
         visited += int(counts[place])
         if its_mean is not None:

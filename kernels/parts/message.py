@@ -26,8 +26,8 @@ def packed(header: Mapping[str, Any], arrays: Sequence[Array | None] = ()) -> by
 def header_of(data: bytes) -> dict[str, Any]:
     """Header of a message."""
     at = LENGTH + int.from_bytes(data[:LENGTH], "little")
-    found: dict[str, Any] = json.loads(data[LENGTH:at])
-    return found
+    header: dict[str, Any] = json.loads(data[LENGTH:at])
+    return header
 
 
 def unpacked(data: bytes) -> tuple[dict[str, Any], list[Array | None]]:
@@ -35,11 +35,11 @@ def unpacked(data: bytes) -> tuple[dict[str, Any], list[Array | None]]:
     at = LENGTH + int.from_bytes(data[:LENGTH], "little")
     header = json.loads(data[LENGTH:at])
     arrays: list[Array | None] = []
-    for given in header.pop("arrays"):
-        if given is None:
+    for form in header.pop("arrays"):
+        if form is None:
             arrays.append(None)
             continue
-        kind, shape = np.dtype(given[0]), tuple(given[1])
+        kind, shape = np.dtype(form[0]), tuple(form[1])
         count = int(np.prod(shape, dtype=np.int64))
         arrays.append(np.frombuffer(data, kind, count, at).reshape(shape).copy())
         at += count * kind.itemsize

@@ -132,9 +132,9 @@ class ShardedPass(Pass):
     def feature_moments(self, sample: int) -> tuple[Floats, Floats]:
         if not self.n_groups:
             return super().feature_moments(sample)
-        found = self.asked("feature_moments", sample=int(sample))
+        moments = self.asked("feature_moments", sample=int(sample))
         weight = np.array([one["weight"][0] for one in self.label_parts])
-        return merged_moments(weight, *(np.stack(each) for each in zip(*found, strict=True)))
+        return merged_moments(weight, *(np.stack(each) for each in zip(*moments, strict=True)))
 
     def feature_counts(self) -> tuple[Floats, Floats]:
         if not self.n_groups:
@@ -151,8 +151,8 @@ class ShardedPass(Pass):
 
     def leaks(self, least: int) -> bool:
         """Returns whether a feature is the label in each part (`kernels.passes.leaks`)."""
-        found = {int(one[0][0]) for one in self.asked("leaks", least=least)}
-        return len(found) == 1 and found != {0}
+        codes = {int(one[0][0]) for one in self.asked("leaks", least=least)}
+        return len(codes) == 1 and codes != {0}
 
     def gradient(self, weights: Floats) -> Floats:
         if not self.n_groups:
@@ -196,8 +196,8 @@ class ShardedPass(Pass):
         """
         assert self.parts is not None
         message = self.message(method, arrays, given)
-        found = [unpacked(one)[1] for one in self.parts.ask(message)]
-        return [one for one in found if one]
+        replies = [unpacked(one)[1] for one in self.parts.ask(message)]
+        return [one for one in replies if one]
 
     @property
     def whose(self) -> tuple[int, ...] | None:
@@ -208,8 +208,8 @@ class ShardedPass(Pass):
         """Number of rows of each part."""
         assert self.parts is not None
         message = packed(described(self.whose))
-        found = [unpacked(one)[1][0] for one in self.parts.ask(message)]
-        return np.array([0 if one is None else one[0] for one in found], np.int64)
+        counts = [unpacked(one)[1][0] for one in self.parts.ask(message)]
+        return np.array([0 if one is None else one[0] for one in counts], np.int64)
 
     def asked_each(
         self, method: str, arrays: Mapping[int, Sequence[Array | None]], **given: Any
@@ -253,8 +253,8 @@ def least_or_most(terms: Sequence[Floats], least: Sequence[bool]) -> Floats:
 
 def squared(rows: Pass) -> Pass:
     """A pass over the same rows with the squared loss and no other settings, on the processor."""
-    given = SQUARED, None, None, True
-    return anew(rows, *given)
+    settings = SQUARED, None, None, True
+    return anew(rows, *settings)
 
 
 def anew(
@@ -266,10 +266,10 @@ def anew(
     own: Open | None = None,
 ) -> Pass:
     """A pass over the same rows with this loss and no other settings, on the processor."""
-    given = rows.groups, loss, positive, class_weight, fit_intercept, rows.threads
+    settings = rows.groups, loss, positive, class_weight, fit_intercept, rows.threads
     if not isinstance(rows, ShardedPass):
-        return Pass(*given, cancel_mark=rows.cancel_mark, open=own)
-    return ShardedPass(*given, cancel_mark=rows.cancel_mark, open=own, parts=rows.parts)
+        return Pass(*settings, cancel_mark=rows.cancel_mark, open=own)
+    return ShardedPass(*settings, cancel_mark=rows.cancel_mark, open=own, parts=rows.parts)
 
 
 def described(folds: tuple[int, ...] | None) -> dict[str, Any]:
@@ -291,13 +291,13 @@ def of_parts(parts: Parts) -> NDArray[np.void] | None:
     Raises DataError if features differ between parts.
     """
     answers = [unpacked(one) for one in parts.ask(packed(described(parts.folds)))]
-    found = [arrays[0] for _, arrays in answers]
+    firsts = [arrays[0] for _, arrays in answers]
     parts.remarks = [header["remarks"] for header, _ in answers if header["remarks"]]
-    places = [place for place, one in enumerate(found) if one is not None and one[0] > 0]
+    places = [place for place, one in enumerate(firsts) if one is not None and one[0] > 0]
     if not places:
         return None
     parts.keep(places)
-    known = np.array([found[place] for place in places], np.int64)
+    known = np.array([firsts[place] for place in places], np.int64)
     group = np.zeros(1, GROUP)
     rows, dims, kinds = known[:, 0], known[:, 1], known[:, 2]
     if len(set(kinds.tolist())) > 1 or (kinds[0] < 2 and len(set(dims.tolist())) > 1):
@@ -320,16 +320,16 @@ def entry_sums(rows: Pass) -> tuple[Floats, Floats]:
     of the weights of rows, by one pass over the entries.
     """
     if isinstance(rows, ShardedPass) and rows.n_groups:
-        found = rows.asked("entry_sums")
-        return added([one[0] for one in found]), added([one[1] for one in found])
+        replies = rows.asked("entry_sums")
+        return added([one[0] for one in replies]), added([one[1] for one in replies])
     n, d = rows.n_groups, rows.n_features
     nothing, direction = np.zeros((n, d + 1)), np.zeros((n, d + 1))
     direction[:, -1] = 1.0
     sums, squares = np.empty((n, d + 1)), np.empty((n, d + 2))
     offset = rows.first_rows
-    given = pointer(nothing), pointer(direction), pointer(offset), pointer(None)
+    arguments = pointer(nothing), pointer(direction), pointer(offset), pointer(None)
     call = library().tk_curvature_times
-    check_code(call(squared(rows).struct, *given, pointer(sums), pointer(squares)))
+    check_code(call(squared(rows).struct, *arguments, pointer(sums), pointer(squares)))
     return sums, squares
 
 
@@ -341,13 +341,13 @@ def margin_reach(rows: Pass, weights: Floats, direction: Floats, far: Floats) ->
     others the move |z.u| alone. far (G,): margins y m above which rows do not count.
     """
     if isinstance(rows, ShardedPass) and rows.n_groups:
-        found = rows.asked("margin_reach", weights, direction, far)
-        return least_or_most([one[0] for one in found], REACH_LEAST)
+        replies = rows.asked("margin_reach", weights, direction, far)
+        return least_or_most([one[0] for one in replies], REACH_LEAST)
     out = np.empty((rows.n_groups, 4))
     weights, direction = np.ascontiguousarray(weights), np.ascontiguousarray(direction)
     far = np.ascontiguousarray(far)
-    given = pointer(weights), pointer(direction), pointer(far), pointer(out)
-    check_code(library().tk_margin_reach(rows.struct, *given))
+    arguments = pointer(weights), pointer(direction), pointer(far), pointer(out)
+    check_code(library().tk_margin_reach(rows.struct, *arguments))
     return out
 
 

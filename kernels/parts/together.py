@@ -64,20 +64,20 @@ def answers(
 
     alone: handles a message that shares no rows with others.
     """
-    found: dict[int, bytes] = {}
+    replies: dict[int, bytes] = {}
     alike: dict[str, list[int]] = {}
-    asked = [unpacked(message) for message in messages]
-    for place, (header, arrays) in enumerate(asked):
+    requests = [unpacked(message) for message in messages]
+    for place, (header, arrays) in enumerate(requests):
         if header["method"] == "gradient" and header["settings"]["stride"] == 1:
             there = [one is not None for one in arrays]
             alike.setdefault(json.dumps([header, there]), []).append(place)
     for places in alike.values():
-        summed = gradients(rows, [asked[place] for place in places], threads)
-        found.update(zip(places, summed, strict=True))
+        summed = gradients(rows, [requests[place] for place in places], threads)
+        replies.update(zip(places, summed, strict=True))
     for place in range(len(messages)):
-        if place not in found:
-            found[place] = alone(messages[place])
-    return [found[place] for place in range(len(messages))]
+        if place not in replies:
+            replies[place] = alone(messages[place])
+    return [replies[place] for place in range(len(messages))]
 
 
 def gradients(rows: PartRows, asked: Sequence[tuple[Any, Any]], threads: int) -> list[bytes]:

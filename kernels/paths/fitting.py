@@ -89,8 +89,8 @@ def fit(
     setattr(spec, "lambda", pointer(penalties))
     points = np.zeros((rows.n_groups, rules.length), POINT)
     handle = ctypes.c_void_p()
-    given = rows.struct, spec, memory or None, pointer(points), ctypes.addressof(handle)
-    check_code(library().tk_paths_new(*given))
+    arguments = rows.struct, spec, memory or None, pointer(points), ctypes.addressof(handle)
+    check_code(library().tk_paths_new(*arguments))
     try:
         return points, [_weights(handle, g, points[g]) for g in range(rows.n_groups)]
     finally:
@@ -123,6 +123,6 @@ def _spec(rules: Rules, free: NDArray[np.uint8] | None, block: NDArray[np.int32]
 
 def _weights(handle: ctypes.c_void_p, group: int, points: NDArray[np.void]) -> Weights:
     start = np.concatenate([[0], np.cumsum(points["n_weights"])])
-    found = Weights(start, np.empty(start[-1], np.int32), np.empty(start[-1]))
-    library().tk_paths_copy(handle, group, pointer(found.feature), pointer(found.value))
-    return found
+    weights = Weights(start, np.empty(start[-1], np.int32), np.empty(start[-1]))
+    library().tk_paths_copy(handle, group, pointer(weights.feature), pointer(weights.value))
+    return weights

@@ -30,10 +30,10 @@ def kept_paths(
     feature = number.astype(np.int64) if ids is None else ids[number]
     value = np.concatenate([one.value for one in weights])
     handle = ctypes.c_void_p()
-    given = Chosen(
+    choice = Chosen(
         *points.shape, pointer(points), pointer(places), pointer(feature), pointer(value)
     )
-    check_code(library().tk_path_texts_new(given, threads, ctypes.addressof(handle)))
+    check_code(library().tk_path_texts_new(choice, threads, ctypes.addressof(handle)))
     try:
         return tuple(_text(handle, group) for group in range(len(points)))
     finally:

@@ -75,20 +75,20 @@ class Cells:
 
     def _linked(self, chosen: NDArray[np.uint8]) -> NDArray[np.void]:
         out = np.zeros(len(self.cells), GROUP)
-        given = len(out), chosen.size
-        library().tk_link(pointer(self.cells), *given, pointer(chosen), pointer(out))
+        sizes = len(out), chosen.size
+        library().tk_link(pointer(self.cells), *sizes, pointer(chosen), pointer(out))
         return out
 
     def marks(self, group: int, folds: Iterable[int]) -> NDArray[np.float64]:
         """The numbers FOLDS of a group's rows of some folds, which the copies have kept."""
-        found = []
+        marks = []
         for cell in self.cells.reshape(len(self.cells), self.folds, -1)[
             group, list(folds)
         ].ravel():
             out = np.empty(int(cell["n_rows"]))
             library().tk_marks(pointer(np.array([cell])), pointer(out))
-            found.append(out)
-        return np.concatenate(found)
+            marks.append(out)
+        return np.concatenate(marks)
 
     def in_common(
         self, sets: Sequence[Sequence[int]], slices: int | None = None
@@ -111,8 +111,8 @@ class Cells:
             turned = np.roll(heads, -(first[s] or 0), axis=1).reshape(len(cells), -1)
             out["head"][:, s] = turned[np.arange(len(cells)), (turned > 0).argmax(axis=1)]
             out["n_rows"][:, s] = used[:, list(one)].sum(axis=(1, 2))
-        given = len(self.cells), self.folds * self.slices, pointer(chosen)
-        library().tk_ring(pointer(self.cells), *given)
+        arguments = len(self.cells), self.folds * self.slices, pointer(chosen)
+        library().tk_ring(pointer(self.cells), *arguments)
         return out
 
 
@@ -182,10 +182,10 @@ def deal(
     determines the cells of all. Raises MemoryError and Interrupted.
     """
     forms = [groups] if isinstance(groups, np.ndarray) else groups
-    kept = [np.ascontiguousarray(form) for form in forms]
-    how = _Dealing(kept, folds, seed, given)
-    cells = np.zeros((len(kept[0]), how.stretches * how.struct.slices), GROUP)
-    rows = Pass(kept[0], 0, None, None, True, threads, cancel_mark=cancel_mark())
+    contiguous = [np.ascontiguousarray(form) for form in forms]
+    how = _Dealing(contiguous, folds, seed, given)
+    cells = np.zeros((len(contiguous[0]), how.stretches * how.struct.slices), GROUP)
+    rows = Pass(contiguous[0], 0, None, None, True, threads, cancel_mark=cancel_mark())
     check_code(
         library().tk_deal(rows.struct, how.struct, memory, pointer(cells)), "a copy of the rows"
     )

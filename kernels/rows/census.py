@@ -84,8 +84,8 @@ def counted(group: NDArray[np.void], how: Preparing, known: bytes) -> bytes:
     with Census() as mine, Census() as every:
         if known:
             every.add(known)
-        asked = with_census(how, every if known else None)
-        code = library().tk_census_count(mine.handle, pointer(group), asked, error)
+        options = with_census(how, every if known else None)
+        code = library().tk_census_count(mine.handle, pointer(group), options, error)
         if code == REFUSED:
             raise DataError(error.value.decode(errors="replace"))
         check_code(code)
@@ -124,10 +124,10 @@ def with_census(how: Preparing, census: Census | None) -> Preparing:
 
 def as_json(how: Preparing) -> dict[str, Any]:
     """The options common to all parts, for `from_json`."""
-    given = {name: getattr(how, name) for name, *_ in how._fields_ if name not in OWN}
-    given = {key: one.decode() if isinstance(one, bytes) else one for key, one in given.items()}
-    given |= {name: listed(how, name, given[f"n_{name}"]) for name in LISTS}
-    return given | {"known": [astuple(one) for one in known_in(how)]}
+    fields = {name: getattr(how, name) for name, *_ in how._fields_ if name not in OWN}
+    fields = {key: one.decode() if isinstance(one, bytes) else one for key, one in fields.items()}
+    fields |= {name: listed(how, name, fields[f"n_{name}"]) for name in LISTS}
+    return fields | {"known": [astuple(one) for one in known_in(how)]}
 
 
 def listed(how: Preparing, name: str, n: int) -> str | None:
@@ -135,11 +135,11 @@ def listed(how: Preparing, name: str, n: int) -> str | None:
     at = ctypes.c_void_p.from_buffer(how, getattr(Preparing, name).offset).value
     if at is None:
         return None
-    found = []
+    levels = []
     for _ in range(n):
-        found.append(ctypes.string_at(at).decode())
-        at += len(found[-1].encode()) + 1
-    return "".join(f"{one}\0" for one in found)
+        levels.append(ctypes.string_at(at).decode())
+        at += len(levels[-1].encode()) + 1
+    return "".join(f"{one}\0" for one in levels)
 
 
 def from_json(given: Mapping[str, Any], threads: int, cancel_mark: int) -> Preparing:
@@ -147,8 +147,8 @@ def from_json(given: Mapping[str, Any], threads: int, cancel_mark: int) -> Prepa
     fields: dict[str, Any] = {
         key: one.encode() if isinstance(one, str) else one for key, one in given.items()
     }
-    told: list[Any] = given["known"]
-    known = [KnownLevels(name, tuple(levels), gaps) for name, levels, gaps in told]
+    entries: list[Any] = given["known"]
+    known = [KnownLevels(name, tuple(levels), gaps) for name, levels, gaps in entries]
     fields |= {"n_known": len(known), "known": known_levels(known)}
     return Preparing(**fields, threads=threads, cancel_mark=cancel_mark)
 

@@ -58,26 +58,26 @@ class KnownLevels:
 
 def known_levels(all_known: Sequence[KnownLevels]) -> "ctypes.Array[Known] | None":
     """Levels as an array of C structures; None if there are none."""
-    found = []
+    levels = []
     for one in all_known:
         texts = [level.encode() for level in one.levels]
         ends = (INT64 * len(texts))(*accumulate(map(len, texts)))
         text = b"".join(texts)
-        found.append(Known(one.column.encode(), text, ends, len(texts), int(one.missing)))
-    return (Known * len(found))(*found) if found else None
+        levels.append(Known(one.column.encode(), text, ends, len(texts), int(one.missing)))
+    return (Known * len(levels))(*levels) if levels else None
 
 
 def known_in(how: Preparing) -> list[KnownLevels]:
     """The inverse of `known_levels`."""
-    found = []
+    result = []
     for one in how.known[: how.n_known]:
         ends = one.ends[: one.n]
         at = ctypes.c_void_p.from_buffer(one, Known.text.offset).value or 0
         text = ctypes.string_at(at, ends[-1] if ends else 0)
         begins = [0, *ends[:-1]]
         levels = [text[a:b].decode() for a, b in zip(begins, ends, strict=False)]
-        found.append(KnownLevels(one.column.decode(), tuple(levels), bool(one.missing)))
-    return found
+        result.append(KnownLevels(one.column.decode(), tuple(levels), bool(one.missing)))
+    return result
 
 
 @dataclass
@@ -131,9 +131,15 @@ def prepare(groups: NDArray[np.void], how: Preparing, memory: int) -> Prepared:
     copies = np.zeros(len(groups), GROUP)
     handle = ctypes.c_void_p()
     error = ctypes.create_string_buffer(ERROR_SIZE)
-    given = np.ascontiguousarray(groups)
+    contiguous = np.ascontiguousarray(groups)
     code = library().tk_prepare(
-        pointer(given), len(given), how, memory, pointer(copies), ctypes.byref(handle), error
+        pointer(contiguous),
+        len(contiguous),
+        how,
+        memory,
+        pointer(copies),
+        ctypes.byref(handle),
+        error,
     )
     if code == REFUSED:
         raise DataError(error.value.decode(errors="replace"))

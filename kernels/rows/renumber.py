@@ -56,14 +56,14 @@ def renumbered(
     wide = np.flatnonzero((groups["kind"] >= 2) & (groups["dim"] > LEAST_WIDTH))
     if not len(wide) or not memory:
         return Renumbered(groups, {}, np.zeros(0, GROUP))
-    found = Renumbered(groups.copy(), {}, np.zeros(len(wide), GROUP))
+    result = Renumbered(groups.copy(), {}, np.zeros(len(wide), GROUP))
     try:
         for number, place in enumerate(wide.tolist()):
-            _renumber(found, place, memory, mark, number, hashes)
+            _renumber(result, place, memory, mark, number, hashes)
     except BaseException:
-        found.__exit__()
+        result.__exit__()
         raise
-    return found
+    return result
 
 
 @contextmanager
@@ -75,12 +75,12 @@ def renumbered_alike(
     parts: by group, some of its rows; ids: by group, the ids of its copy; memory, mark: as in
     `renumbered`.
     """
-    found, copies = parts.copy(), np.zeros(len(ids), GROUP)
+    result, copies = parts.copy(), np.zeros(len(ids), GROUP)
     try:
         for number, (place, own) in enumerate(ids.items()):
-            _copy(found[place : place + 1], own, memory, mark, copies[number : number + 1])
-            found[place] = copies[number]
-        yield found
+            _copy(result[place : place + 1], own, memory, mark, copies[number : number + 1])
+            result[place] = copies[number]
+        yield result
     finally:
         library().tk_free_groups(pointer(copies), len(copies))
 
@@ -110,8 +110,15 @@ def n_trained(group: NDArray[np.void], memory: int, mark: int) -> int:
 def _ids(group: NDArray[np.void], memory: int, mark: int) -> Ids:
     """Distinct ids of a group, GROUP (1,), ascending, charged to the account."""
     handle, at, n = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_int64()
-    given = pointer(group), memory, mark, ctypes.byref(handle), ctypes.byref(at), ctypes.byref(n)
-    check_code(library().tk_ids_that_occur(*given))
+    arguments = (
+        pointer(group),
+        memory,
+        mark,
+        ctypes.byref(handle),
+        ctypes.byref(at),
+        ctypes.byref(n),
+    )
+    check_code(library().tk_ids_that_occur(*arguments))
     return held(handle, at.value or 0, n.value, np.int32) if at.value else np.zeros(0, np.int32)
 
 
@@ -137,5 +144,5 @@ def _copy(
     hashes: bool = False,
 ) -> None:
     """Makes `copy` the renumbered rows of a group, both GROUP (1,)."""
-    given = memory, mark, pointer(ids), len(ids), int(hashes), pointer(copy)
-    check_code(library().tk_renumber(pointer(group), *given), "a copy of the rows")
+    arguments = memory, mark, pointer(ids), len(ids), int(hashes), pointer(copy)
+    check_code(library().tk_renumber(pointer(group), *arguments), "a copy of the rows")

@@ -50,12 +50,12 @@ def numbered(
     """
     lib, more = library(), np.ascontiguousarray(more, np.int64)
     handle, at, n = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_int64(len(more))
-    found = ctypes.byref(handle), ctypes.byref(at), ctypes.byref(n)
-    check_code(lib.tk_vocabulary(pointer(group), pointer(more), memory, mark, *found))
+    outputs = ctypes.byref(handle), ctypes.byref(at), ctypes.byref(n)
+    check_code(lib.tk_vocabulary(pointer(group), pointer(more), memory, mark, *outputs))
     ids = held(handle, at.value, n.value, np.int64) if at.value else NO_IDS
     if n.value > MOST_NUMBERS:
         raise DataError(f"{n.value} feature ids occur in a group, expected at most {MOST_NUMBERS}")
     copy = np.zeros(1, GROUP)
-    given = memory, mark, pointer(ids), n, int(hashes), pointer(copy)
-    check_code(lib.tk_number(pointer(group), *given), "a copy of the rows")
+    arguments = memory, mark, pointer(ids), n, int(hashes), pointer(copy)
+    check_code(lib.tk_number(pointer(group), *arguments), "a copy of the rows")
     return Numbered(copy, ids)

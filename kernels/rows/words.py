@@ -44,11 +44,12 @@ class Numbered:
 def has_words(groups: NDArray[np.void]) -> bool:
     """Returns whether the rows of some of the groups (kernels.GROUP) are documents of words."""
     lib = library()
-    given = np.ascontiguousarray(groups)
-    first = pointer(given) or 0
-    size = given.dtype.itemsize
+    contiguous = np.ascontiguousarray(groups)
+    first = pointer(contiguous) or 0
+    size = contiguous.dtype.itemsize
     return any(
-        lib.tk_has_words(first + place * size) for place in np.flatnonzero(given["parts"]).tolist()
+        lib.tk_has_words(first + place * size)
+        for place in np.flatnonzero(contiguous["parts"]).tolist()
     )
 
 
@@ -59,18 +60,18 @@ def numbered(groups: NDArray[np.void], memory: int, mark: int) -> Numbered:
     MemoryError, TuskError and Interrupted.
     """
     lib = library()
-    given = np.ascontiguousarray(groups)
-    first, size = pointer(given) or 0, given.dtype.itemsize
-    found = Numbered([None] * len(given))
+    contiguous = np.ascontiguousarray(groups)
+    first, size = pointer(contiguous) or 0, contiguous.dtype.itemsize
+    result = Numbered([None] * len(contiguous))
     try:
-        for place in range(len(given)):
+        for place in range(len(contiguous)):
             at = first + place * size
             if not lib.tk_has_words(at):
                 continue
             words = Words()
             check_code(lib.tk_number_words(at, memory, mark, ctypes.byref(words)))
-            found.groups[place] = words
+            result.groups[place] = words
     except BaseException:
-        found.__exit__()
+        result.__exit__()
         raise
-    return found
+    return result

@@ -163,8 +163,8 @@ class Chunks:
         scratch, ids = pages.empty(most, np.uint32), pages.empty(most, np.int32)
         n = ctypes.c_int64()
         for number in range(len(self)):
-            given = self._handle, number, pointer(scratch), pointer(ids), ctypes.byref(n)
-            check_code(library().tk_chunk_number(*given))
+            arguments = self._handle, number, pointer(scratch), pointer(ids), ctypes.byref(n)
+            check_code(library().tk_chunk_number(*arguments))
             yield ids[: n.value]
 
     def replace(self, number: int, table: NDArray[np.int32]) -> None:

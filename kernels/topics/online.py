@@ -94,8 +94,8 @@ class Online:
 
     def set_topic_words(self, group: int, values: Floats) -> None:
         """Replaces the random initial lambda by these values, (K, dim)."""
-        given = np.array(values)
-        library().tk_online_lambda(self._handle, group, 1, pointer(given))
+        copy = np.array(values)
+        library().tk_online_lambda(self._handle, group, 1, pointer(copy))
 
     def close(self) -> None:
         """Frees the tokens."""

@@ -119,8 +119,8 @@ class Sampler:
         start = np.empty(about["documents"] + 1, np.int64)
         word = np.empty(about["tokens"], np.uint32)
         topic = np.empty(about["tokens"], np.uint16)
-        given = pointer(start), pointer(word), pointer(topic)
-        library().tk_topics_copy(self._handle, group, *given)
+        arguments = pointer(start), pointer(word), pointer(topic)
+        library().tk_topics_copy(self._handle, group, *arguments)
         return start, word, topic
 
     def close(self) -> None:

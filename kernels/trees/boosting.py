@@ -183,8 +183,8 @@ def least_bin_rows(n: int) -> int:
 
 def kept_iterations(base_loss: float, loss: Floats, held: Floats | None) -> int:
     """Returns the number of iterations to keep, as in `tk_kept_iterations`."""
-    given = pointer(loss), pointer(held), len(loss)
-    return int(library().tk_kept_iterations(base_loss, *given))
+    arguments = pointer(loss), pointer(held), len(loss)
+    return int(library().tk_kept_iterations(base_loss, *arguments))
 
 
 def boost_of(
@@ -246,9 +246,9 @@ def _without_nodes(
     was_held = (shape[1] & ~np.isnan(about["held_loss"])).tolist()
     forests, tree, loss = [], 0, 0
     for g, (next_tree, next_loss) in enumerate(ends.T.tolist()):
-        kept = at[3] + 8 * loss if was_held[g] else None
+        kept_losses = at[3] + 8 * loss if was_held[g] else None
         arrays = at[0] + 8 * outputs * g, at[1] + 8 * tree, None, None, None, at[2] + 8 * loss
-        library().tk_forests_copy(handle, g, ForestArrays(*arrays, kept, None))
+        library().tk_forests_copy(handle, g, ForestArrays(*arrays, kept_losses, None))
         forests.append(
             Forest(
                 bases[g],
@@ -284,8 +284,14 @@ def _forest(
         np.empty(sets),
     )
     nodes = map(pointer, (forest.nodes, forest.gain, forest.rows))
-    kept = pointer(forest.held) if len(forest.held) else None
-    arrays = pointer(forest.base), pointer(forest.start), *nodes, pointer(forest.loss), kept
+    pointer_held = pointer(forest.held) if len(forest.held) else None
+    arrays = (
+        pointer(forest.base),
+        pointer(forest.start),
+        *nodes,
+        pointer(forest.loss),
+        pointer_held,
+    )
     library().tk_forests_copy(handle, group, ForestArrays(*arrays, pointer(forest.sets)))
     return forest
 

@@ -32,10 +32,10 @@ Record = dict[str, Any]
 def failed(doing: str, error: OSError) -> StoreError:
     """A StoreError for an OSError, in one sentence, with its SQLSTATE."""
     where = f" {error.filename}" if error.filename else ""
-    found = StoreError(f"{doing}{where} failed: {error.strerror or error}")
+    store_error = StoreError(f"{doing}{where} failed: {error.strerror or error}")
     if number := refused_by_system(error):
-        found.sqlstate = OF_SYSTEM[number][0]
-    return found
+        store_error.sqlstate = OF_SYSTEM[number][0]
+    return store_error
 
 
 @contextmanager

@@ -57,8 +57,8 @@ class Rules:
     @property
     def spared(self) -> set[str]:
         """First 16 digits of the digests of the spared models."""
-        found = (Reference.parse(text).digest for text in self.spare)
-        return {digest for digest in found if digest is not None}
+        digests = (Reference.parse(text).digest for text in self.spare)
+        return {digest for digest in digests if digest is not None}
 
 
 def collect(
@@ -114,11 +114,11 @@ def _found_in(folder: Path, rules: Rules) -> Iterator[leftovers.Leftover]:
         yield folder / "versions" / str(number), why
     if gone:
         sync_directory(folder / "versions")
-    kept = {each.digest for each in known if each.number not in gone}
+    digests = {each.digest for each in known if each.number not in gone}
     if current is not None:
-        kept.add(current.digest)
+        digests.add(current.digest)
     before = time.time() - rules.older_than
-    yield from _sealed_files(folder, kept, before, rules.spared)
+    yield from _sealed_files(folder, digests, before, rules.spared)
     yield from leftovers.in_store(folder)
     yield from _old_working_stores(folder, before)
 
@@ -161,10 +161,10 @@ def lineages(known: list[Version]) -> list[list[Version]]:
     grouped = max(times.values(), default=0) > 1 or any(each.ordinal > 1 for each in origins)
     if not grouped:
         return [known] if known else []
-    found: dict[int, list[Version]] = {}
+    by_lineage: dict[int, list[Version]] = {}
     for each, origin in zip(known, origins, strict=True):
-        found.setdefault(origin.lineage, []).append(each)
-    return list(found.values())
+        by_lineage.setdefault(origin.lineage, []).append(each)
+    return list(by_lineage.values())
 
 
 def _superseded(lineage: list[Version], current: int, keep: int) -> list[Version]:
@@ -172,8 +172,8 @@ def _superseded(lineage: list[Version], current: int, keep: int) -> list[Version
     newest.
     """
     others = [each for each in lineage if each.number != current]
-    kept = keep if len(others) < len(lineage) else keep + 1
-    return others[: max(0, len(others) - kept)]
+    n_kept = keep if len(others) < len(lineage) else keep + 1
+    return others[: max(0, len(others) - n_kept)]
 
 
 # --- files ---

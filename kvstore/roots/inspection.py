@@ -25,11 +25,11 @@ def list_stores(root: StoreRoot, name: str | None = None) -> list[Facts]:
     name, working, owner (a pid, 0 unknown, None nobody), checkpoint (its number or None), size.
     What cannot be read has `error` instead.
     """
-    found: list[Facts] = []
+    facts: list[Facts] = []
     for part, each in stores_of(root, name):
-        found += _versions(part, each)
-        found += _working(part, each)
-    return found
+        facts += _versions(part, each)
+        facts += _working(part, each)
+    return facts
 
 
 def stores_of(root: StoreRoot, name: str | None) -> list[tuple[StoreRoot, str]]:
@@ -37,10 +37,12 @@ def stores_of(root: StoreRoot, name: str | None) -> list[tuple[StoreRoot, str]]:
 
     Raises UnknownStore if no store has that name.
     """
-    found = [(part, each) for part in root.parts() for each in part.names()]
+    stores = [(part, each) for part in root.parts() for each in part.names()]
     if name is None:
-        return found
-    return [each for each in found if each[1] == name] or [(root, folder_of(root.path, name).name)]
+        return stores
+    return [each for each in stores if each[1] == name] or [
+        (root, folder_of(root.path, name).name)
+    ]
 
 
 def _versions(root: StoreRoot, name: str) -> Iterator[Facts]:

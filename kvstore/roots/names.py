@@ -37,11 +37,11 @@ class Reference:
         """Parses a reference. Raises StoreError for invalid text."""
         if isinstance(text, Reference):
             return text
-        found = REFERENCE.fullmatch(text)
-        if not found:
+        match = REFERENCE.fullmatch(text)
+        if not match:
             raise StoreError(f"a model of a store is NAME or NAME@VERSION, got {text[:100]!r}")
-        number = found["number"]
-        return cls(checked_name(found["name"]), int(number) if number else None, found["digest"])
+        number = match["number"]
+        return cls(checked_name(match["name"]), int(number) if number else None, match["digest"])
 
     def __str__(self) -> str:
         number = "" if self.number is None else f"@{self.number}"
@@ -112,5 +112,5 @@ def folder_of(root: Path, name: str, create: bool = False) -> Path:
 def names_in(root: Path) -> list[str]:
     """Sorted names of all stores of a root."""
     with reporting("listing the stores"):
-        found = [path for path in root.iterdir() if path.is_dir() and not path.is_symlink()]
-    return sorted(path.name for path in found if NAME.fullmatch(path.name))
+        folders = [path for path in root.iterdir() if path.is_dir() and not path.is_symlink()]
+    return sorted(path.name for path in folders if NAME.fullmatch(path.name))

@@ -70,26 +70,26 @@ def list_partitionings(root: Path, name: str | None = None) -> list[Facts]:
     Keys: partitioning, version, created, size in bytes, and the facts of `keep_partitioning`;
     `error` in their place if it cannot be read.
     """
-    found: list[Facts] = []
+    listed: list[Facts] = []
     for each in [checked_name(name)] if name is not None else _names(root):
         for number in _numbers(root / FOLDER / each):
             path, facts = root / FOLDER / each / str(number), {"partitioning": each}
             try:
                 record, _ = read_record(path, KIND)
             except StoreError as error:
-                found.append(facts | {"version": number, "error": str(error)})
+                listed.append(facts | {"version": number, "error": str(error)})
                 continue
-            told = {"version": number, "created": record["created"]}
-            found.append(facts | told | {"size": os.path.getsize(path)} | record["facts"])
-    return found
+            entry = {"version": number, "created": record["created"]}
+            listed.append(facts | entry | {"size": os.path.getsize(path)} | record["facts"])
+    return listed
 
 
 def parsed(text: str) -> tuple[str, int | None]:
     """Parses name and version. Raises StoreError."""
-    found = REFERENCE.fullmatch(text)
-    if not found:
+    match = REFERENCE.fullmatch(text)
+    if not match:
         raise StoreError(f"a partitioning is NAME or NAME@VERSION, got {text[:100]!r}")
-    return checked_name(found["name"]), int(found["number"]) if found["number"] else None
+    return checked_name(match["name"]), int(match["number"]) if match["number"] else None
 
 
 def _numbers(folder: Path) -> list[int]:

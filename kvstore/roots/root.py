@@ -170,9 +170,9 @@ class StoreRoot:
         before = self._number_in(folder, continues)
         with (
             reporting("sealing a model"),
-            sealing(folder / "sealed", pairs, dtype, dimension, index, metadata) as made,
+            sealing(folder / "sealed", pairs, dtype, dimension, index, metadata) as written,
         ):
-            return versions.publish(folder, made, self.training, before)
+            return versions.publish(folder, written, self.training, before)
 
     def _number_in(self, folder: Path, reference: "str | Reference | None") -> int | None:
         """Number of the referenced version in this very store; None for another store's, or a
@@ -181,10 +181,10 @@ class StoreRoot:
         if reference is None:
             return None
         try:
-            home, found = self._find(reference)
+            home, version = self._find(reference)
         except StoreError:
             return None
-        return found.number if home == folder else None
+        return version.number if home == folder else None
 
     def partitioning(self, reference: str) -> IndexMap:
         """Reads the index map that `partition_model` kept as NAME or NAME@VERSION."""
@@ -206,19 +206,19 @@ class StoreRoot:
         try:
             return _version_in(self.path, wanted)
         except UnknownStore:
-            found = _among(access.other_roots(self.path, wanted.name), wanted)
-            if found is None:
+            version = _among(access.other_roots(self.path, wanted.name), wanted)
+            if version is None:
                 raise
-            return found
+            return version
 
     def open(self, reference: "str | Reference") -> SealedModel:
         """Maps a finished model. It stays readable when another becomes current or it is
         removed.
         """
-        folder, found = self._find(reference)
-        model = SealedModel(found.path(folder), found.digest)
-        if model.dimension != found.dimension:
-            raise StoreError(f"{model.path} is not the model that version {found.number} names")
+        folder, version = self._find(reference)
+        model = SealedModel(version.path(folder), version.digest)
+        if model.dimension != version.dimension:
+            raise StoreError(f"{model.path} is not the model that version {version.number} names")
         return model
 
     def parts(self) -> "list[StoreRoot]":
@@ -247,8 +247,8 @@ class StoreRoot:
 
     def drop(self, reference: "str | Reference") -> None:
         """Removes a version, which must not be the current one; `collect` frees its space."""
-        folder, found = _version_in(self.path, Reference.parse(reference))
-        versions.drop(folder, found.number)
+        folder, version = _version_in(self.path, Reference.parse(reference))
+        versions.drop(folder, version.number)
 
     def owner(self, working: Path) -> int | None:
         """Pid of the process that has a working store open, 0 if unknown, None if there is
@@ -265,29 +265,29 @@ def _version_in(root: Path, wanted: Reference) -> tuple[Path, Version]:
     """Directory of a store of this very root, and the version."""
     folder = folder_of(root, wanted.name)
     with reporting("reading a version"):
-        found = versions.read(folder, wanted.number)
-    if wanted.digest is not None and not found.digest.startswith(wanted.digest):
-        raise StoreError(f"{wanted} is gone: version {found.number} is another model now")
-    return folder, found
+        version = versions.read(folder, wanted.number)
+    if wanted.digest is not None and not version.digest.startswith(wanted.digest):
+        raise StoreError(f"{wanted} is gone: version {version.number} is another model now")
+    return folder, version
 
 
 def _among(roots: list[Path], wanted: Reference) -> tuple[Path, Version] | None:
     """Finds the version in these roots; None if no root has it."""
-    found, failed = [], None
+    matches, failed = [], None
     for root in roots:
         try:
-            found.append(_version_in(root, wanted))
+            matches.append(_version_in(root, wanted))
         except StoreError as error:
             failed = error
-    if failed and not found:
+    if failed and not matches:
         raise failed
-    if len({version.digest for _, version in found}) > 1:
-        owners = ", ".join(sorted(str(version.owner) for _, version in found))
+    if len({version.digest for _, version in matches}) > 1:
+        owners = ", ".join(sorted(str(version.owner) for _, version in matches))
         raise StoreError(
             f"{wanted} stands for several models, of {owners}: name it as the model value does, "
             "NAME@VERSION:DIGEST"
         )
-    return found[0] if found else None
+    return matches[0] if matches else None
 
 
 def _chunks(weights: Weights) -> Iterator[tuple[Ids, Weights]]:

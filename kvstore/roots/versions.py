@@ -107,18 +107,18 @@ def read(folder: Path, number: int | None) -> Version:
         path = folder / "versions" / str(number)
         if not os.path.lexists(path):
             raise StoreError(f"the store {folder.name!r} has no version {number}")
-    found = _read(path)
-    if found.name != folder.name or number not in (None, found.number):
-        raise StoreError(f"{path} is of another model, {found.reference}")
-    return found
+    version = _read(path)
+    if version.name != folder.name or number not in (None, version.number):
+        raise StoreError(f"{path} is of another model, {version.reference}")
+    return version
 
 
 def _without_current(folder: Path) -> str:
-    found = numbers(folder)
-    if not found:
+    known = numbers(folder)
+    if not known:
         return f"the store {folder.name!r} has no finished model yet"
     return (
-        f"{folder / CURRENT} is missing: name one of the versions {', '.join(map(str, found))}, "
+        f"{folder / CURRENT} is missing: name one of the versions {', '.join(map(str, known))}, "
         "or train again"
     )
 

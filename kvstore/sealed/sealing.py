@@ -91,10 +91,12 @@ def sealing(
     path = temporary(folder / "sealed")
     try:
         with _create_locked(path) as file:
-            made = _write(file, path, pairs, dtype, dimension, index, checked_metadata(metadata))
+            written = _write(
+                file, path, pairs, dtype, dimension, index, checked_metadata(metadata)
+            )
             file.flush()
             os.fsync(file.fileno())
-            yield made
+            yield written
     finally:
         path.unlink(missing_ok=True)
 

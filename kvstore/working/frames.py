@@ -126,9 +126,9 @@ class Frames:
         self._pausing, self._counting = threading.Lock(), threading.Lock()
         self._frames, error = ctypes.c_void_p(), _error()
         self._sharers = 1 if 0 < sharing.all_bytes <= frame_share(memory, 1) else workers
-        given = database.handle, memory, ctypes.byref(sharing), keep_stamps
+        arguments = database.handle, memory, ctypes.byref(sharing), keep_stamps
         opened = ctypes.byref(self._frames)
-        self._check(self._native.ks_frames_open(*given, opened, error), error)
+        self._check(self._native.ks_frames_open(*arguments, opened, error), error)
         self._access = native.FrameAccess()
         self._native.ks_frames_access(self._frames, ctypes.byref(self._access))
         self._last = FrameCounters()
@@ -177,9 +177,9 @@ class Frames:
         wanted = as_keys(keys)
         sizes = np.broadcast_to(np.asarray(widths, np.uint32), wanted.shape).copy()
         pointers, error = np.zeros(len(wanted), np.uintp), _error()
-        asked = native.CANCEL(_asked(cancelled)) if cancelled else None
+        callback = native.CANCEL(_asked(cancelled)) if cancelled else None
         places = address(wanted), address(sizes), len(wanted), address(pointers)
-        code = self._native.ks_acquire(self._frames, worker, *places, asked, None, error)
+        code = self._native.ks_acquire(self._frames, worker, *places, callback, None, error)
         self._check(code, error)
         return Held(worker, wanted, pointers, self.dtype)
 

@@ -33,9 +33,9 @@ def unnamed(folder: Path) -> IO[bytes]:
 
     The kernel's read-ahead is off: readers request everything that they need next.
     """
-    made: IO[bytes] = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115
-    os.posix_fadvise(made.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
-    return made
+    file: IO[bytes] = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115
+    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
+    return file
 
 
 def ahead(read: Callable[[Item], Read], items: Iterable[Item], threads: int = 1) -> Iterator[Read]:

@@ -123,8 +123,8 @@ class RoutePlan:
 
     def _pair(self, chunk: int, part: int) -> tuple[Counts, Counts]:
         n = self.n_chunks
-        found = self.links.read((chunk * PARTS + part) * n, 2 * n)
-        return found[:n], found[n:]
+        values = self.links.read((chunk * PARTS + part) * n, 2 * n)
+        return values[:n], values[n:]
 
 
 def planned(

@@ -52,8 +52,8 @@ class Range:
             scratch[int(ends[j] - self.lengths[j]) : int(ends[j])] |= np.uint64(j)
         scratch.sort()  # by id, then by chunk
         next_ = ends - self.lengths
-        given = address(scratch), len(scratch), address(next_), address(around)
-        native.library().ks_route_neighbours(*given)
+        arguments = address(scratch), len(scratch), address(next_), address(around)
+        native.library().ks_route_neighbours(*arguments)
 
     def tally(self, around: Counts, takes: Counts) -> None:
         """Adds the number of weights that each chunk takes over from each to takes, (C, C)."""
@@ -83,10 +83,10 @@ class Range:
         ends = np.cumsum(self.lengths)
         next_ = np.stack([ends - self.lengths, ends])
         table, room = np.empty(LINKED_AT_ONCE, np.uint32), most + LINKED_AT_ONCE
-        ids, found = np.empty(room, np.int64), np.empty(room, np.float32)
-        given = self._native()
+        ids, values = np.empty(room, np.int64), np.empty(room, np.float32)
+        range_ = self._native()
         rest = native.Rest(
-            ctypes.addressof(given),
+            ctypes.addressof(range_),
             address(weights),
             address(next_),
             address(table),
@@ -94,8 +94,8 @@ class Range:
             room,
         )
         by_id = native.library().ks_route_by_id
-        while n := by_id(ctypes.byref(rest), address(ids), address(found)):
-            yield ids[:n].copy(), found[:n].copy()
+        while n := by_id(ctypes.byref(rest), address(ids), address(values)):
+            yield ids[:n].copy(), values[:n].copy()
 
     def _native(self) -> native.Range:
         ids, lengths = address(self.ids), address(self.lengths)

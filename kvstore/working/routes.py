@@ -40,7 +40,7 @@ class Routes:
         self._last = FrameCounters()
         try:
             os.ftruncate(self._file.fileno(), int(plan.region[-1]))
-            given = native.RoutePlan(
+            plan_structure = native.RoutePlan(
                 plan.n_chunks,
                 plan.weight_size,
                 address(plan.region),
@@ -52,10 +52,12 @@ class Routes:
                 plan.behind,
                 plan.several,
             )
-            self._keep = given, moves
+            self._keep = plan_structure, moves
             error = ctypes.create_string_buffer(ERROR_BYTES)
             opened = ctypes.byref(self._handle)
-            self._check(self._native.ks_routes_open(ctypes.byref(given), opened, error), error)
+            self._check(
+                self._native.ks_routes_open(ctypes.byref(plan_structure), opened, error), error
+            )
         except BaseException:
             self._file.close()
             raise

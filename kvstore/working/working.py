@@ -220,8 +220,8 @@ class ModelStore:
         keys, slots = located(self.index, features.ravel(), self.several)
         distinct, at = np.unique(keys, return_inverse=True)
         values, starts = self.get_ragged(distinct)
-        found: Weights = values[starts[at] + slots].reshape(features.shape)
-        return found
+        weights: Weights = values[starts[at] + slots].reshape(features.shape)
+        return weights
 
     def add_weights(self, ids: ArrayLike, deltas: ArrayLike) -> None:
         """Adds to the weights of features, both of shape (n,); repeated features add up."""
@@ -265,8 +265,8 @@ class ModelStore:
             if self._frames is not None and not self._frames.closed:
                 raise StoreError(f"the store {self.path} has open frames: close them first")
             sharing = native.Sharing(workers, pushes, all_bytes)
-            given = memory, sharing, keep_stamps
-            self._frames = Frames(self.path, database, self._gate, *given)
+            arguments = memory, sharing, keep_stamps
+            self._frames = Frames(self.path, database, self._gate, *arguments)
         return self._frames
 
     # --- its life ---
@@ -279,7 +279,7 @@ class ModelStore:
         crash `resume` restores this state or the one before. The disk holds the model twice at
         most.
         """
-        kept = checked_metadata(metadata)
+        facts = checked_metadata(metadata)
         self._check_process()
         with self._gate.alone(), reporting("writing a checkpoint"):
             database = self._opened()
@@ -291,7 +291,7 @@ class ModelStore:
                         self.path / CHECKPOINTS,
                         self._name,
                         database.path,
-                        kept,
+                        facts,
                         self.last_checkpoint,
                     )
                 finally:

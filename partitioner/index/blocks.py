@@ -65,10 +65,10 @@ class Blocks:
     def first(self) -> list[int]:
         """First block of each range, and the number of blocks of all ranges."""
         ends = [*self.starts[1:], 1 << ID_BITS]
-        found = [0]
+        starts = [0]
         for start, end, size in zip(self.starts, ends, self.sizes, strict=True):
-            found.append(found[-1] + -(-(end - start) // size))
-        return found
+            starts.append(starts[-1] + -(-(end - start) // size))
+        return starts
 
     @property
     def count(self) -> int:
@@ -103,8 +103,8 @@ class Blocks:
         """Id of each slot of a block, int64 of shape (size,); -1 in slots beyond the range."""
         one = np.array([block], np.int64)
         start, _, end = self.spans_of(one)
-        found = start + np.arange(self.sizes_of(one)[0], dtype=np.int64)
-        return np.where(found < end, found, -1)
+        features = start + np.arange(self.sizes_of(one)[0], dtype=np.int64)
+        return np.where(features < end, features, -1)
 
     def __str__(self) -> str:
         if self.sizes == (1,):

@@ -65,8 +65,8 @@ def decode(data: bytes) -> tuple[Ids, Ids, Blocks, LiveFeatures | None]:
     if not magic.startswith(MAGIC[:-1]):
         raise DataError("these bytes are no index map")
     if magic not in (MAGIC, LIVE_MAGIC, WITHIN_MAGIC):
-        found = data[7:8].hex() or "none"
-        raise DataError(f"the index map has version {found}, expected 01, 02 or 03")
+        version = data[7:8].hex() or "none"
+        raise DataError(f"the index map has version {version}, expected 01, 02 or 03")
     body = data[HEADER.size :]
     if len(body) < LENGTHS.size or zlib.crc32(body) != HEADER.unpack_from(data)[1]:
         raise DataError("the index map is damaged: its checksum is wrong")

@@ -127,13 +127,13 @@ class IndexMap:
     def widths(self) -> tuple[Ids, Ids]:
         """Distinct sizes of keys and the number of keys of each; for maps of live features."""
         sizes, counts = np.unique(self._counts, return_counts=True)
-        found = dict(zip(sizes.tolist(), counts.tolist(), strict=True))
+        widths = dict(zip(sizes.tolist(), counts.tolist(), strict=True))
         n = 0 if self.live is None else self.live.space
         ends = [*self.blocks.starts[1:], n]
         for start, end, size in zip(self.blocks.starts, ends, self.blocks.sizes, strict=True):
             blocks = -(-(min(end, n) - start) // size) if start < n else 0
-            found[size] = found.get(size, 0) + blocks
-        return np.array(list(found), np.int64), np.array(list(found.values()), np.int64)
+            widths[size] = widths.get(size, 0) + blocks
+        return np.array(list(widths), np.int64), np.array(list(widths.values()), np.int64)
 
     def without_live(self) -> "IndexMap":
         """The same map with blocks of all ids."""
@@ -149,10 +149,10 @@ class IndexMap:
         if key < self.n_partitions:
             begin = int(self._counts[:key].sum())
             return self.features[self._order[begin : begin + self._counts[key]]]
-        found = self.blocks.features_of(key - self.n_partitions)[: int(self.sizes([key])[0])]
-        rare = (found >= 0) & ~np.isin(found, self.numbers)
-        found[rare], found[~rare] = self.named(found[rare]), -1
-        return found
+        features = self.blocks.features_of(key - self.n_partitions)[: int(self.sizes([key])[0])]
+        rare = (features >= 0) & ~np.isin(features, self.numbers)
+        features[rare], features[~rare] = self.named(features[rare]), -1
+        return features
 
     def to_bytes(self) -> bytes:
         """Serialises the map with version and checksum.

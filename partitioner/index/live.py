@@ -125,8 +125,8 @@ class LiveFeatures:
         if self.order is None:
             return self.by_rank(wanted)
         ranks = self.order.features(wanted)
-        found = ranks >= 0  # the set may be empty
-        ranks[found] = self.by_rank(ranks[found])
+        present = ranks >= 0  # the set may be empty
+        ranks[present] = self.by_rank(ranks[present])
         return ranks
 
     def by_rank(self, ranks: Ids) -> Ids:
@@ -137,11 +137,11 @@ class LiveFeatures:
         return self._look_up("tp_live_number", ids)
 
     def _look_up(self, function: str, wanted: Ids) -> Ids:
-        found = np.empty(len(wanted), np.int64)
+        ranks = np.empty(len(wanted), np.int64)
         set_ = self._pages.ctypes.data, len(self._pages), self._data.ctypes.data
         call = getattr(native.library(), function)
-        call(*set_, wanted.ctypes.data, len(wanted), found.ctypes.data)
-        return found
+        call(*set_, wanted.ctypes.data, len(wanted), ranks.ctypes.data)
+        return ranks
 
     def to_bytes(self) -> bytes:
         """Little-endian: uint64, pages; uint64, length of the data; uint64, groups of rows, 0 for

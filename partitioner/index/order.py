@@ -93,35 +93,35 @@ class Order:
 
     def number(self, features: Ids) -> Ids:
         """Numbers of the features; -1 stays -1."""
-        found = np.array(features, np.int64)
+        numbers = np.array(features, np.int64)
         table = self.codes.ctypes.data, self.n_codes, self._counts.ctypes.data
-        where = self._first.ctypes.data, found.ctypes.data, len(found)
+        where = self._first.ctypes.data, numbers.ctypes.data, len(numbers)
         native.library().tp_order_number(*table, *where)
         if self.within is not None:
-            shared = (found >= 0) & (found < self.n_shared)
-            found[shared] = self.within[found[shared]]
-        return found
+            shared = (numbers >= 0) & (numbers < self.n_shared)
+            numbers[shared] = self.within[numbers[shared]]
+        return numbers
 
     def features(self, numbers: Ids) -> Ids:
         """Features of numbers below `space`; -1 for the gaps between groups."""
-        found = np.array(numbers, np.int64)
+        features_ = np.array(numbers, np.int64)
         if self.within is not None:
-            shared = (found >= 0) & (found < self.n_shared)
-            found[shared] = self._without[found[shared]]
+            shared = (features_ >= 0) & (features_ < self.n_shared)
+            features_[shared] = self._without[features_[shared]]
         table = self.codes.ctypes.data, len(self.codes), self.n_codes, self._counts.ctypes.data
-        where = self._first.ctypes.data, found.ctypes.data, len(found)
+        where = self._first.ctypes.data, features_.ctypes.data, len(features_)
         native.library().tp_order_feature(*table, *where)
-        return found
+        return features_
 
     @cached_property
     def _without(self) -> Slots:
         """The inverse of `within`."""
         assert self.within is not None
-        found = np.full(self.n_shared, -1, np.int32)
-        if len(found) and not 0 <= self.within.min() <= self.within.max() < len(found):
+        shared = np.full(self.n_shared, -1, np.int32)
+        if len(shared) and not 0 <= self.within.min() <= self.within.max() < len(shared):
             raise DataError("an order of features names numbers that there are not")
-        found[self.within] = np.arange(self.n_shared, dtype=np.int32)
-        return found
+        shared[self.within] = np.arange(self.n_shared, dtype=np.int32)
+        return shared
 
     def _block(self) -> int:
         mean = int(self.lengths[1:-1].sum()) // self.n_groups // BLOCKS_A_GROUP

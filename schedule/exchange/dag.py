@@ -76,7 +76,7 @@ class Dag:
         Those more than two iterations back have ended: an exchange starts at most one iteration
         early, and another at most one late.
         """
-        found: set[tuple[int, int]] = set()
+        pairs: set[tuple[int, int]] = set()
         waits, open_ = self.before(True), [(place, 0)]
         seen = set(open_)
         while open_:
@@ -87,6 +87,6 @@ class Dag:
                     continue
                 seen.add(one)
                 if self.operations[need].kind:
-                    found.add(one)
+                    pairs.add(one)
                 open_.append(one)
-        return sorted(found)
+        return sorted(pairs)

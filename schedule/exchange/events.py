@@ -143,8 +143,8 @@ class Streams:
             if stream == COMPUTE or not self.rules.sequence:
                 _, place, motif, iteration = heapq.heappop(self.ready[stream])
             else:
-                found = self.line[stream] and self.line[stream][-1]
-                if not found or (found[2], found[0]) not in self.left:
+                latest = self.line[stream] and self.line[stream][-1]
+                if not latest or (latest[2], latest[0]) not in self.left:
                     continue
                 place, motif, iteration = self.line[stream].pop()
             self.busy[stream] = True

@@ -43,12 +43,12 @@ def strands(net: Network, kind: str, size: float, option: Option) -> tuple[Stran
     count = option.segments * splines
     took = {c: net.seconds(kind, size / count, option.pattern, c) for c in option.channels}
     ends = dict.fromkeys(option.channels, 0.0)
-    made = []
+    chains = []
     for place in range(count):
         channel = min(ends, key=lambda c: ends[c] + took[c])
         ends[channel] += took[channel]
-        made.append(Strand(place // splines, place % splines, channel, took[channel]))
-    return tuple(made)
+        chains.append(Strand(place // splines, place % splines, channel, took[channel]))
+    return tuple(chains)
 
 
 def alone(net: Network, kind: str, size: float, option: Option) -> float:
@@ -106,10 +106,10 @@ def read(text: str) -> Plan:
     """Parses a plan. Raises ValueError if the text is not one."""
     try:
         version, chosen, order, spread = json.loads(text)
-        made = {name: _option(each) for name, each in chosen.items()}
+        options_by_name = {name: _option(each) for name, each in chosen.items()}
         channels = {name: tuple(map(int, some)) for name, some in spread.items()}
         steps = tuple((str(n), int(m), int(i)) for n, m, i in order)
-        return Plan(made, steps, int(version), channels)
+        return Plan(options_by_name, steps, int(version), channels)
     except (TypeError, KeyError, AttributeError) as error:
         raise ValueError(f"the text is not a plan: {error}") from None
 

@@ -120,7 +120,7 @@ def walked(dag: Dag, net: Network, cost: Cost, search: Search, ordered: bool = T
     some = [dag.operations[place] for place in dag.exchanges]
     state = {one.name: greedy(net, one.kind, one.size, True) for one in some}, dict(NONE)
     began = gained = time.monotonic()
-    at = begun = cost(*state)
+    at = initial = cost(*state)
     best, least = state, at
     count = 0
     while some and count < search.proposals:
@@ -134,12 +134,12 @@ def walked(dag: Dag, net: Network, cost: Cost, search: Search, ordered: bool = T
         one = draw.choice(some)
         chosen, leads = state
         if ordered and draw.random() < 0.5:
-            leads = leads | {one.name: draw.gauss(0.0, REACH * begun)}
+            leads = leads | {one.name: draw.gauss(0.0, REACH * initial)}
         else:
             chosen = chosen | {one.name: draw.choice(options(net, one.kind))}
         price = cost(chosen, leads)
-        if price <= at or draw.random() < math.exp(search.beta * (at - price) / begun):
+        if price <= at or draw.random() < math.exp(search.beta * (at - price) / initial):
             state, at = (chosen, leads), price
             if at < least:
                 best, least, gained = state, at, time.monotonic()
-    return Walk(*best, least, begun, count)
+    return Walk(*best, least, initial, count)

@@ -136,20 +136,20 @@ class Arbiter:
             mean = age * (len(self.apps) + 1)
             known = self.apps[app] = Known(now - age, now, demand, self.crowd - mean)
             free = self.leases.free(self.nodes())
-            kept = {node: min(n, free.get(node, 0)) for node, n in (holds or {}).items()}
-            if any(kept.values()):
-                self.leases.give(app, without_zeros(kept))
+            holdings = {node: min(n, free.get(node, 0)) for node, n in (holds or {}).items()}
+            if any(holdings.values()):
+                self.leases.give(app, without_zeros(holdings))
         known.heard, known.demand = now, demand
         if known.claim is None and work is not None and math.isfinite(work) and work > 0:
             known.claim = Claim(work)
         self.step(now)
         mine, auction = self.leases.of(app), self.round
-        said = Said(dict(mine), self.leases.until - now)
+        reply = Said(dict(mine), self.leases.until - now)
         if auction is None or app not in auction.bidders or app in auction.tables:
-            return said
+            return reply
         return Said(
-            said.held,
-            said.until,
+            reply.held,
+            reply.until,
             auction.offer,
             auction.number,
             {} if auction.all_leases else dict(mine),
@@ -288,14 +288,14 @@ class Arbiter:
                 names.append(app)
                 tables.append(table)
                 bids.append(Bid(use, np.array(table.rho, float), table.without))
-        found: dict[str, Workers] = {}
+        workers: dict[str, Workers] = {}
         capacity = np.array([free[node] for node in order], np.int64)
         for app, table, award in zip(names, tables, decided(bids, capacity), strict=True):
             if award.bundle >= 0:
                 won = table.bundles[award.bundle]
-                kept = kept_workers(sum(won.values()), award.kept, self.draw)
-                found[app] = largest(won, kept)
-        return found
+                number = kept_workers(sum(won.values()), award.kept, self.draw)
+                workers[app] = largest(won, number)
+        return workers
 
 
 def decided(bids: list[Bid], capacity: Uses) -> list[Award]:
@@ -303,10 +303,10 @@ def decided(bids: list[Bid], capacity: Uses) -> list[Award]:
     good = [place for place, bid in enumerate(bids) if is_sound(bid)]
     solver = exactly if len(good) <= MOST_EXACT else greedily
     awards = partial_allocation([bids[place] for place in good], capacity, solver)
-    found = [Award(-1, 0.0)] * len(bids)
+    every_award = [Award(-1, 0.0)] * len(bids)
     for place, award in zip(good, awards, strict=True):
-        found[place] = award
-    return found
+        every_award[place] = award
+    return every_award
 
 
 def is_sound(bid: Bid) -> bool:

@@ -47,11 +47,11 @@ class Leases:
 
 def largest(workers: Mapping[str, int], most: int) -> Workers:
     """At most `most` of the workers, from the nodes with the most."""
-    found: Workers = {}
+    chosen: Workers = {}
     for node, n in sorted(workers.items(), key=lambda pair: (-pair[1], pair[0])):
-        found[node] = min(n, most)
-        most -= found[node]
-    return without_zeros(found)
+        chosen[node] = min(n, most)
+        most -= chosen[node]
+    return without_zeros(chosen)
 
 
 def left_over(
@@ -63,15 +63,15 @@ def left_over(
     those that have some there now, then to any; among these to the one that has got the least.
     wanted: workers that each app can still use, in order.
     """
-    unmet, found = dict(wanted), {app: Workers() for app in wanted}
+    unmet, shares = dict(wanted), {app: Workers() for app in wanted}
     for node in sorted(free):
         for _ in range(free[node]):
             open_ = [app for app in unmet if unmet[app] > 0]
             if not open_:
                 break
-            there = [app for app in open_ if found[app].get(node, 0) < before[app].get(node, 0)]
-            there = there or [app for app in open_ if found[app].get(node)] or open_
-            app = min(there, key=lambda one: sum(found[one].values()))
-            found[app][node] = found[app].get(node, 0) + 1
+            there = [app for app in open_ if shares[app].get(node, 0) < before[app].get(node, 0)]
+            there = there or [app for app in open_ if shares[app].get(node)] or open_
+            app = min(there, key=lambda one: sum(shares[one].values()))
+            shares[app][node] = shares[app].get(node, 0) + 1
             unmet[app] -= 1
-    return found
+    return shares

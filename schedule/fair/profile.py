@@ -30,8 +30,8 @@ class Profile:
     @property
     def pace(self) -> float | None:
         """Seconds per row on one machine, or wherever it ran; None before the first unit."""
-        found = self.seen[False] or self.seen[True]
-        return median(found) if found else None
+        samples = self.seen[False] or self.seen[True]
+        return median(samples) if samples else None
 
     def slowdowns(self) -> Slowdowns:
         """Slowdowns S(G), at least 1."""

@@ -121,9 +121,9 @@ def without_one(
     if not sum(len(one.gain) for one in rest):
         return [-1] * len(rest)
     near = descended(rest, capacity, prices, total_gain(rest, known))
-    found = looked_at(rest, capacity, known, near, FEW_STATES)
-    if found is not None:
-        return found
+    best = looked_at(rest, capacity, known, near, FEW_STATES)
+    if best is not None:
+        return best
     return best_choice(rest, capacity, known, relaxed_prices(rest, capacity))
 
 
@@ -158,10 +158,10 @@ def best_choice(
 
     known: a feasible choice; prices: of the goods (K,).
     """
-    found = looked_at(bidders, capacity, known, prices, MOST_STATES)
-    if found is None:
-        found = program(bidders, capacity, GAP)
-    return max(found, list(known), key=lambda choice: total_gain(bidders, choice))
+    best = looked_at(bidders, capacity, known, prices, MOST_STATES)
+    if best is None:
+        best = program(bidders, capacity, GAP)
+    return max(best, list(known), key=lambda choice: total_gain(bidders, choice))
 
 
 def looked_at(
@@ -200,8 +200,8 @@ def in_question(bidder: Bundles, lost: Values, slack: float) -> list[Option]:
     uses = [tuple(row) for row in bidder.use.tolist()] + [(0,) * bidder.use.shape[1]]
     n = len(uses) - 1
     places = np.flatnonzero(lost <= slack).tolist()
-    found = [Option(float(lost[at]), at if at < n else -1, uses[at]) for at in places]
-    return sorted(found)
+    candidates = [Option(float(lost[at]), at if at < n else -1, uses[at]) for at in places]
+    return sorted(candidates)
 
 
 MOST_STATES, FEW_STATES = 20_000, 1_000
@@ -255,11 +255,11 @@ def first_of(pair: tuple[float, Link]) -> float:
 
 def chain(link: Link) -> list[int]:
     """Chosen bundles, the first bidder's first."""
-    found = []
+    points = []
     while link is not None:
-        found.append(link[0])
+        points.append(link[0])
         link = link[1]
-    return found[::-1]
+    return points[::-1]
 
 
 def clipped(
@@ -267,12 +267,12 @@ def clipped(
 ) -> tuple[float, tuple[int, ...]]:
     """Price of the capacity that no further bidder can use, and the rest of the capacity."""
     lost = 0.0
-    kept = []
+    options = []
     for have, most, price in zip(left, useful, prices, strict=True):
         if have > most:
             lost += price * (have - most)
-        kept.append(min(have, most))
-    return lost, tuple(kept)
+        options.append(min(have, most))
+    return lost, tuple(options)
 
 
 def constraints(bidders: Sequence[Bundles], capacity: Uses) -> tuple[csr_array, Values, Values]:
@@ -292,10 +292,10 @@ def constraints(bidders: Sequence[Bundles], capacity: Uses) -> tuple[csr_array, 
 def relaxed_prices(bidders: Sequence[Bundles], capacity: Uses) -> Values:
     """Returns the price of each good (K,) in the linear relaxation."""
     matrix, most, gain = constraints(bidders, capacity)
-    found = linprog(  # type: ignore[call-overload]
+    result = linprog(  # type: ignore[call-overload]
         -gain, A_ub=matrix, b_ub=most, bounds=(0, None), method="highs"
     )
-    prices: Values = np.maximum(0.0, -found.ineqlin.marginals[len(bidders) :])
+    prices: Values = np.maximum(0.0, -result.ineqlin.marginals[len(bidders) :])
     return prices
 
 
@@ -305,7 +305,7 @@ def program(bidders: Sequence[Bundles], capacity: Uses, gap: float) -> list[int]
     if not sum(len(one.gain) for one in bidders):
         return chosen
     matrix, most, gain = constraints(bidders, capacity)
-    found = milp(
+    result = milp(
         -gain,
         integrality=np.ones(len(gain), np.int64),
         bounds=Bounds(0, 1),
@@ -313,7 +313,7 @@ def program(bidders: Sequence[Bundles], capacity: Uses, gap: float) -> list[int]
         options={"mip_rel_gap": gap},
     )
     first = np.cumsum([0] + [len(one.gain) for one in bidders])
-    for place in np.flatnonzero(np.round(found.x)).tolist() if found.x is not None else []:
+    for place in np.flatnonzero(np.round(result.x)).tolist() if result.x is not None else []:
         bidder = int(np.searchsorted(first, place, side="right")) - 1
         chosen[bidder] = int(place - first[bidder])
     return chosen
@@ -401,10 +401,10 @@ def hull(place: int, bundles: Bundles) -> list[Step]:
         while len(corners) > 1 and bent(corners[-2], corners[-1], (size[at], gain[at])):
             corners.pop()
         corners.append((size[at], gain[at], at))
-    found = []
+    points = []
     for (less, low, _), (more, high, at) in pairwise(corners):
-        found.append(Step((high - low) / (more - less), place, at))
-    return found
+        points.append(Step((high - low) / (more - less), place, at))
+    return points
 
 
 def bent(one: tuple[int, float, int], two: tuple[int, float, int], to: tuple[int, float]) -> bool:

@@ -66,10 +66,10 @@ class Correlations:
         self._slot[old[old >= 0]] = -1
         self._column[slots], self._slot[fresh] = fresh, slots
         used = np.flatnonzero(self._column >= 0)
-        found = self.columns[:, fresh].T @ self.columns[:, self._column[used]]
-        self._kept[np.ix_(slots, used)] = found
-        self._kept[np.ix_(used, slots)] = found.T
-        self.computed += found.size
+        products = self.columns[:, fresh].T @ self.columns[:, self._column[used]]
+        self._kept[np.ix_(slots, used)] = products
+        self._kept[np.ix_(used, slots)] = products.T
+        self.computed += products.size
         self.read += len(fresh) + len(used)
 
     def _free(self, n: int, needed: Places) -> Places:

@@ -27,13 +27,13 @@ class Dynamic:
     def run(self, program: Program, A: Any, D: Any, workers: Workers) -> Finished:
         """Runs a program, starting from the model A."""
         flying: deque[list[Any]] = deque()
-        done, begun, ended = 0, 0, False
-        while flying or (begun < self.iterations and not ended):
-            if begun < self.iterations and len(flying) < self.depth and not ended:
-                asked = self.ask(program, A, D, workers)
-                begun += 1
-                if asked:
-                    flying.append(asked)
+        done, started, ended = 0, 0, False
+        while flying or (started < self.iterations and not ended):
+            if started < self.iterations and len(flying) < self.depth and not ended:
+                requests = self.ask(program, A, D, workers)
+                started += 1
+                if requests:
+                    flying.append(requests)
                     continue
                 ended = not flying
             if flying:

@@ -95,9 +95,9 @@ class Prioritised:
             self.distance[places] = distance
         even = self.turned[places]
         self.turned[places] = False
-        kept = max(0.0, 1 - even.sum() / (MEMORY * self.n))
-        self.squares = kept * self.squares + float(self.change[places[even]].sum())
-        self.count = kept * self.count + int(even.sum())
+        share = max(0.0, 1 - even.sum() / (MEMORY * self.n))
+        self.squares = share * self.squares + float(self.change[places[even]].sum())
+        self.count = share * self.count + int(even.sum())
 
     def _draw(self, in_turn: int) -> tuple[Places, Places]:
         """Candidates by their last change, the most urgent first; and those never picked, or in
@@ -133,12 +133,12 @@ class Prioritised:
         if self.distance is not None:
             urgent = np.maximum(self.moved - self.seen, 0) / self.distance**2
             urgent[self.pending] = -1
-            found = np.argpartition(urgent, self.n - n)[self.n - n :] if n else self.fresh[:0]
-            found = found[urgent[found] >= 0]
-            return np.asarray(found[np.argsort(-urgent[found], kind="stable")])
-        found = np.take(self.turn, np.arange(self.next, self.next + n), mode="wrap")
+            chosen = np.argpartition(urgent, self.n - n)[self.n - n :] if n else self.fresh[:0]
+            chosen = chosen[urgent[chosen] >= 0]
+            return np.asarray(chosen[np.argsort(-urgent[chosen], kind="stable")])
+        chosen = np.take(self.turn, np.arange(self.next, self.next + n), mode="wrap")
         self.next = (self.next + n) % self.n
-        return found
+        return chosen
 
     def _chosen(self, drawn: Places, most: int, before: Places) -> Places:
         """At most `most` candidates without an edge to an earlier one, or to a pending one that

@@ -77,11 +77,11 @@ def checked_jobs(jobs: Any, allowed: Callable[[int], bool], expected: str) -> li
     length.
     """
     try:
-        found = list(jobs)
+        checked = list(jobs)
     except TypeError:
         raise OperatorError(
             f"schedule returned an object of type {type(jobs).__name__}, expected a list of jobs"
         ) from None
-    if not allowed(len(found)):
-        raise OperatorError(f"schedule returned {len(found)} jobs, expected {expected}")
-    return found
+    if not allowed(len(checked)):
+        raise OperatorError(f"schedule returned {len(checked)} jobs, expected {expected}")
+    return checked

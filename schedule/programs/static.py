@@ -36,8 +36,8 @@ class Static:
 
     def rotate(self, program: Program, A: Any, D: Any, workers: Workers) -> Any:
         """Returns the model after one rotation."""
-        given = program.schedule(A, D)
-        jobs = checked_jobs(given, lambda n: n > 0, "at least one")
+        scheduled = program.schedule(A, D)
+        jobs = checked_jobs(scheduled, lambda n: n > 0, "at least one")
         blocks = [program.part(job, A) for job in jobs]
         held = dealt([float(program.weight(job)) for job in jobs], workers.count)
         for step in range(workers.count):

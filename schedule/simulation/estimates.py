@@ -43,8 +43,8 @@ class Estimate:
 
 def estimates(work: Workload, workers: int, costs: Costs) -> list[Estimate]:
     """Estimates TP, MTP, DP and GAP on a number of workers, the shortest first."""
-    found = [make(work, workers, costs) for make in (tp, mtp, dp, gap)]
-    return sorted(found, key=lambda one: one.seconds)
+    values = [make(work, workers, costs) for make in (tp, mtp, dp, gap)]
+    return sorted(values, key=lambda one: one.seconds)
 
 
 def tp(work: Workload, workers: int, costs: Costs) -> Estimate:

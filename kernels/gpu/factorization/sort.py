@@ -127,8 +127,8 @@ def sorted_on_host(
     schedule = layout.schedule(device, sizes)
     capacity = min(PIECE_BYTES // RECORD, most)
     records = OnHost(device, table, device.to_host(schedule.start), capacity)
-    found = Ratings(records, layout.users, layout.items, schedule, mean, deviation)
-    return unit.in_callers_units(found)
+    ratings = Ratings(records, layout.users, layout.items, schedule, mean, deviation)
+    return unit.in_callers_units(ratings)
 
 
 def counted(

@@ -190,14 +190,14 @@ class DeviceFactorization:
         if self.kept is None:
             self.kept = [vectors.copy() for vectors in self.vectors_of]
             return
-        for kept, vectors in zip(self.kept, self.vectors_of, strict=True):
-            kept[:] = vectors
+        for copy, vectors in zip(self.kept, self.vectors_of, strict=True):
+            copy[:] = vectors
 
     def restore(self) -> None:
         """Resets the vectors to their values at the last `keep`."""
         assert self.kept is not None
-        for kept, vectors in zip(self.kept, self.vectors_of, strict=True):
-            vectors[:] = kept
+        for copy, vectors in zip(self.kept, self.vectors_of, strict=True):
+            vectors[:] = copy
 
     def epoch(self, number: int, step: float, lock_free: bool = False) -> float:
         """Trains each rating once. Returns the mean of losses before each update, plus penalty.
@@ -267,12 +267,12 @@ class DeviceFactorization:
             strict=True,
         ):
             ids = self.device.to_host(side.ids)
-            found = self.device.to_host(vectors)[:, : shape.width].astype(np.float64)
+            result = self.device.to_host(vectors)[:, : shape.width].astype(np.float64)
             with np.errstate(invalid="ignore"):  # 0 times infinity; the caller checks for it
-                found *= np.sqrt(deviation)
+                result *= np.sqrt(deviation)
                 if shape.biases:
-                    found[:, 0] *= np.sqrt(deviation)
-            coef[first + ids] = found
+                    result[:, 0] *= np.sqrt(deviation)
+            coef[first + ids] = result
             first += n_ids
         return self.ratings.mean, coef
 
@@ -316,8 +316,8 @@ class DeviceFactorization:
         return -(-workers * source.factor_lanes(stride) // source.FACTOR_THREADS)
 
     def _launch(self, kernel: str, blocks: int, arguments: list[Any]) -> None:
-        made = source.factors(kernel, self.shape.rank, self.shape.biases)
-        self.device.launch(made, (blocks, 1), arguments)
+        code = source.factors(kernel, self.shape.rank, self.shape.biases)
+        self.device.launch(code, (blocks, 1), arguments)
 
 
 def columns_of(rows: Pass, device: Device) -> tuple[Any, Any, Any]:

@@ -97,14 +97,14 @@ class Fused:
 
     def layers(self) -> Layers:
         """The weights (G, in, out) and biases (G, 1, out) of each layer."""
-        found, at, xp = [], 0, self.device.xp
+        layers, at, xp = [], 0, self.device.xp
         for inputs, out in pairwise(self.sizes):
             size = (inputs + 1) * (out | 1)
             matrix = self.nets[:, at : at + size].reshape(self.g, inputs + 1, out | 1)
             parts = matrix[:, :inputs, :out], matrix[:, inputs:, :out]
-            found.append((xp.ascontiguousarray(parts[0]), xp.ascontiguousarray(parts[1])))
+            layers.append((xp.ascontiguousarray(parts[0]), xp.ascontiguousarray(parts[1])))
             at += size
-        return found
+        return layers
 
     def epoch(
         self, epoch: int, rate: float, orders: Orders, alive: NDArray[np.bool_]
@@ -114,7 +114,7 @@ class Fused:
         """
         block, put = self.block, self.device.to_device
         sums = self.device.xp.zeros((self.g, 2), np.float64)
-        given = [
+        arguments = [
             block.x,
             block.y,
             block.share,
@@ -134,6 +134,6 @@ class Fused:
                 self.device.launched().wait()
             raise_if_cancelled(self.mark)
             between = np.int64(low), np.int64(min(low + each, self.longest))
-            self.device.launch(self.source, (self.g, 1), [*given, *between, *behind])
-        found = self.device.to_host(sums)
-        return found[:, 0], found[:, 1] == 0
+            self.device.launch(self.source, (self.g, 1), [*arguments, *between, *behind])
+        totals = self.device.to_host(sums)
+        return totals[:, 0], totals[:, 1] == 0

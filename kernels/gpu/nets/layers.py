@@ -77,10 +77,10 @@ def gradient(
     xp: Any, layers: Layers, values: list[Any], slopes: list[Any], delta: Any
 ) -> list[tuple[Any, Any]]:
     """Gradient by back-propagation; delta: derivatives of the mean loss by the margins."""
-    found = []
+    gradients = []
     for at in range(len(layers) - 1, -1, -1):
         of_weights = xp.matmul(values[at].transpose(0, 2, 1), delta)
-        found.append((of_weights, delta.sum(axis=1, keepdims=True)))
+        gradients.append((of_weights, delta.sum(axis=1, keepdims=True)))
         if at:
             delta = xp.matmul(delta, layers[at][0].transpose(0, 2, 1)) * slopes[at - 1]
-    return found[::-1]
+    return gradients[::-1]

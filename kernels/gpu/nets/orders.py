@@ -81,7 +81,7 @@ class Orders:
         source = source_of(self.longest)
         if source.shared > self.device.shared_bytes - STATIC:
             return self._by_host(epoch)
-        made = self.device.xp.empty((len(self.counts), self.longest), np.int32)
+        orders = self.device.xp.empty((len(self.counts), self.longest), np.int32)
         seed = np.uint64(within(within(self.seed, 2), epoch))
         self.device.launch(
             source,
@@ -91,15 +91,15 @@ class Orders:
                 np.int64(self.longest),
                 seed,
                 np.int32(self.shuffled),
-                made,
+                orders,
             ],
         )
-        return made
+        return orders
 
     def _by_host(self, epoch: int) -> Any:
         """Draws the orders on the host, for groups whose order exceeds a block's memory."""
-        made = np.tile(np.arange(self.longest, dtype=np.int32), (len(self.counts), 1))
-        for row, count in zip(made, self.counts.tolist(), strict=True):
+        orders = np.tile(np.arange(self.longest, dtype=np.int32), (len(self.counts), 1))
+        for row, count in zip(orders, self.counts.tolist(), strict=True):
             if self.shuffled:
                 row[:count] = epoch_order(self.seed, epoch, count)
-        return self.device.to_device(made)
+        return self.device.to_device(orders)

@@ -42,19 +42,19 @@ AT_ONCE = 1 << 14
 def trained_on_device(device: Device, rows: Pass, rules: Rules, given: ByGroup) -> Trained:
     """Trains the net of each group; returns the same as `kernels.nets.training.trained`."""
     g, n_weights = rows.n_groups, rules.weights(rows.n_features)
-    found = Trained(
+    result = Trained(
         np.full((g, n_weights), np.nan), np.full((g, rules.epochs), np.nan), np.zeros(g, TRAINED)
     )
     for name in ("base_loss", "loss", "held_loss"):
-        found.about[name] = np.nan
+        result.about[name] = np.nan
     taken = np.ones(g, bool) if given.left_out is None else given.left_out == 0
     for places in parts_of(rows.groups["n_rows"], np.flatnonzero(taken)):
         block = block_of(device, rows.of(places), rules, given, places)
         start = None if given.start is None else given.start[places]
         one = Training(device, block, rules, start, rows.cancel_mark).run()
-        found.weights[places], found.history[places] = one.weights, one.history
-        found.about[places] = one.about
-    return found
+        result.weights[places], result.history[places] = one.weights, one.history
+        result.about[places] = one.about
+    return result
 
 
 class Training:
@@ -107,7 +107,7 @@ class Training:
         about["held_loss"] = np.nan
         unit = self.block.label_scale**2
         alive = self.block.finite.copy()
-        begun = None if self.given is None else self._final_loss() * unit
+        initial = None if self.given is None else self._final_loss() * unit
         about["ending"][~alive] = OUT_OF_RANGE
         about["base_loss"] = np.where(alive, self._constant_loss() * unit, np.nan)
         for epoch in range(self.rules.epochs):
@@ -125,9 +125,9 @@ class Training:
         with np.errstate(over="ignore", invalid="ignore"):
             about["loss"] = np.where(self.block.finite, self._final_loss() * unit, np.nan)
         weights = np.where(self.block.finite[:, None], self._in_caller_s_units(), np.nan)
-        if begun is not None and self.given is not None:
-            worse = self.block.finite & ~(about["loss"] <= ABOVE * begun)
-            weights[worse], about["loss"][worse] = self.given[worse], begun[worse]
+        if initial is not None and self.given is not None:
+            worse = self.block.finite & ~(about["loss"] <= ABOVE * initial)
+            weights[worse], about["loss"][worse] = self.given[worse], initial[worse]
             about["ending"][worse], about["kept"][worse] = WORSE, 0
         return Trained(weights, history, about)
 
@@ -184,15 +184,15 @@ class Training:
             for which in (0, 1):
                 w, g = self.layers[at][which], slope[at][which]
                 first, second = self.first[at][which], self.second[at][which]
-                kept = np.float32(1 - rate * rules.weight_decay if which == 0 else 1)
+                decay = np.float32(1 - rate * rules.weight_decay if which == 0 else 1)
                 if rules.algorithm == 0:
                     new_first = np.float32(BETA1) * first + np.float32(1 - BETA1) * g
                     new_second = np.float32(BETA2) * second + np.float32(1 - BETA2) * g * g
                     length = xp.sqrt(new_second * shares[1]) + np.float32(EPSILON)
-                    moved = kept * w - np.float32(rate) * shares[0] * new_first / length
+                    moved = decay * w - np.float32(rate) * shares[0] * new_first / length
                 else:
                     new_first, new_second = np.float32(rules.momentum) * first + g, second
-                    moved = kept * w - np.float32(rate) * new_first
+                    moved = decay * w - np.float32(rate) * new_first
                 self._keep(at, which, xp.where(moving, moved, w))
                 self._keep(at, which, xp.where(moving, new_first, first), self.first)
                 self._keep(at, which, xp.where(moving, new_second, second), self.second)
@@ -206,12 +206,12 @@ class Training:
 
     def _finite(self) -> NDArray[np.bool_]:
         """Returns whether all weights of a group are finite, (G,)."""
-        found = np.ones(self.g, bool)
+        finite = np.ones(self.g, bool)
         for pair in self.layers:
             for array in pair:
                 total = self.device.to_host((array * 0).sum(axis=(1, 2)))
-                found &= np.asarray(total) == 0
-        return found
+                finite &= np.asarray(total) == 0
+        return finite
 
     def _final_loss(self) -> Floats:
         """Mean loss over all rows in the nets' units, (G,)."""
@@ -235,11 +235,11 @@ class Training:
             mean = (y * share).sum(axis=1, keepdims=True)
             off = y - mean / self.device.to_device(count)[:, None]
             return host((off * off * share).sum(axis=1)) / count / 2
-        found = np.zeros(self.g)
+        loss = np.zeros(self.g)
         for k in range(max(self.rules.outputs, 2)):
             part = host((share * (y == k)).sum(axis=1)) / count
-            found -= np.where(part > 0, part * np.log(np.where(part > 0, part, 1)), 0)
-        return found
+            loss -= np.where(part > 0, part * np.log(np.where(part > 0, part, 1)), 0)
+        return loss
 
     def _in_caller_s_units(self) -> Floats:
         """Weights (G, weights) in the caller's units: by layer and unit, the bias and the
@@ -261,12 +261,12 @@ class Training:
 
 def split(flat: NDArray[Any], sizes: tuple[int, ...]) -> list[tuple[Any, Any]]:
     """Splits weights (G, weights) into each layer's weights (G, out, in) and biases (G, out)."""
-    found, at = [], 0
+    pieces, at = [], 0
     for inputs, out in pairwise(sizes):
         table = flat[:, at : at + out * (inputs + 1)].reshape(len(flat), out, inputs + 1)
-        found.append((table[..., 1:], table[..., 0]))
+        pieces.append((table[..., 1:], table[..., 0]))
         at += out * (inputs + 1)
-    return found
+    return pieces
 
 
 def rate_of(rules: Rules, epoch: int) -> float:

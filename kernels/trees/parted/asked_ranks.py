@@ -43,16 +43,16 @@ def leaf_quantiles(parted: Asking, tree: Tree, every: bool, weighted: bool) -> F
     about: list[Array] = [*joined([tree])[1:], slot]
 
     def count(first: Keys, known: int, bits: int) -> Array:
-        given: dict[str, Any] = {"of": LACKS, "known": known, "bits": bits, "every": every}
+        fields: dict[str, Any] = {"of": LACKS, "known": known, "bits": bits, "every": every}
         if weighted:
-            found = parted.answers("ranks", first, *about, weighs=True, **given)
-            return sum_of([one[0] for one in found])
-        return parted.summed("ranks", first, *about, weighs=False, **given)
+            replies = parted.answers("ranks", first, *about, weighs=True, **fields)
+            return sum_of([one[0] for one in replies])
+        return parted.summed("ranks", first, *about, weighs=False, **fields)
 
     def after(keys: Keys) -> Keys:
-        given: dict[str, Any] = {"of": LACKS, "known": 64, "bits": 0, "every": every}
-        found = parted.answers("next", keys, *about, weighs=False, **given)
-        least: Keys = np.minimum.reduce([one[0] for one in found])
+        fields: dict[str, Any] = {"of": LACKS, "known": 64, "bits": 0, "every": every}
+        replies = parted.answers("next", keys, *about, weighs=False, **fields)
+        least: Keys = np.minimum.reduce([one[0] for one in replies])
         return least
 
     return quantiles(int(leaves.sum()), parted.rules.shape, count, after, weighted)
@@ -79,9 +79,9 @@ def one_side(
 
     def counting(of: int) -> Any:
         def count(first: Keys, known: int, bits: int) -> Array:
-            given: dict[str, Any] = {"of": of, "known": known, "bits": bits, "every": False}
-            given |= {"iteration": iteration, "weighs": False}
-            return parted.summed("ranks", first, sizes, out.view(np.uint64), **given)
+            fields: dict[str, Any] = {"of": of, "known": known, "bits": bits, "every": False}
+            fields |= {"iteration": iteration, "weighs": False}
+            return parted.summed("ranks", first, sizes, out.view(np.uint64), **fields)
 
         return count
 

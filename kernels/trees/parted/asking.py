@@ -64,17 +64,17 @@ class Asking(ABC):
         """Replies of all parts; those that need the whole state are asked twice."""
         first = max(0, len(self.trees) - self.targets.outputs)
         trees = joined(self.trees[first:])
-        asked = self.asked(do, arrays, first)
-        found = self.rows.asked(self.method, *arrays, *trees, **asked, **given)
-        lost = [place for place, one in enumerate(found) if one[0] is None]
+        fields = self.asked(do, arrays, first)
+        replies = self.rows.asked(self.method, *arrays, *trees, **fields, **given)
+        lost = [place for place, one in enumerate(replies) if one[0] is None]
         if lost:
             trees = joined(self.trees)
             each = {at: [*arrays, *trees, *self.setup(at)] for at in lost}
             given |= self.asked(do, arrays, 0, anew=True)
             again = self.rows.asked_each(self.method, each, **given)
             for place, one in zip(lost, again, strict=True):
-                found[place] = one
-        return found
+                replies[place] = one
+        return replies
 
     def tell_each(self, do: str, each: Sequence[list[Array]]) -> None:
         """Sends each part its own arrays."""

@@ -46,8 +46,8 @@ class BaggedPart:
         boost = boost_of(Rules(**given["rules"]), targets)
         self.handle = ctypes.c_void_p()
         extent = np.array(given["extent"])
-        made = pointer(extent), beside.memory, ctypes.byref(self.handle)
-        check_code(library().tk_bagged_new(rows.struct, boost, self.bins.struct, *made))
+        arguments = pointer(extent), beside.memory, ctypes.byref(self.handle)
+        check_code(library().tk_bagged_new(rows.struct, boost, self.bins.struct, *arguments))
         self.n_rows, self.width = (int(rows.groups[one][0]) for one in ("n_rows", "dim"))
         self.name, self.stage, self.applied = name, CODED, 0
         self.sorted = np.zeros(0, np.uint64)
@@ -64,21 +64,21 @@ class BaggedPart:
 
     def sums(self) -> list[Array]:
         """Returns the sums of the labels, (K,)."""
-        found = np.zeros(self.outputs)
-        check_code(library().tk_bagged_sums(self.handle, pointer(found)))
-        return [found]
+        sums = np.zeros(self.outputs)
+        check_code(library().tk_bagged_sums(self.handle, pointer(sums)))
+        return [sums]
 
     def keys(self, given: Mapping[str, Any]) -> list[Array]:
         """Returns the keys of rows' content in a slice, and the number of rows of each."""
-        found = np.empty(self.n_rows, np.uint64)
-        check_code(library().tk_bagged_keys(self.handle, pointer(found)))
-        return counted(found, given)
+        keys = np.empty(self.n_rows, np.uint64)
+        check_code(library().tk_bagged_keys(self.handle, pointer(keys)))
+        return counted(keys, given)
 
     def tell_apart(self, keys: NDArray[np.uint64], before: NDArray[np.int64]) -> list[Array]:
         """Makes the keys of rows distinct by the number of equal rows in earlier parts."""
         self.sorted = np.empty(self.n_rows, np.uint64)
-        given = pointer(keys), pointer(before), len(keys), pointer(self.sorted)
-        check_code(library().tk_bagged_tell_apart(self.handle, *given))
+        arguments = pointer(keys), pointer(before), len(keys), pointer(self.sorted)
+        check_code(library().tk_bagged_tell_apart(self.handle, *arguments))
         self.stage = APART
         return [np.ones(1)]
 
@@ -98,11 +98,11 @@ class BaggedPart:
 
     def start(self, means: Floats, total: float) -> list[Array]:
         """The C structure `tk_bagged_start`."""
-        found = np.empty(1 + self.outputs)
-        given = pointer(np.ascontiguousarray(means)), total, pointer(found)
-        check_code(library().tk_bagged_start(self.handle, *given))
+        out = np.empty(1 + self.outputs)
+        arguments = pointer(np.ascontiguousarray(means)), total, pointer(out)
+        check_code(library().tk_bagged_start(self.handle, *arguments))
         self.stage = STARTED
-        return [found]
+        return [out]
 
     def apply(self, trees: Listed, first: int, end: int) -> bool:
         """Adds predictions of trees, from number `first` on; returns False if some are missing."""
@@ -122,27 +122,30 @@ class BaggedPart:
 
     def begin(self, extent: Floats) -> list[Array]:
         """Sums over the rows that the next tree draws, (1, bins, 3)."""
-        found = np.empty((1, self.bins.total, 3), np.int64)
-        given = pointer(np.ascontiguousarray(extent)), pointer(found)
-        check_code(library().tk_bagged_begin(self.handle, *self.number, *given))
+        sums = np.empty((1, self.bins.total, 3), np.int64)
+        arguments = pointer(np.ascontiguousarray(extent)), pointer(sums)
+        check_code(library().tk_bagged_begin(self.handle, *self.number, *arguments))
         self.begun, self.leaves = self.applied, {0}
-        return [found]
+        return [sums]
 
     def divide(self, splits: NDArray[np.void], summed: bool = True) -> list[Array]:
         """Sums over the requested leaves, (n, bins, 3)."""
-        made = {*splits["left"].tolist(), *splits["right"].tolist()}
-        if self.begun != self.applied or not set(splits["leaf"].tolist()) <= self.leaves | made:
+        children = {*splits["left"].tolist(), *splits["right"].tolist()}
+        if (
+            self.begun != self.applied
+            or not set(splits["leaf"].tolist()) <= self.leaves | children
+        ):
             return []
         n = int((splits["wanted"] >= 0).sum()) if summed else 0
-        found = np.empty((n, self.bins.total, 3), np.int64)
-        given = pointer(splits), len(splits), pointer(found) if summed else None
-        self.leaves |= made
+        sums = np.empty((n, self.bins.total, 3), np.int64)
+        arguments = pointer(splits), len(splits), pointer(sums) if summed else None
+        self.leaves |= children
         try:
-            check_code(library().tk_bagged_divide(self.handle, *given))
+            check_code(library().tk_bagged_divide(self.handle, *arguments))
         except BaseException:
             self.forget()
             raise
-        return [found]
+        return [sums]
 
     def rows(self, splits: NDArray[np.void], leaves: NDArray[np.int32]) -> list[Array]:
         """Counts the drawn rows of leaves, (n,), after some splits; returns also their codes and
@@ -150,17 +153,17 @@ class BaggedPart:
         """
         if not self.divide(splits, summed=False) or not set(leaves.tolist()) <= self.leaves:
             return []
-        asked = self.handle, pointer(leaves), len(leaves)
-        n, counts = library().tk_bagged_count(*asked), np.empty(len(leaves), np.int64)
-        found = [counts, np.empty((n, self.width), np.uint8), np.empty((n, 2), np.int64)]
-        library().tk_bagged_rows(*asked, *map(pointer, found))
-        return found
+        request = self.handle, pointer(leaves), len(leaves)
+        n, counts = library().tk_bagged_count(*request), np.empty(len(leaves), np.int64)
+        reply = [counts, np.empty((n, self.width), np.uint8), np.empty((n, 2), np.int64)]
+        library().tk_bagged_rows(*request, *map(pointer, reply))
+        return reply
 
     def losses(self) -> list[Array]:
         """The C structure `tk_bagged_losses`."""
-        found = np.empty(2)
-        library().tk_bagged_losses(self.handle, pointer(found))
-        return [found]
+        losses = np.empty(2)
+        library().tk_bagged_losses(self.handle, pointer(losses))
+        return [losses]
 
 
 def answered(rows: Pass, arrays: list[Any], given: Mapping[str, Any], beside: Beside) -> list[Any]:
@@ -170,8 +173,8 @@ def answered(rows: Pass, arrays: list[Any], given: Mapping[str, Any], beside: Be
     if part is None:
         return [None]
     there = part.stage >= given["stage"] and part.apply(trees, given["first"], given["tree"])
-    found = ANSWERS[given["do"]](part, own, given) if there else []
-    return [*found] or [None]
+    reply = ANSWERS[given["do"]](part, own, given) if there else []
+    return [*reply] or [None]
 
 
 ANSWERS: dict[str, Callable[[BaggedPart, Sequence[Any], Mapping[str, Any]], list[Array]]] = {
@@ -192,10 +195,12 @@ def began_anew(
     rows: Pass, message: Mapping[str, Any], beside: Beside, setup: list[Any], trees: Listed
 ) -> None:
     """Keeps a part with the state before the message: it has all trees."""
-    given = message["setup"]
+    setup_fields = message["setup"]
     free_kept(beside)
     keys, before, places, means = setup[SETUP - 4 : SETUP]
-    beside.kept[KEPT] = part = BaggedPart(rows, message["name"], given, setup[: SETUP - 4], beside)
+    beside.kept[KEPT] = part = BaggedPart(
+        rows, message["name"], setup_fields, setup[: SETUP - 4], beside
+    )
     if keys is not None:
         part.tell_apart(keys, before)
     if places is not None:

@@ -70,11 +70,13 @@ class Bagged(Asking):
     def asked(
         self, do: str, arrays: Sequence[Array | None], first: int, anew: bool = False
     ) -> dict[str, Any]:
-        given: dict[str, Any] = {"do": do, "own": len(arrays), "first": first}
-        given |= {"tree": len(self.trees), "name": self.name, "stage": self.stage}
-        given |= {"all_rows": self.n_rows, "total": self.total}
+        fields: dict[str, Any] = {"do": do, "own": len(arrays), "first": first}
+        fields |= {"tree": len(self.trees), "name": self.name, "stage": self.stage}
+        fields |= {"all_rows": self.n_rows, "total": self.total}
         extent = self.extent.view(np.float64).tolist()
-        return given | ({"setup": {"rules": asdict(self.rules), "extent": extent}} if anew else {})
+        return fields | (
+            {"setup": {"rules": asdict(self.rules), "extent": extent}} if anew else {}
+        )
 
     def setup(self, place: int) -> list[Array | None]:
         bins = self.bins
@@ -103,24 +105,24 @@ class Bagged(Asking):
     def merged(self) -> list[NDArray[np.uint32]]:
         """Indices of the keys of each part, rising."""
         bits, before = max(0, (self.n_rows // TOGETHER).bit_length()), 0
-        found: list[list[NDArray[np.uint32]]] = []
+        merged: list[list[NDArray[np.uint32]]] = []
         for number in range(1 << bits):
             keys = [one[0] for one in self.answers("sorted", bits=bits, slice=number)]
             order = np.argsort(np.concatenate(keys), kind="stable")
             place = np.empty(len(order), np.uint32)
             place[order] = np.arange(before, before + len(order), dtype=np.uint32)
             before += len(order)
-            found.append(np.split(place, np.cumsum([len(one) for one in keys])[:-1]))
-        return [np.concatenate(each) for each in zip(*found, strict=True)]
+            merged.append(np.split(place, np.cumsum([len(one) for one in keys])[:-1]))
+        return [np.concatenate(each) for each in zip(*merged, strict=True)]
 
     def start(self) -> float:
         """The mean loss before the first tree."""
         sums = summed(self.ask("sums")).tolist()
         means = [library().tk_base_of(self.boost, one, self.total) for one in sums]
-        found = self.ask("start", np.array(means))
+        replies = self.ask("start", np.array(means))
         self.means, self.stage = np.array(means), STARTED
-        self.widest = np.max([one[1:] for one in found], axis=0)
-        return float(summed([one[:1] for one in found])[0])
+        self.widest = np.max([one[1:] for one in replies], axis=0)
+        return float(summed([one[:1] for one in replies])[0])
 
     def grown(self, grower: Grower) -> Tree:
         """Grows the next tree."""

@@ -66,7 +66,7 @@ def about(rows: Pass, arrays: list[Any], given: Mapping[str, Any], beside: Besid
     library().tk_gaps(group, pointer(gaps))
     library().tk_weights(group, pointer(weights))
     library().tk_range_of_labels(group, pointer(weights[3:]))
-    found: list[Array] = [gaps, weights]
+    reply: list[Array] = [gaps, weights]
     for feature in given["categories"]:
         counts = np.zeros(MOST_LEVEL + 1, np.int64)
         code = library().tk_level_counts(group, feature, pointer(counts))
@@ -77,26 +77,26 @@ def about(rows: Pass, arrays: list[Any], given: Mapping[str, Any], beside: Besid
             )
         check_code(code)
         levels = np.flatnonzero(counts)
-        found += [levels, counts[levels]]
-    return found
+        reply += [levels, counts[levels]]
+    return reply
 
 
 def values(rows: Pass, arrays: list[Any], given: Mapping[str, Any], beside: Beside) -> list[Array]:
     """Reply of a part: for each feature the values of its sampled rows, without missing ones."""
     rows, _ = held_apart(rows, arrays, given["hold"], beside)
     handle, n = ctypes.c_void_p(), ctypes.c_int64()
-    made = ctypes.byref(handle), ctypes.byref(n)
-    check_code(library().tk_bin_sample_new(address_of(rows.groups), given["all_rows"], *made))
+    outputs = ctypes.byref(handle), ctypes.byref(n)
+    check_code(library().tk_bin_sample_new(address_of(rows.groups), given["all_rows"], *outputs))
     kind = (np.float32, np.float64)[int(rows.groups["kind"][0])]
-    found: list[Array] = []
+    reply: list[Array] = []
     try:
         room = np.empty(n.value)
         for feature in given["features"]:
             count = library().tk_bin_sample_values(handle, feature, pointer(room))
-            found.append(room[:count].astype(kind))
+            reply.append(room[:count].astype(kind))
     finally:
         library().tk_bin_sample_free(handle)
-    return found
+    return reply
 
 
 def bins_of(
@@ -122,10 +122,10 @@ def bins_of(
     step = max(1, VALUES_TOGETHER // max(sampled, 1))
     for at in range(0, len(own), step):
         some = own[at : at + step]
-        for feature, found in zip(some, merged(rows, hold, some, all_rows), strict=True):
+        for feature, sample in zip(some, merged(rows, hold, some, all_rows), strict=True):
             out = np.empty(rules.max_bins)
-            given = pointer(found), len(found), boost, all_rows, pointer(out)
-            count = library().tk_bounds_of(*given)
+            arguments = pointer(sample), len(sample), boost, all_rows, pointer(out)
+            count = library().tk_bounds_of(*arguments)
             bounds[feature] = out[: room(count)]
     weights = np.array([one[1] for one in answers])
     return put_together(bounds, missing, flags), weights
@@ -143,10 +143,10 @@ def shared(targets: Targets, feature: int, bounds: list[Floats]) -> bool:
     if targets.bounds is None:
         return False
     numbers, start = targets.bounds
-    given = numbers[start[feature] : start[feature + 1]]
-    if len(given) == 1 and np.isnan(given[0]):
+    bound = numbers[start[feature] : start[feature + 1]]
+    if len(bound) == 1 and np.isnan(bound[0]):
         return False
-    bounds[feature] = given
+    bounds[feature] = bound
     return True
 
 

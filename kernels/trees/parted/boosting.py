@@ -78,15 +78,15 @@ class Parted(Asking):
     ) -> dict[str, Any]:
         """Arguments of a message that has the trees from `first` on."""
         tree = len(self.trees)
-        given: dict[str, Any] = {"do": do, "own": len(arrays), "first": first, "tree": tree}
-        given |= {"name": self.name, "drawn": self.drawn, "draws": bool(self.earlier)}
+        fields: dict[str, Any] = {"do": do, "own": len(arrays), "first": first, "tree": tree}
+        fields |= {"name": self.name, "drawn": self.drawn, "draws": bool(self.earlier)}
         if anew:
             extent = [float(self.extent[0][name]) for name in EXTENT.fields or ()]
-            given["setup"] = {"rules": asdict(self.rules), "extent": extent, "trees": tree}
-            given["setup"] |= {"begun": self.begun, "drawn": self.drawn}
-            given["setup"] |= {"hold": self.hold.given if self.hold else None}
-            given["setup"] |= {"draws": bool(self.earlier)}
-        return given
+            fields["setup"] = {"rules": asdict(self.rules), "extent": extent, "trees": tree}
+            fields["setup"] |= {"begun": self.begun, "drawn": self.drawn}
+            fields["setup"] |= {"hold": self.hold.given if self.hold else None}
+            fields["setup"] |= {"draws": bool(self.earlier)}
+        return fields
 
     def setup(self, place: int) -> list[Array | None]:
         """Arrays with which one part starts."""
@@ -142,10 +142,10 @@ class Parted(Asking):
     def loss(self, do: str = "losses", *arrays: Array | None) -> float:
         """The mean loss; updates the range of derivatives and curvatures."""
         self.by = None  # a restarted part would otherwise draw the next iteration's rows by it
-        found = self.ask(do, *arrays)
-        self.extent["derivative"] = max(float(one[2]) for one in found)
-        self.extent["curvature"] = max(float(one[3]) for one in found)
-        losses = summed([one[:2] for one in found])
+        replies = self.ask(do, *arrays)
+        self.extent["derivative"] = max(float(one[2]) for one in replies)
+        self.extent["curvature"] = max(float(one[3]) for one in replies)
+        losses = summed([one[:2] for one in replies])
         if self.hold:
             self.held.append(float(losses[1]))
         return float(losses[0])
@@ -207,8 +207,8 @@ def boosted_by_parts(
             if parted.out_of_patience:
                 break
     judged = np.array(parted.held) if parted.held and rules.patience else None
-    kept = kept_iterations(base_loss, np.array(losses), judged)
-    del parted.trees[kept * targets.outputs :]
+    iterations = kept_iterations(base_loss, np.array(losses), judged)
+    del parted.trees[iterations * targets.outputs :]
     return of_trees(parted.trees, parted.base, base_loss, losses, parted.held)
 
 

@@ -54,7 +54,7 @@ def held_apart(
         if apart is not None:
             beside.kept.pop("apart").close()
         until = np.array([[hold["until"]]], np.uint64)
-        told = packed({"seed": hold["seed"]}, [*arrays, np.zeros(1), until])
-        apart = beside.kept["apart"] = Apart(hold["until"], dealt(rows, told, beside.memory))
-    held, kept = (apart.cells.cells[:, fold].copy() for fold in range(2))
-    return replace(rows, groups=kept), replace(rows, groups=held)
+        message = packed({"seed": hold["seed"]}, [*arrays, np.zeros(1), until])
+        apart = beside.kept["apart"] = Apart(hold["until"], dealt(rows, message, beside.memory))
+    held, trained = (apart.cells.cells[:, fold].copy() for fold in range(2))
+    return replace(rows, groups=trained), replace(rows, groups=held)

@@ -51,8 +51,8 @@ class Part:
         boost = boost_of(Rules(**given["rules"]), targets, held)
         self.handle = ctypes.c_void_p()
         extent = np.array(given["extent"])
-        made = pointer(extent), beside.memory, ctypes.byref(self.handle)
-        check_code(library().tk_part_new(rows.struct, boost, self.bins.struct, *made))
+        arguments = pointer(extent), beside.memory, ctypes.byref(self.handle)
+        check_code(library().tk_part_new(rows.struct, boost, self.bins.struct, *arguments))
         self.name, self.told, self.drawn_for = name, False, -1
         self.n_rows = int(rows.groups["n_rows"][0])
         try:
@@ -67,8 +67,8 @@ class Part:
         """Starts from margins (K,) and earlier trees, as from `trees.of_forest`."""
         forest = forest_in(base, before)
         started = None if forest is None else ctypes.byref(started_of(forest))
-        given = pointer(np.ascontiguousarray(base)), started
-        check_code(library().tk_part_start(self.handle, *given))
+        arguments = pointer(np.ascontiguousarray(base)), started
+        check_code(library().tk_part_start(self.handle, *arguments))
         self.first = 0 if forest is None else forest.iterations
         self.applied, self.measured = 0, -1
         self.forget()
@@ -84,9 +84,9 @@ class Part:
 
     def sums(self) -> list[Array]:
         """Returns the sums of the labels, (K,)."""
-        found = np.zeros(self.outputs)
-        check_code(library().tk_part_sums(self.handle, pointer(found)))
-        return [found]
+        sums = np.zeros(self.outputs)
+        check_code(library().tk_part_sums(self.handle, pointer(sums)))
+        return [sums]
 
     def apply(self, trees: Listed, first: int, end: int) -> bool:
         """Adds trees to the margins, from number `first` on; returns False if some are missing."""
@@ -102,21 +102,21 @@ class Part:
 
     def losses(self) -> list[Array]:
         """The C structure `tk_part_losses`."""
-        found = np.empty(4)
-        check_code(library().tk_part_losses(self.handle, pointer(found)))
+        losses = np.empty(4)
+        check_code(library().tk_part_losses(self.handle, pointer(losses)))
         self.measured = self.applied
-        return [found]
+        return [losses]
 
     def keys(self, given: Mapping[str, Any]) -> list[Array]:
         """Returns the keys by which rows of a slice are drawn, and the number of rows of each."""
-        found = np.empty(self.n_rows, np.uint64)
-        check_code(library().tk_part_keys(self.handle, pointer(found)))
-        return counted(found, given)
+        keys = np.empty(self.n_rows, np.uint64)
+        check_code(library().tk_part_keys(self.handle, pointer(keys)))
+        return counted(keys, given)
 
     def tell_apart(self, keys: NDArray[np.uint64], before: NDArray[np.int64]) -> list[Array]:
         """Stores the rows that earlier parts also have, and how often."""
-        given = pointer(keys), pointer(before), len(keys)
-        check_code(library().tk_part_tell_apart(self.handle, *given))
+        arguments = pointer(keys), pointer(before), len(keys)
+        check_code(library().tk_part_tell_apart(self.handle, *arguments))
         self.told = True
         return [np.ones(1)]
 
@@ -124,8 +124,8 @@ class Part:
         """Draws the rows of the next iteration by their gradients."""
         iteration = self.first + self.applied // self.outputs
         extent, sides = np.ascontiguousarray(extent), one_side_of(by)
-        given = pointer(extent), pointer(sides)
-        check_code(library().tk_part_draw(self.handle, iteration, *given))
+        arguments = pointer(extent), pointer(sides)
+        check_code(library().tk_part_draw(self.handle, iteration, *arguments))
         self.drawn_for = iteration
 
     def begin(
@@ -142,28 +142,28 @@ class Part:
             if output:  # gradients were those before the first tree of the iteration
                 return []
             self.draw(extent, by)
-        found = np.empty((1, self.bins.total, 3), np.int64)
-        given = pointer(np.ascontiguousarray(extent)), pointer(found)
+        sums = np.empty((1, self.bins.total, 3), np.int64)
+        arguments = pointer(np.ascontiguousarray(extent)), pointer(sums)
         number = self.first + iteration if drawn else -1
-        check_code(library().tk_part_begin(self.handle, number, output, *given))
+        check_code(library().tk_part_begin(self.handle, number, output, *arguments))
         self.begun, self.leaves, self.placed = self.applied, {0}, NOWHERE
-        return [found]
+        return [sums]
 
     def divide(self, tree: int, splits: NDArray[np.void], summed: bool = True) -> list[Array]:
         """Sums over the requested leaves, (n, bins, 3)."""
-        made = {*splits["left"].tolist(), *splits["right"].tolist()}
-        if self.begun != tree or not set(splits["leaf"].tolist()) <= self.leaves | made:
+        children = {*splits["left"].tolist(), *splits["right"].tolist()}
+        if self.begun != tree or not set(splits["leaf"].tolist()) <= self.leaves | children:
             return []
-        found = np.empty((len(splits) if summed else 0, self.bins.total, 3), np.int64)
-        given = pointer(splits), len(splits), pointer(found) if summed else None
-        self.leaves |= made
+        sums = np.empty((len(splits) if summed else 0, self.bins.total, 3), np.int64)
+        arguments = pointer(splits), len(splits), pointer(sums) if summed else None
+        self.leaves |= children
         self.placed = NOWHERE
         try:
-            check_code(library().tk_part_divide(self.handle, *given))
+            check_code(library().tk_part_divide(self.handle, *arguments))
         except BaseException:
             self.forget()
             raise
-        return [found]
+        return [sums]
 
     def place(self, tree: int, arrays: Sequence[Any]) -> bool:
         """Finds the leaf of each row in a tree, or EVERY; returns False if it has not grown."""
@@ -198,10 +198,10 @@ class Part:
             check_code(library().tk_part_next(self.handle, ranks, pointer(next_keys)))
             return [next_keys]
         kind = np.float64 if given["weighs"] else np.int64
-        found = np.empty((len(first), 1 << given["bits"]), kind)
-        to = (None, pointer(found)) if given["weighs"] else (pointer(found), None)
+        counts = np.empty((len(first), 1 << given["bits"]), kind)
+        to = (None, pointer(counts)) if given["weighs"] else (pointer(counts), None)
         check_code(library().tk_part_ranks(self.handle, ranks, pointer(extent), *to))
-        return [found]
+        return [counts]
 
 
 def answered(rows: Pass, arrays: list[Any], given: Mapping[str, Any], beside: Beside) -> list[Any]:
@@ -214,8 +214,8 @@ def answered(rows: Pass, arrays: list[Any], given: Mapping[str, Any], beside: Be
         return part.tell_apart(*own)
     known = part.told or not given["draws"]
     there = known and part.apply(trees, given["first"], given["tree"])
-    found = ANSWERS[given["do"]](part, own, given) if there else []
-    return [*found] or [None]
+    reply = ANSWERS[given["do"]](part, own, given) if there else []
+    return [*reply] or [None]
 
 
 def started(part: Part, own: list[Any], given: Mapping[str, Any]) -> list[Array]:
@@ -250,18 +250,18 @@ def began_anew(
     rows: Pass, message: Mapping[str, Any], beside: Beside, setup: list[Any], trees: Listed
 ) -> None:
     """Keeps a part with the state before the message: it has all trees."""
-    given = message["setup"]
+    setup_fields = message["setup"]
     free_kept(beside)
-    part = Part(rows, message["name"], given, setup[:SETUP], beside)
+    part = Part(rows, message["name"], setup_fields, setup[:SETUP], beside)
     beside.kept[KEPT] = part
-    done, by, extent = given["trees"], setup[SETUP - 1], np.array(given["extent"])
+    done, by, extent = setup_fields["trees"], setup[SETUP - 1], np.array(setup_fields["extent"])
     part.apply(trees, 0, done - done % part.outputs)
     if part.outputs > 1:
         part.losses()
     if by is not None:
         part.draw(extent, by)
     part.apply(trees, 0, done)
-    if given["begun"]:
+    if setup_fields["begun"]:
         extent, splits = setup[SETUP:]
-        part.begin(extent, given["drawn"], by)
+        part.begin(extent, setup_fields["drawn"], by)
         part.divide(done, splits_of(splits), summed=False)

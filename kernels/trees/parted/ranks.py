@@ -91,20 +91,20 @@ def quantiles(
     """
     if weighted:
         return numbers_of(located(slots, lambda total: share * total, count).key)
-    found = located(slots, lambda total: rank_below(total, share) + 1, count)
-    below, last = rank_below(found.total, share), found.total - 1
-    low = numbers_of(found.key)
-    alone = found.below + found.here < np.minimum(below + 1, last) + 1
-    high = np.where(alone, numbers_of(after(found.key)), low) if alone.any() else low
-    three = zip(low.tolist(), high.tolist(), found.total.tolist(), strict=True)
+    ranks = located(slots, lambda total: rank_below(total, share) + 1, count)
+    below, last = rank_below(ranks.total, share), ranks.total - 1
+    low = numbers_of(ranks.key)
+    alone = ranks.below + ranks.here < np.minimum(below + 1, last) + 1
+    high = np.where(alone, numbers_of(after(ranks.key)), low) if alone.any() else low
+    three = zip(low.tolist(), high.tolist(), ranks.total.tolist(), strict=True)
     each = [library().tk_between(a, b, int(n), share) for a, b, n in three]
     return np.where(below < last, each, low)
 
 
 def rank_below(total: Floats, share: float) -> Floats:
     """Rank, from 0, of the number at a quantile or just below it."""
-    found: Floats = np.minimum(np.floor(share * (total - 1)), total - 1)
-    return found
+    rank: Floats = np.minimum(np.floor(share * (total - 1)), total - 1)
+    return rank
 
 
 def share_of(n: int, share: float) -> int:

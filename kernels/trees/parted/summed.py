@@ -32,8 +32,8 @@ class Grower:
     def __init__(self, boost: Boost, bins: Bins, growing: Growing = NO_BRANCHES) -> None:
         self.boost, self.bins = boost, bins
         self.handle = ctypes.c_void_p()
-        made = growing, ctypes.byref(self.handle)
-        check_code(library().tk_summed_new(boost, bins.struct, *made))
+        arguments = growing, ctypes.byref(self.handle)
+        check_code(library().tk_summed_new(boost, bins.struct, *arguments))
 
     def close(self) -> None:
         """Frees all."""
@@ -43,8 +43,8 @@ class Grower:
         self, iteration: int, output: int, extent: NDArray[np.void], root: NDArray[np.int64]
     ) -> None:
         """Begins a tree of an output; root: (bins, 3) sums over all rows."""
-        given = pointer(extent), pointer(np.ascontiguousarray(root))
-        check_code(library().tk_summed_begin(self.handle, iteration, output, *given))
+        arguments = pointer(extent), pointer(np.ascontiguousarray(root))
+        check_code(library().tk_summed_begin(self.handle, iteration, output, *arguments))
 
     def wanted(self) -> NDArray[np.void]:
         """PART_SPLIT of the leaves to be divided next; empty if the tree has grown."""
@@ -65,8 +65,8 @@ class Grower:
 
     def given_rows(self, codes: NDArray[np.uint8], addends: NDArray[np.int64]) -> None:
         """Takes codes (n, d) and addends (n, 2) of the next such leaf."""
-        given = pointer(np.ascontiguousarray(codes)), pointer(np.ascontiguousarray(addends))
-        check_code(library().tk_summed_given_rows(self.handle, *given, len(codes)))
+        arguments = pointer(np.ascontiguousarray(codes)), pointer(np.ascontiguousarray(addends))
+        check_code(library().tk_summed_given_rows(self.handle, *arguments, len(codes)))
 
     def tree(self) -> Tree:
         """The tree that has grown."""

@@ -36,9 +36,9 @@ def lines(one: socket.socket) -> Iterator[dict[str, Any]]:
                 return
             *whole, held = (held + some).split(b"\n")
             for line in whole:
-                found = json.loads(line)
-                if isinstance(found, dict):
-                    yield found
+                message = json.loads(line)
+                if isinstance(message, dict):
+                    yield message
 
 
 def say(one: socket.socket, **what: Any) -> None:

@@ -134,17 +134,18 @@ class Central:
             return False
         net, links = self.measured(sorted(alive)), sorted(alive)
         self.proposed += 1
-        found = optimized(dag, net, self.search, self.proposed)
+        result = optimized(dag, net, self.search, self.proposed)
         self.pause = min(2 * self.pause, 1000)
         left = all(each.version == 0 for each in last[-1].values())
         if self.plan is not None and not left and links == list(range(len(self.channels))):
             now, _ = rehearsed(dag, net, self.plan.options)
-            if found.cost > BETTER * now:
+            if result.cost > BETTER * now:
                 return False
         channels = {
-            name: tuple(links[each] for each in some) for name, some in found.plan.channels.items()
+            name: tuple(links[each] for each in some)
+            for name, some in result.plan.channels.items()
         }
-        return self.commit(replace(found.plan, channels=channels))
+        return self.commit(replace(result.plan, channels=channels))
 
     def seconds(self, last: Sequence[Mapping[int, Report]]) -> dict[str, float]:
         """Returns the median seconds of computations of the slowest worker."""
@@ -213,16 +214,16 @@ def serve(
 ) -> int:
     """Waits for the workers and plans until one leaves; returns the number of committed plans."""
     until = time.monotonic() + timeout
-    found: dict[int, socket.socket] = {}
-    while len(found) < count:
+    sockets: dict[int, socket.socket] = {}
+    while len(sockets) < count:
         rank, one = accepted(server, CONTROL, token, until)
-        if not 0 <= rank < count or rank in found:
+        if not 0 <= rank < count or rank in sockets:
             one.close()
             continue
         one.settimeout(None)
-        found[rank] = one
+        sockets[rank] = one
     try:
-        return Central(dag, [found[rank] for rank in range(count)], per_host, search).run()
+        return Central(dag, [sockets[rank] for rank in range(count)], per_host, search).run()
     finally:
-        for one in found.values():
+        for one in sockets.values():
             one.close()

@@ -106,27 +106,29 @@ class Member:
 
     def _met(self) -> dict[tuple[int, int], socket.socket]:
         """Connections by worker and link; the last link carries messages."""
-        made: dict[tuple[int, int], socket.socket] = {}
+        sockets: dict[tuple[int, int], socket.socket] = {}
         soon = time.monotonic() + REACH
         try:
             for link, at in enumerate(self._places()):
                 for peer in range(self.rank):
                     where = self.addresses[peer][at[peer]]
-                    made[peer, link] = mesh.reached(self.rank, link, where, self.token, soon)
+                    sockets[peer, link] = mesh.reached(self.rank, link, where, self.token, soon)
             until = time.monotonic() + PATIENCE
             for link, at in enumerate(self._places()):
                 server = self.seat.servers[at[self.rank]]
-                while any((peer, link) not in made for peer in range(self.rank + 1, self.count)):
+                while any(
+                    (peer, link) not in sockets for peer in range(self.rank + 1, self.count)
+                ):
                     peer, one = mesh.accepted(server, link, self.token, until, self.ended)
-                    if self.rank < peer < self.count and (peer, link) not in made:
-                        made[peer, link] = one
+                    if self.rank < peer < self.count and (peer, link) not in sockets:
+                        sockets[peer, link] = one
                     else:
                         one.close()
         except BaseException:
-            for one in made.values():
+            for one in sockets.values():
                 one.close()
             raise
-        return made
+        return sockets
 
     def _places(self) -> list[list[int]]:
         """Returns for each link the index of its server in the seat of each worker."""
@@ -144,8 +146,8 @@ class Member:
         where = self.addresses[0][-1]
         control = mesh.reached(self.rank, central.CONTROL, where, self.token, until)
         ballot = Ballot(everyone, control)
-        found = measured.probed(links, everyone)
-        ballot.report(links=[[each.inside, each.latency] for each in found])
+        measurements = measured.probed(links, everyone)
+        ballot.report(links=[[each.inside, each.latency] for each in measurements])
         return ballot
 
     def _optimize(self, dag: Dag) -> None:

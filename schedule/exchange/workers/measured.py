@@ -26,14 +26,14 @@ def probed(links: Links, workers: Workers) -> list[Channel]:
 
     Two all-to-all exchanges of known sizes solve the cost equation of `Network`.
     """
-    found = []
+    measurements = []
     for link in range(workers.links):
         small, large = (_slowest(links, workers, link, size) for size in (SMALL, LARGE))
         bytes_ = (LARGE - SMALL) * (workers.count - 1)
         rate = bytes_ / max(large - small, 1e-9)
         rest = max(small - SMALL * (workers.count - 1) / rate, 1e-6)
-        found.append(Channel(rate, rate, rest / (1 + math.log2(workers.count + 1))))
-    return found
+        measurements.append(Channel(rate, rate, rest / (1 + math.log2(workers.count + 1))))
+    return measurements
 
 
 def _slowest(links: Links, workers: Workers, link: int, size: int) -> float:

@@ -36,18 +36,18 @@ def connected(
     not connect in time.
     """
     until = time.monotonic() + timeout
-    made: dict[tuple[int, int], socket.socket] = {}
+    sockets: dict[tuple[int, int], socket.socket] = {}
     for link, some in enumerate(addresses):
         for peer in range(rank):
-            made[peer, link] = reached(rank, link, some[peer], token, until)
+            sockets[peer, link] = reached(rank, link, some[peer], token, until)
     for link, server in enumerate(servers):
-        while any((peer, link) not in made for peer in range(rank + 1, len(addresses[link]))):
+        while any((peer, link) not in sockets for peer in range(rank + 1, len(addresses[link]))):
             peer, one = accepted(server, link, token, until)
-            if not rank < peer < len(addresses[link]) or (peer, link) in made:
+            if not rank < peer < len(addresses[link]) or (peer, link) in sockets:
                 one.close()
                 continue
-            made[peer, link] = one
-    return made
+            sockets[peer, link] = one
+    return sockets
 
 
 def reached(rank: int, link: int, address: Address, token: str, until: float) -> socket.socket:

@@ -93,8 +93,8 @@ class Session:
         """
         at = self.begun if iteration is None else iteration
         several = isinstance(payload, list | tuple)
-        kept = [np.array(each) for each in payload] if several else np.array(payload)
-        self.inputs[name, at] = kept
+        copy = [np.array(each) for each in payload] if several else np.array(payload)
+        self.inputs[name, at] = copy
         self._enter(name, at)
 
     def result(self, name: str, iteration: int | None = None) -> Any:
@@ -146,8 +146,8 @@ class Session:
             self.links.send(peer, self.workers.links, key, message, self.epoch)
 
     def _hear(self, peer: int, key: str) -> list[int]:
-        found = self.links.take(peer, key, self.workers.links, self.epoch, self.patience)
-        return [int(each) for each in found.data]
+        message = self.links.take(peer, key, self.workers.links, self.epoch, self.patience)
+        return [int(each) for each in message.data]
 
     def _enter(self, name: str, iteration: int) -> None:
         kind = self.workers.dag.operations[self.workers.dag.at[name]].kind
@@ -200,16 +200,16 @@ class Session:
 
     def _met(self) -> tuple[int, int]:
         """The earliest iteration of any worker, and the first link that reaches all."""
-        begun = self.begun
+        iteration = self.begun
         bits = sum(1 << link for link in self.usable())
-        self._tell("met", begun, bits)
+        self._tell("met", iteration, bits)
         for peer in self.peers:
             other, alive = self._hear(peer, "met")
-            begun, bits = min(begun, other), bits & alive
+            iteration, bits = min(iteration, other), bits & alive
         common = {link for link in range(self.workers.links) if bits >> link & 1}
         if not common:
             raise ConnectionError("no link reaches all workers")
-        return begun, min(common)
+        return iteration, min(common)
 
     def _restart(self, first: int, link: int) -> None:
         """Resumes in plain order on a link, from the iteration before `first`, whose payloads all

@@ -38,9 +38,9 @@ def motifs(motif: Motif, option: Option, per_host: int) -> list[Expression]:
             whole = algebra.treed(motif, 2, per_host)
         else:
             whole = algebra.scattered(motif)
-    found = _parts(segmented(whole, option.segments), option.segments)
+    parts = _parts(segmented(whole, option.segments), option.segments)
     count = splines_of(option.pattern)
-    return [part for each in found for part in _parts(splined(each, count), count)]
+    return [part for each in parts for part in _parts(splined(each, count), count)]
 
 
 def _parts(expression: Expression, count: int) -> tuple[Expression, ...]:
@@ -111,10 +111,10 @@ class Workers:
             return
         if not _same(last, now):
             yield from self._steps(now, at, 1)
-        made = {name: self.parts(now, name) for name in now.options}
+        parts_by_name = {name: self.parts(now, name) for name in now.options}
         for name, motif, ahead in now.order:
             if ahead == 0 or _same(now, after if ahead > 0 else last):
-                yield self._step(now, made[name], name, motif, at + ahead)
+                yield self._step(now, parts_by_name[name], name, motif, at + ahead)
 
     def _steps(self, plan: Plan, iteration: int, ahead: int) -> Iterator[Step]:
         for name, motif, early in plan.order:
