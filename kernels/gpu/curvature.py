@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuskml.kernels.gpu import source
-from tuskml.kernels.gpu.placed import Visit
+from tuskml.kernels.gpu.placed_pass import Visit
 from tuskml.kernels.passes import raise_if_cancelled
 from tuskml.kernels.segments import value_size
 

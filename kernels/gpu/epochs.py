@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tuskml.kernels.gpu import source
-from tuskml.kernels.gpu.placed import PlacedPass
+from tuskml.kernels.gpu.placed_pass import PlacedPass
 from tuskml.kernels.passes import Epoch, Floats, raise_if_cancelled
 from tuskml.kernels.segments import value_size
 

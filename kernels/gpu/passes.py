@@ -15,7 +15,7 @@ from tuskml.kernels.gpu import curvature, source
 from tuskml.kernels.gpu.device import Device
 from tuskml.kernels.gpu.epochs import run_epoch
 from tuskml.kernels.gpu.linear_systems import DeviceTriangles
-from tuskml.kernels.gpu.placed import PlacedPass, Visit
+from tuskml.kernels.gpu.placed_pass import PlacedPass, Visit
 from tuskml.kernels.gpu.rows import DeviceRows, places
 from tuskml.kernels.passes import Epoch, Floats, Pass, Triangles
 from tuskml.kernels.segments import value_size

@@ -18,8 +18,8 @@ def in_root(root: Path) -> Iterator[Leftover]:
     """Yields unfinished measurements."""
     for path in _entries(root):
         if path.name.startswith(PREFIX):
-            with unowned(path) as nobodys:
-                if nobodys:
+            with unowned(path) as unlocked:
+                if unlocked:
                     yield path, "a measurement that ended halfway"
 
 
@@ -30,8 +30,8 @@ def in_store(folder: Path) -> Iterator[Leftover]:
             yield path, "a record that was written halfway"
     for path in _entries(folder / "sealed"):
         if path.name.startswith(TEMPORARY):
-            with unowned(path) as nobodys:
-                if nobodys:
+            with unowned(path) as unlocked:
+                if unlocked:
                     yield path, "a seal that ended halfway"
     yield from _in_work(folder / "work")
 

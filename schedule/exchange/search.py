@@ -49,40 +49,40 @@ DEFAULT = Search()
 class Walk(NamedTuple):
     """Result of a walk.
 
-    options, leads: the best; cost: theirs; begun: cost of the greedy options; proposals: number
-    tried.
+    options, leads: the best; cost: theirs; greedy_cost: that of the greedy options; proposals:
+    number tried.
     """
 
     options: dict[str, Option]
     leads: dict[str, float]
     cost: float
-    begun: float
+    greedy_cost: float
     proposals: int
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """Result of a search.
 
-    cost: estimated seconds of an iteration; begun: those of the greedy options; proposals: number
-    tried; seconds: duration of the search.
+    cost: estimated seconds of an iteration; greedy_cost: those of the greedy options; proposals:
+    number tried; seconds: duration of the search.
     """
 
     plan: Plan
     cost: float
-    begun: float
+    greedy_cost: float
     proposals: int
     seconds: float
 
 
-def optimized(dag: Dag, net: Network, search: Search = DEFAULT, version: int = 1) -> Found:
+def optimized(dag: Dag, net: Network, search: Search = DEFAULT, version: int = 1) -> SearchResult:
     """Searches for the best plan."""
     began = time.monotonic()
     walk = walked(dag, net, lambda some, leads: rehearsed(dag, net, some, leads)[0], search)
     order = rehearsed(dag, net, walk.options, walk.leads)[1]
     took = time.monotonic() - began
     plan = Plan(walk.options, order, version, spread(dag, net, walk.options))
-    return Found(plan, walk.cost, walk.begun, walk.proposals, took)
+    return SearchResult(plan, walk.cost, walk.greedy_cost, walk.proposals, took)
 
 
 def spread(dag: Dag, net: Network, chosen: Mapping[str, Option]) -> dict[str, tuple[int, ...]]:

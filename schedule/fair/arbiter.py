@@ -78,7 +78,7 @@ class Round:
 
 
 @dataclass(frozen=True)
-class Said:
+class Reply:
     """The answer to an app.
 
     The workers that it holds, and for how many seconds; for a bidder the offer, the round's
@@ -123,7 +123,7 @@ class Arbiter:
         work: float | None = None,
         holds: Mapping[str, int] | None = None,
         age: float = 0.0,
-    ) -> Said:
+    ) -> Reply:
         """Handles an app's poll; returns its workers and, for a bidder, the offer.
 
         demand: workers that it can use now; work: worker seconds that it claims, of which the
@@ -144,10 +144,10 @@ class Arbiter:
             known.claim = Claim(work)
         self.step(now)
         mine, auction = self.leases.of(app), self.round
-        reply = Said(dict(mine), self.leases.until - now)
+        reply = Reply(dict(mine), self.leases.until - now)
         if auction is None or app not in auction.bidders or app in auction.tables:
             return reply
-        return Said(
+        return Reply(
             reply.held,
             reply.until,
             auction.offer,

@@ -18,8 +18,8 @@ from tuskml.kernels.parts.keeping import Beside
 from tuskml.kernels.parts.message import Array
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.trees.boosting import Rules, Targets, boost_of
+from tuskml.kernels.trees.parted.addressed_part import KEPT, addressed_part, free_part
 from tuskml.kernels.trees.parted.binning import Bins
-from tuskml.kernels.trees.parted.kept import KEPT, asked_part, free_kept
 from tuskml.kernels.trees.parted.part import splits_of
 from tuskml.kernels.trees.parted.trees import Listed
 
@@ -169,7 +169,7 @@ class BaggedPart:
 def answered(rows: Pass, arrays: list[Any], given: Mapping[str, Any], beside: Beside) -> list[Any]:
     """Reply to a message of `bagging.Bagged`; None if the part lacks the state."""
     begin_anew = partial(began_anew, rows, given, beside)
-    part, own, trees = asked_part(BaggedPart, arrays, given, beside, begin_anew)
+    part, own, trees = addressed_part(BaggedPart, arrays, given, beside, begin_anew)
     if part is None:
         return [None]
     there = part.stage >= given["stage"] and part.apply(trees, given["first"], given["tree"])
@@ -196,7 +196,7 @@ def began_anew(
 ) -> None:
     """Keeps a part with the state before the message: it has all trees."""
     setup_fields = message["setup"]
-    free_kept(beside)
+    free_part(beside)
     keys, before, places, means = setup[SETUP - 4 : SETUP]
     beside.kept[KEPT] = part = BaggedPart(
         rows, message["name"], setup_fields, setup[: SETUP - 4], beside

@@ -28,9 +28,9 @@ from tuskml.kernels.parts.dealing import TOGETHER, earlier
 from tuskml.kernels.parts.message import Array
 from tuskml.kernels.parts.sharded import ShardedPass
 from tuskml.kernels.trees.boosting import GINI, Forest, Rules, Targets, boost_of
-from tuskml.kernels.trees.parted.asking import NOTHING, Asking, summed
 from tuskml.kernels.trees.parted.bagged_part import APART, CODED, PLACED, STARTED
 from tuskml.kernels.trees.parted.binning import Bins, bins_of
+from tuskml.kernels.trees.parted.messenger import NOTHING, Messenger, summed
 from tuskml.kernels.trees.parted.summed import Grower
 from tuskml.kernels.trees.parted.trees import Tree, as_bytes, of_trees
 from tuskml.kernels.trees.structures import EXTENT, Growing
@@ -43,7 +43,7 @@ BRANCH_BYTES = 1 << 20
 """Largest size of the rows of a branch that grows here, in bytes."""
 
 
-class Bagged(Asking):
+class Bagged(Messenger):
     """Requests to parts, and the state that they depend on.
 
     extent: EXTENT; n_rows: of all parts; places: for each part the indices of its keys among those

@@ -30,17 +30,17 @@ from tuskml.kernels.trees.boosting import (
     boost_of,
     kept_iterations,
 )
-from tuskml.kernels.trees.parted.asked_ranks import constant, leaf_quantiles, one_side, renewed
-from tuskml.kernels.trees.parted.asking import NOTHING, Asking, summed
 from tuskml.kernels.trees.parted.binning import Bins, bins_of
 from tuskml.kernels.trees.parted.holding import Hold
+from tuskml.kernels.trees.parted.messenger import NOTHING, Messenger, summed
+from tuskml.kernels.trees.parted.rank_queries import constant, leaf_quantiles, one_side, renewed
 from tuskml.kernels.trees.parted.ranks import share_of
 from tuskml.kernels.trees.parted.summed import Grower
 from tuskml.kernels.trees.parted.trees import Tree, as_bytes, of_forest, of_trees
 from tuskml.kernels.trees.structures import EXTENT
 
 
-class Parted(Asking):
+class Parted(Messenger):
     """Requests to parts, and the state that they depend on; a part that lacks it gets all of it.
 
     extent: EXTENT; drawn: whether the tree grows on the drawn rows, or else on all; by: the drawn

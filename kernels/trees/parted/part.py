@@ -20,9 +20,9 @@ from tuskml.kernels.parts.keeping import Beside
 from tuskml.kernels.parts.message import Array
 from tuskml.kernels.passes import Pass
 from tuskml.kernels.trees.boosting import Rules, Targets, boost_of, started_of
+from tuskml.kernels.trees.parted.addressed_part import KEPT, addressed_part, free_part
 from tuskml.kernels.trees.parted.binning import Bins
 from tuskml.kernels.trees.parted.holding import held_apart
-from tuskml.kernels.trees.parted.kept import KEPT, asked_part, free_kept
 from tuskml.kernels.trees.parted.ranks import LACKS
 from tuskml.kernels.trees.parted.trees import BEFORE, Listed, forest_in
 from tuskml.kernels.trees.structures import EXTENT, ONE_SIDE, PART_SPLIT, Ranks
@@ -207,7 +207,7 @@ class Part:
 def answered(rows: Pass, arrays: list[Any], given: Mapping[str, Any], beside: Beside) -> list[Any]:
     """Reply to a message of `boosting.Parted`; None if the part lacks the state."""
     begin_anew = partial(began_anew, rows, given, beside)
-    part, own, trees = asked_part(Part, arrays, given, beside, begin_anew)
+    part, own, trees = addressed_part(Part, arrays, given, beside, begin_anew)
     if part is None:
         return [None]
     if given["do"] == "tell":
@@ -251,7 +251,7 @@ def began_anew(
 ) -> None:
     """Keeps a part with the state before the message: it has all trees."""
     setup_fields = message["setup"]
-    free_kept(beside)
+    free_part(beside)
     part = Part(rows, message["name"], setup_fields, setup[:SETUP], beside)
     beside.kept[KEPT] = part
     done, by, extent = setup_fields["trees"], setup[SETUP - 1], np.array(setup_fields["extent"])

@@ -34,7 +34,7 @@ count.
 
 
 @dataclass(frozen=True)
-class Found:
+class Located:
     """For each slot: the key, and the count or weight below it, at it, and in total."""
 
     key: Keys
@@ -52,7 +52,7 @@ def rounds(slots: int) -> tuple[int, ...]:
     return (most,) * whole + (rest,) * (rest > 0)
 
 
-def located(slots: int, wanted: Callable[[Floats], Floats], count: Count) -> Found:
+def located(slots: int, wanted: Callable[[Floats], Floats], count: Count) -> Located:
     """Least key of each slot up to which there is as much as wanted, or else the last one.
 
     wanted: maps totals to wanted amounts.
@@ -72,7 +72,7 @@ def located(slots: int, wanted: Callable[[Floats], Floats], count: Count) -> Fou
         below = np.where(place > 0, upto[rows, place - 1], below)
         first = first << np.uint64(bits) | place.astype(np.uint64)
         known += bits
-    return Found(first, below, here, total)
+    return Located(first, below, here, total)
 
 
 def numbers_of(keys: Keys) -> Floats:

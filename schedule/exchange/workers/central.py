@@ -22,8 +22,8 @@ from tuskml.schedule.exchange.network import Channel, Network
 from tuskml.schedule.exchange.plan import Plan
 from tuskml.schedule.exchange.search import Search, optimized, rehearsed
 from tuskml.schedule.exchange.workers.ballot import lines, say
-from tuskml.schedule.exchange.workers.measured import network, timed
 from tuskml.schedule.exchange.workers.mesh import accepted
+from tuskml.schedule.exchange.workers.probing import network, timed
 
 CONTROL = -1
 """Identifies a connection to the optimizer in a greeting, in place of a link."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from tuskml.schedule.exchange.dag import Dag
 from tuskml.schedule.exchange.sockets import Links
-from tuskml.schedule.exchange.workers import central, measured, mesh
+from tuskml.schedule.exchange.workers import central, mesh, probing
 from tuskml.schedule.exchange.workers.ballot import Ballot
 from tuskml.schedule.exchange.workers.mesh import Address
 from tuskml.schedule.exchange.workers.session import Session
@@ -146,7 +146,7 @@ class Member:
         where = self.addresses[0][-1]
         control = mesh.reached(self.rank, central.CONTROL, where, self.token, until)
         ballot = Ballot(everyone, control)
-        measurements = measured.probed(links, everyone)
+        measurements = probing.probed(links, everyone)
         ballot.report(links=[[each.inside, each.latency] for each in measurements])
         return ballot
 

@@ -24,7 +24,7 @@ class Named(Protocol):
 Kind = TypeVar("Kind", bound=Named)
 
 
-def asked_part(
+def addressed_part(
     kind: type[Kind],
     arrays: list[Any],
     given: Mapping[str, Any],
@@ -45,7 +45,7 @@ def asked_part(
     return part, own, trees
 
 
-def free_kept(beside: Beside) -> None:
+def free_part(beside: Beside) -> None:
     """Frees the part, before another one replaces it."""
     old = beside.kept.pop(KEPT, None)
     if old is not None:

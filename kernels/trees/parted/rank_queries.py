@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tuskml.kernels.library import Floats
 from tuskml.kernels.parts.message import Array
-from tuskml.kernels.trees.parted.asking import Asking
+from tuskml.kernels.trees.parted.messenger import Messenger
 from tuskml.kernels.trees.parted.ranks import (
     CHANCES,
     LACKS,
@@ -33,7 +33,7 @@ def constant() -> Tree:
     return Tree(nodes, np.zeros(1, np.float32), np.zeros(1, np.int64), sides, none, np.zeros(0))
 
 
-def leaf_quantiles(parted: Asking, tree: Tree, every: bool, weighted: bool) -> Floats:
+def leaf_quantiles(parted: Messenger, tree: Tree, every: bool, weighted: bool) -> Floats:
     """Quantiles of label - margin for the leaves of a tree, in the order of its nodes.
 
     every: over all rows, not only those on which the tree grew.
@@ -67,7 +67,7 @@ def sum_of(terms: list[Array]) -> Array:
 
 
 def one_side(
-    parted: Asking, iteration: int, n_rows: int, extent: NDArray[np.void]
+    parted: Messenger, iteration: int, n_rows: int, extent: NDArray[np.void]
 ) -> NDArray[np.void]:
     """Determines the rows that an iteration draws by their gradients (1,), like `draw_one_side`.
 
@@ -96,7 +96,7 @@ def one_side(
     return out
 
 
-def renewed(parted: Asking, tree: Tree, weighted: bool) -> Tree:
+def renewed(parted: Messenger, tree: Tree, weighted: bool) -> Tree:
     """Replaces the values of a tree's leaves by their quantiles."""
     leaves = tree.nodes["feature"] < 0
     wants = leaf_quantiles(parted, tree, False, weighted)

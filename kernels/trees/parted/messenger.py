@@ -24,7 +24,7 @@ NOTHING: list[Array | None] = [None, None]
 """Stands for a part's unknown state of equal rows."""
 
 
-class Asking(ABC):
+class Messenger(ABC):
     """Requests to parts, and the state that they depend on.
 
     method: of the messages; trees: those grown so far; splits: of the tree that grows; begun:
