@@ -35,7 +35,7 @@ class PlacedPass(Pass):
 
     @property
     def at_hand(self) -> bool:
-        """Returns whether these very rows are on the device."""
+        """Returns whether the rows of the pass are those on the device."""
         if self.on_device is None or self.which is None or self.heads is None:
             return False
         return (

@@ -213,11 +213,11 @@ def resting(
     region: NDArray[np.float32],
     out: NDArray[np.float32],
 ) -> int:
-    """Puts the weights that rest in a chunk's region into `out`, by rising id; how many.
+    """Copies the weights that stay with a chunk to `out`, by rising id, and returns their number.
 
-    around: as of `Range`, or the next ones of it; takes: uint32, where the buckets begin in
-    `region`, at first: they count on. region: from the first weight that rests; out: float32,
-    with room for one more.
+    around: chunks before and after each weight, as from `Range`; takes: uint32 (C,), first indices
+    of the buckets in `region`, which are advanced; region: the chunk's region from the first
+    weight that stays; out: float32, with room for one weight more.
     """
     n: int = native.library().ks_route_resting(
         native.address(around),

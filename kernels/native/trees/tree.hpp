@@ -99,7 +99,7 @@ public:
         int32_t node = 0, next = 1, depth = 0;
         Limits limits{};
     };
-    // Grows such a tree, whose nodes are in `made` afterwards. Returns a tk_code.
+    // Grows a branch, whose nodes are in `made` afterwards. Returns a tk_code.
     int grow_branch(const Branch &branch, const Rule &rule, const Rows &rows,
                     const std::vector<int32_t> &features, const Order &order) {
         branch_ = branch;

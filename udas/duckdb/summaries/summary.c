@@ -276,7 +276,8 @@ static void put_interval(terms *t, idx_t at, const facts *f, double estimate, do
     put_number(t->fields[T_RATIO], at, ratio, ratio == ratio);
 }
 
-/* block: index of the term's block, from 0 on. */
+/* Writes the term of a feature to the next entry of `t`. block: index of the term's block, from 0
+ * on. */
 static void put_term(terms *t, const models *m, idx_t row, idx_t feature, const facts *f, blocks b,
                      idx_t block) {
     idx_t at = t->used++, place = feature;

@@ -25,9 +25,9 @@ static inline bool tusk_is_count(double x, double least, double most) {
     return x >= least && x <= most && x == (double)(uint64_t)x;
 }
 
-/* Reads and checks them. The head and the units of the layers must have been checked. */
+/* Reads and checks the tables. The head and the units of the layers must have been checked. */
 bool tusk_net_check_tables(const tusk_weight *coef, uint64_t n, tusk_net_tables *t);
-/* Reads those that were checked. */
+/* Reads tables that were checked. */
 tusk_net_tables tusk_net_tables_of(const tusk_weight *coef);
 
 /* Adds a feature below t->features to the inputs of a row, which are `apart` numbers apart. */

@@ -86,7 +86,8 @@ struct Leading {
     uint32_t longest = 0, shortest = ~0u; // entries of a row
     bool rising = true;                   // whether the ids of each row rise
 
-    // columns: number of columns that are read in whole vectors.
+    // Determines the common ids of the rows. columns: number of columns that are read in whole
+    // vectors.
     template <class T> Leading(const SparseBlock<T> &rows, int64_t columns) {
         const SparseRow<T> top = sparse_row(rows, 0);
         run = std::min(top.n, MOST);
